@@ -1,0 +1,45 @@
+# Every target sets itself up: a fresh clone needs only Python 3.11+ with venv, and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test lint bench audit clean
+
+demo: $(VENV)/.installed
+	$(BIN)/veilstream demo --out demo-output
+
+test: lint
+	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks
+
+audit: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n auto tests --run-audit
+
+$(VENV)/.created:
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.created pyproject.toml
+	$(PIP) install --editable .
+	touch $@
+
+$(VENV)/.installed-test: $(VENV)/.created pyproject.toml
+	$(PIP) install --editable '.[test]'
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-bench: $(VENV)/.created pyproject.toml
+	$(PIP) install --editable '.[bench]'
+	touch $@ $(VENV)/.installed-test $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) demo-output

@@ -1,0 +1,1 @@
+"""Keep publishing statistics about people from a changing dataset, under differential privacy."""
