@@ -75,9 +75,9 @@ def half_width(level: float, std: Any, law: Law, integer: bool) -> Any:
     Laplace on the integers and in the continuum, and Gaussian, by their own quantiles; ``MIXED`` by Gauss'
     inequality P(|X| > kσ) ≤ 4/(9k²), which any symmetric unimodal law obeys.
 
-    >>> round(half_width(0.95, 14.13, Law.LAPLACE, integer=True))
+    >>> int(half_width(0.95, 14.13, Law.LAPLACE, integer=True))
     30
-    >>> round(half_width(0.95, 1.0, Law.MIXED, integer=False), 2)
+    >>> float(half_width(0.95, 1.0, Law.MIXED, integer=False).round(2))
     2.98
     """
     if not 0 < level < 1:
