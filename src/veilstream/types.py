@@ -50,12 +50,14 @@ class Charge:
     ``epsilon`` counts towards the pure budget and ``mu_squared`` towards the Gaussian one. At event
     level (w = 1) a charge may name ``bins``: it then counts for those bins alone, because one event
     lies in one bin. ``since`` gives, bin by bin, where the span of each begins (never before ``span.first``).
+    A charge with a ``block`` grows: a later charge of the same block stands in its place, with a longer span.
     """
 
     epsilon: Fraction
     span: Span
     purpose: str
     mu_squared: Fraction = Fraction(0)
+    block: int | None = None
     bins: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
     since: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
 

@@ -1,0 +1,119 @@
+"""Event-level accounting bin by bin: an event lies in one bin, so bins are charged in parallel.
+
+For every bin three exact costs are kept: that of the present timestamp, the largest since the bin's ``edge`` and the
+largest before it. A charge with ``since`` publishes and closes a group of timestamps: the edge moves up behind it, so
+that pending timestamps are told apart from spent ones. A charge that reaches back past the edge sees the larger cost:
+it can be refused too early, never admitted too late.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.types import Charge
+
+SAFE = 1 << 61
+
+
+class BinTimeline:
+    """Costs per bin and timestamp as whole multiples of one unit, which shrinks when a charge needs it.
+
+    >>> from veilstream.types import Span
+    >>> line = BinTimeline(bins=3, before=Fraction(0), cost=Fraction(0), now=0)
+    >>> line.add(Fraction(1, 2), Charge(Fraction(1, 2), Span(0, 0), "publish", bins=np.array([0, 1])))
+    >>> line.add(Fraction(1, 3), Charge(Fraction(1, 3), Span(0, 0), "publish", bins=np.array([1, 2])))
+    >>> line.current
+    Fraction(5, 6)
+    """
+
+    def __init__(self, bins: int, before: Fraction, cost: Fraction, now: int | None = None) -> None:
+        self._unit = lcm(before.denominator, cost.denominator)
+        self._edge: NDArray[np.int64] = np.full(bins, np.iinfo(np.int64).min, dtype=np.int64)
+        self._old: NDArray[Any] = np.zeros(bins, dtype=np.int64)
+        self._new: NDArray[Any] = np.full(bins, int(before * self._unit), dtype=np.int64)
+        self._cost: NDArray[Any] = np.full(bins, int(cost * self._unit), dtype=np.int64)
+        self._closing: NDArray[np.bool_] = np.zeros(bins, dtype=np.bool_)
+        self._blocks: dict[int, int | None] = {}
+        self._at = now
+
+    @property
+    def current(self) -> Fraction:
+        return Fraction(int(self._cost.max(initial=0)), self._unit)
+
+    def advance(self, now: int) -> None:
+        if self._at is not None and now > self._at:
+            np.maximum(self._new, self._cost, out=self._new)
+            self._cost = np.zeros_like(self._cost)
+            closed = self._closing
+            if closed.any():
+                self._old[closed] = np.maximum(self._old[closed], self._new[closed])
+                self._new[closed] = 0
+                self._edge[closed] = now
+                self._closing = np.zeros_like(closed)
+        self._at = now
+
+    def would_cost(self, wanted: list[tuple[Fraction, Charge]]) -> Fraction:
+        self._refine([amount for amount, _ in wanted])
+        worst = self._cost.copy()
+        for amount, charge in wanted:
+            worst = worst + self._spread(amount, charge)
+        reaching = [charge for _, charge in wanted if self._reaches_back(charge)]
+        if reaching:
+            past = np.zeros_like(self._cost)
+            for amount, charge in wanted:
+                if self._reaches_back(charge):
+                    past = past + self._spread(amount, charge)
+            for charge in reaching:
+                bins = self._bins_of(charge)
+                before_edge = self._since(charge) < self._edge[bins]
+                seen = np.where(before_edge, np.maximum(self._old[bins], self._new[bins]), self._new[bins])
+                worst[bins] = np.maximum(worst[bins], seen + past[bins])
+        return Fraction(int(worst.max(initial=0)), self._unit)
+
+    def add(self, amount: Fraction, charge: Charge) -> None:
+        self._refine([amount])
+        bins = self._bins_of(charge)
+        self._cost += self._spread(amount, charge)
+        if charge.block is not None:
+            self._blocks[charge.block] = self._at
+        if self._reaches_back(charge):
+            step = int(amount * self._unit)
+            self._old[bins] += np.where(self._since(charge) < self._edge[bins], step, 0)
+            self._new[bins] += step
+        if charge.since is not None:
+            self._closing[bins] = True
+
+    def _bins_of(self, charge: Charge) -> NDArray[np.int64] | slice:
+        return slice(None) if charge.bins is None else charge.bins
+
+    def _since(self, charge: Charge) -> NDArray[np.int64] | int:
+        return charge.span.first if charge.since is None else charge.since
+
+    def _reaches_back(self, charge: Charge) -> bool:
+        return charge.block is None and self._at is not None and charge.span.first < self._at
+
+    def _spread(self, amount: Fraction, charge: Charge) -> NDArray[Any]:
+        spread = np.zeros_like(self._cost)
+        if charge.block is not None and self._blocks.get(charge.block, ...) == self._at:
+            return spread
+        spread[self._bins_of(charge)] += int(amount * self._unit)
+        return spread
+
+    def _refine(self, amounts: list[Fraction]) -> None:
+        unit = lcm(self._unit, *(amount.denominator for amount in amounts))
+        factor = unit // self._unit
+        largest = sum(int(cost.max(initial=0)) for cost in (self._old, self._new, self._cost)) * factor
+        if largest + sum(int(amount * unit) for amount in amounts) > SAFE and self._cost.dtype != object:
+            self._old = self._old.astype(object)
+            self._new = self._new.astype(object)
+            self._cost = self._cost.astype(object)
+        if factor > 1:
+            self._old = self._old * factor
+            self._new = self._new * factor
+            self._cost = self._cost * factor
+            self._unit = unit

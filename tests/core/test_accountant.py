@@ -1,0 +1,157 @@
+"""The accountant equals the brute-force maximum over all windows, and refuses exactly what passes it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from veilstream.accountant import Accountant, Timeline
+from veilstream.errors import BudgetExceeded, OutOfOrder
+from veilstream.guarantee import Guarantee
+from veilstream.types import Charge, Span
+
+amounts = st.fractions(min_value=0, max_value=1, max_denominator=12)
+# One step: how far time moves, then charges as (amount, reach back, block or None).
+steps = st.lists(
+    st.tuples(
+        st.integers(1, 4),
+        st.lists(st.tuples(amounts, st.integers(0, 9), st.sampled_from([None, None, 1, 2])), max_size=3),
+    ),
+    max_size=14,
+)
+
+
+def fullest_window(charges: list[Charge], w: int | None) -> Fraction:
+    """By definition: the largest sum, over all windows, of the charges whose span touches the window."""
+    latest: dict[int, Charge] = {c.block: c for c in charges if c.block is not None}
+    counted = [c for c in charges if c.block is None] + list(latest.values())
+    if w is None:
+        return sum((c.epsilon for c in counted), Fraction(0))
+    ends = range(min((c.span.first for c in counted), default=0), max((c.span.last for c in counted), default=0) + w)
+    return max(
+        (sum((c.epsilon for c in counted if c.span.touches(Span(e - w + 1, e))), Fraction(0)) for e in ends),
+        default=Fraction(0),
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(history=steps, w=st.sampled_from([1, 2, 3, 5, 40, None]), budget=st.integers(1, 4))
+def test_equals_brute_force_on_random_histories(
+    history: list[tuple[int, list[tuple[Fraction, int, int | None]]]], w: int | None, budget: int
+) -> None:
+    book = Accountant(Guarantee(budget, w=w), bins=1)
+    admitted: list[Charge] = []
+    opened: dict[int, Charge] = {}
+    t = 0
+    for gap, charges in history:
+        t += gap
+        book.advance(t)
+        for amount, reach, block in charges:
+            if block is not None and block in opened:
+                charge = Charge(opened[block].epsilon, Span(opened[block].span.first, t), "grow", block=block)
+            else:
+                charge = Charge(amount, Span(t - reach, t), "random", block=block)
+            fits = fullest_window([*admitted, charge], w) <= budget
+            if fits or charge.epsilon == 0:
+                book.admit([charge])
+                admitted.append(charge)
+                if block is not None and charge.epsilon:
+                    opened[block] = charge
+            else:
+                with pytest.raises(BudgetExceeded, match="nothing was released"):
+                    book.admit([charge])
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    history=st.lists(st.lists(st.tuples(st.booleans(), amounts.filter(bool)), min_size=3, max_size=3), max_size=12),
+)
+def test_groups_of_timestamps_per_bin_equal_brute_force(history: list[list[tuple[bool, Fraction]]]) -> None:
+    """Every timestamp is watched in every bin; bins publish their pending timestamps at times of their own."""
+    book = Accountant(Guarantee(1, w=1), bins=3)
+    cost: dict[tuple[int, int], Fraction] = {}
+    since = np.zeros(3, dtype=np.int64)
+    watch = Fraction(1, 7)
+    for t, bins in enumerate(history):
+        book.advance(t)
+        book.admit([Charge(watch, Span(t, t), "watch", bins=np.arange(3))])
+        cost |= {(b, t): watch for b in range(3)}
+        for b, (publish, amount) in enumerate(bins):
+            if not publish:
+                continue
+            first = int(since[b])
+            charge = Charge(
+                amount, Span(first, t), "publish", bins=np.array([b]), since=np.array([first], dtype=np.int64)
+            )
+            spent = max(cost[b, s] for s in range(first, t + 1))
+            if spent + amount <= 1:
+                book.admit([charge])
+                for s in range(first, t + 1):
+                    cost[b, s] += amount
+                since[b] = t + 1
+            else:
+                with pytest.raises(BudgetExceeded):
+                    book.admit([charge])
+        assert book.left == 1 - max(cost[b, t] for b in range(3))
+
+
+def test_a_tentative_charge_must_be_affordable_but_is_not_made() -> None:
+    book = Accountant(Guarantee(1, w=3), bins=1)
+    book.advance(0)
+    half, whole = (Charge(Fraction(n, 2), Span(0, 0), "x") for n in (1, 2))
+    book.admit([half], tentative=[half])
+    assert book.left == Fraction(1, 2)
+    with pytest.raises(BudgetExceeded, match=r"would cost 2, budget is 1"):
+        book.admit([half], tentative=[whole])
+    assert book.left == Fraction(1, 2)
+
+
+def test_bins_may_not_be_named_beyond_event_level() -> None:
+    book = Accountant(Guarantee(1, w=2), bins=2)
+    book.advance(0)
+    with pytest.raises(BudgetExceeded, match="names bins"):
+        book.admit([Charge(Fraction(1, 2), Span(0, 0), "x", bins=np.array([0]))])
+
+
+def test_bins_run_in_parallel_at_event_level_even_with_awkward_denominators() -> None:
+    book = Accountant(Guarantee(1, w=1), bins=4)
+    book.advance(0)
+    primes = [999_999_937, 999_999_929, 999_999_893, 999_999_883]
+    for b, prime in enumerate(primes):
+        book.admit([Charge(1 - Fraction(1, prime), Span(0, 0), "x", bins=np.array([b]))])
+    assert book.left == Fraction(1, max(primes))
+
+
+def test_time_does_not_run_backwards() -> None:
+    book = Accountant(Guarantee(1, w=2), bins=1)
+    book.advance(5)
+    with pytest.raises(OutOfOrder, match="step 4: the stream is at 5"):
+        book.advance(4)
+
+
+def test_memory_does_not_grow_with_the_number_of_steps() -> None:
+    line = Timeline(w=1_000)
+    sizes: list[int] = []
+    for t in range(30_000):
+        line.advance(t)
+        line.add(Fraction(1 + t % 7, 1 << 13), first=t)
+        line.add(Fraction(1, 1 << 20), first=max(0, t - t % 13))
+        if t % 10_000 == 9_999:
+            sizes.append(len(line._recent) + len(line._ends))
+    assert max(sizes) <= 2 * 1_000 + 4_096
+    assert sizes[-1] <= sizes[0] + 1_000
+
+
+def test_a_long_falling_history_merges_on_the_safe_side() -> None:
+    line = Timeline(w=1)
+    for t in range(5_000):
+        line.advance(t)
+        line.add(Fraction(1, t + 1), first=t)
+    line.advance(5_000)
+    assert line.peak(first=4_999) == Fraction(1, 5_000)
+    assert line.peak(first=100) >= Fraction(1, 101)
+    assert line.peak(first=0) == 1
