@@ -1,0 +1,216 @@
+"""One step of one stream: everything it writes, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from veilstream.codec import Encoded
+from veilstream.errors import InvalidInput, LedgerError, OutOfOrder
+from veilstream.ledger.blobs import Store, fetch
+from veilstream.ledger.rows import ChargeRow, read_charges, read_releases
+from veilstream.ledger.schema import STEP_FORMAT, charges, counter, failures, state_blobs, states, steps
+from veilstream.types import Charge, Release, Values
+
+LARGEST_TIME: Final = 2**63 - 1
+
+
+class Transaction:
+    """The stream's write lock, what was last committed, and one chance to commit.
+
+    Made by :meth:`Ledger.transaction`. Leaving without a commit leaves no trace.
+    """
+
+    def __init__(self, connection: Connection, stream_id: int, stream: str, label: str) -> None:
+        self._connection = connection
+        self._stream_id = stream_id
+        self._stream = stream
+        self._label = label
+        self._open = True
+        self.head: int | None = connection.execute(HEAD, {"stream": stream_id}).scalar_one()
+
+    def charges(self, after: int) -> list[ChargeRow]:
+        """Charge rows of this stream with an id above ``after``, oldest first."""
+        self._check_open()
+        return read_charges(self._connection, self._stream_id, after, None, self._label)
+
+    def state(self) -> Encoded | None:
+        """The state stored with the last committed step; its arrays are the caller's to change."""
+        self._check_open()
+        header = self._connection.execute(STATE, {"stream": self._stream_id}).scalar_one_or_none()
+        if header is None:
+            return None
+        ids = self._state_ids()
+        found = fetch(self._connection, ids, self._label)
+        return Encoded(bytes(header), tuple(found[i].copy() for i in ids))
+
+    def release_at(self, t: int) -> Release | None:
+        self._check_open()
+        found = read_releases(
+            self._connection, [steps.c.stream_id == self._stream_id, steps.c.t == t], 1, self._label
+        )
+        return found[0] if found else None
+
+    def commit_step(  # noqa: PLR0917
+        self,
+        t: int,
+        charges: Sequence[Charge],
+        state: Encoded,
+        values: Values,
+        spent: Fraction,
+        left: Fraction,
+    ) -> Release:
+        """Write charges, next state and values in one commit, and give the release that now exists."""
+        self._check_open()
+        self._check_time(t)
+        if self.head is not None and t <= self.head:
+            raise OutOfOrder(
+                f"step t={t} of stream {self._stream!r}: the last released step is {self.head}; "
+                "nothing was released"
+            )
+        store = Store(self._connection, self._stream_id)
+        numbers = _frozen(values.numbers)
+        std = _frozen(values.std) if isinstance(values.std, np.ndarray) else float(values.std)
+        per_bin = not isinstance(std, float)
+        self._write_charges(store, t, charges, "released")
+        public = [numbers, std] if isinstance(std, np.ndarray) else [numbers]
+        ids = store.put([*public, *state.arrays])
+        row: dict[str, Any] = {
+            "format": STEP_FORMAT,
+            "stream_id": self._stream_id,
+            "t": t,
+            "fresh": values.fresh,
+            "law": values.law.value,
+            "spent": str(spent),
+            "left": str(left),
+            "spent_decimal": float(spent),
+            "left_decimal": float(left),
+            "std": None if per_bin else std,
+            "values_blob": ids[0],
+            "std_blob": ids[1] if per_bin else None,
+            "recorded": now(),
+        }
+        self._write_state(store, t, state.header, ids[len(public) :], keep=set(ids[: len(public)]))
+        seq = int(self._connection.execute(NEXT_SEQ).scalar_one())
+        self._connection.execute(INSERT_STEP, {"seq": seq, **row})
+        self._commit()
+        return Release(
+            self._stream,
+            seq,
+            t,
+            numbers,
+            std,
+            values.law,
+            values.fresh,
+            spent,
+            left,
+        )
+
+    def commit_failure(self, t: int, charges: Sequence[Charge], reason: str) -> None:
+        """Record a step that raised after it was charged: the charges stay, state and releases do not move.
+
+        ``reason`` is stored in clear and must not hold private values: give the kind of error.
+        """
+        self._check_open()
+        self._check_time(t)
+        self._write_charges(Store(self._connection, self._stream_id), t, charges, "failed")
+        failure = {"stream_id": self._stream_id, "t": t, "reason": reason, "recorded": now()}
+        self._connection.execute(INSERT_FAILURE, failure)
+        self._commit()
+
+    def _write_charges(self, store: Store, t: int, made: Sequence[Charge], outcome: str) -> None:
+        arrays = [x for charge in made for x in (charge.bins, charge.since) if x is not None]
+        ids = iter(store.put(arrays))
+        rows = [
+            {
+                "stream_id": self._stream_id,
+                "t": t,
+                "first": charge.span.first,
+                "last": charge.span.last,
+                "purpose": charge.purpose,
+                "epsilon": str(charge.epsilon),
+                "mu_squared": str(charge.mu_squared),
+                "epsilon_decimal": float(charge.epsilon),
+                "outcome": outcome,
+                "bins_blob": None if charge.bins is None else next(ids),
+                "since_blob": None if charge.since is None else next(ids),
+            }
+            for charge in made
+        ]
+        for row in rows:
+            self._connection.execute(INSERT_CHARGE, row)
+
+    def _state_ids(self) -> list[int]:
+        return list(self._connection.execute(STATE_IDS, {"stream": self._stream_id}).scalars())
+
+    def _write_state(self, store: Store, t: int, header: bytes, ids: list[int], keep: set[int]) -> None:
+        row = {"stream": self._stream_id, "new_t": t, "new_header": header}
+        if self._connection.execute(UPDATE_STATE, row).rowcount == 0:
+            self._connection.execute(INSERT_STATE, row)
+        before = self._state_ids()
+        if before == ids:
+            return
+        if before:
+            self._connection.execute(CLEAR_STATE, {"stream": self._stream_id})
+        if ids:
+            placed = [{"stream_id": self._stream_id, "position": i, "blob_id": b} for i, b in enumerate(ids)]
+            self._connection.execute(INSERT_STATE_ID, placed)
+        store.drop_unused(set(before) - set(ids) - keep)
+
+    def _commit(self) -> None:
+        self._open = False
+        self._connection.commit()
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise LedgerError(
+                f"transaction of stream {self._stream!r}: it has ended; begin another; nothing was written"
+            )
+
+    def _check_time(self, t: int) -> None:
+        if not -LARGEST_TIME <= t <= LARGEST_TIME:
+            raise InvalidInput(
+                f"step t={t} of stream {self._stream!r}: limit ±{LARGEST_TIME}; nothing was released"
+            )
+
+
+def now() -> str:
+    """This moment, for people who read the tables; nothing is decided by it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _frozen(x: NDArray[Any]) -> NDArray[Any]:
+    copy = np.array(x, order="C")
+    copy.setflags(write=False)
+    return copy
+
+
+_stream: sa.BindParameter[int] = sa.bindparam("stream")
+HEAD: Final = sa.select(sa.func.max(steps.c.t)).where(steps.c.stream_id == _stream)
+STATE: Final = sa.select(states.c.header).where(states.c.stream_id == _stream)
+STATE_IDS: Final = (
+    sa.select(state_blobs.c.blob_id)
+    .where(state_blobs.c.stream_id == _stream)
+    .order_by(state_blobs.c.position)
+)
+NEXT_SEQ: Final = sa.update(counter).values(seq=counter.c.seq + 1).returning(counter.c.seq)
+INSERT_STEP: Final = sa.insert(steps)
+INSERT_CHARGE: Final = sa.insert(charges)
+INSERT_FAILURE: Final = sa.insert(failures)
+UPDATE_STATE: Final = (
+    sa.update(states)
+    .where(states.c.stream_id == _stream)
+    .values(t=sa.bindparam("new_t"), header=sa.bindparam("new_header"))
+)
+INSERT_STATE: Final = sa.insert(states).values(
+    stream_id=_stream, t=sa.bindparam("new_t"), header=sa.bindparam("new_header")
+)
+CLEAR_STATE: Final = sa.delete(state_blobs).where(state_blobs.c.stream_id == _stream)
+INSERT_STATE_ID: Final = sa.insert(state_blobs)

@@ -1,0 +1,28 @@
+"""The way of a ledger from any earlier schema to the present one, walked inside the process that opens it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from alembic.operations import Operations
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+
+VERSION_TABLE: Final = "ledger_version"
+HEAD: Final = "0001"
+
+
+def upgrade(connection: Connection, current: str | None) -> None:
+    """Walk from revision ``current`` (``None``: an empty database) to ``HEAD`` in the open transaction.
+
+    The caller holds a lock that keeps every other process from doing the same.
+    """
+    script = ScriptDirectory(str(Path(__file__).parent))
+    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+    path = list(script.iterate_revisions(HEAD, current or "base"))
+    with Operations.context(context):
+        for revision in reversed(path):
+            revision.module.upgrade()
+            context.stamp(script, revision.revision)
