@@ -117,8 +117,8 @@ class Timeline:
 
     def close(self, block: int) -> None:
         """The block will not grow any more."""
-        last, amount = self._blocks.pop(block)
-        if self._w is not None and self._now is not None and last > self._now - self._w:
+        last, amount = self._blocks.pop(block, (0, ZERO))
+        if amount and self._w is not None and self._now is not None and last > self._now - self._w:
             self._insert(last, amount)
 
     def _insert(self, last: int, amount: Fraction) -> None:
@@ -216,6 +216,8 @@ class Accountant:
             self._name_bins()
         if charge.block is not None:
             self._next_block = max(self._next_block, charge.block)
+            if charge.epsilon == 0 and isinstance(self._pure, Timeline):
+                self._pure.close(charge.block)
         for line, amount in ((self._pure, charge.epsilon), (self._gaussian, charge.mu_squared)):
             if amount == 0:
                 continue
@@ -223,11 +225,6 @@ class Accountant:
                 line.add(amount, charge)
             else:
                 line.add(amount, charge.span.first, charge.block)
-
-    def close(self, block: int) -> None:
-        """A block that grew will grow no more; what it cost stays."""
-        if isinstance(self._pure, Timeline):
-            self._pure.close(block)
 
     def _name_bins(self) -> None:
         self._pure = self._by_bin(self._pure)

@@ -16,6 +16,7 @@
     │   ├── LedgerFull                 the disk has no room
     │   ├── LedgerMismatch             it belongs to another stream, mechanism or guarantee
     │   └── LedgerVersion              it was written by a newer veilstream
+    ├── CheckFailed (AssertionError)   a mechanism that breaks a rule of the conformance suite
     └── MissingExtra (ImportError)     an optional part is not installed
 
 A message says what, its value, the limit, and what happened to the data.
@@ -78,6 +79,10 @@ class LedgerMismatch(LedgerError):
 
 class LedgerVersion(LedgerError):
     """The ledger was written by a newer veilstream."""
+
+
+class CheckFailed(VeilstreamError, AssertionError):
+    """A mechanism that breaks a rule of the conformance suite."""
 
 
 class MissingExtra(VeilstreamError, ImportError):

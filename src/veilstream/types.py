@@ -50,7 +50,8 @@ class Charge:
     ``epsilon`` counts towards the pure budget and ``mu_squared`` towards the Gaussian one. At event
     level (w = 1) a charge may name ``bins``: it then counts for those bins alone, because one event
     lies in one bin. ``since`` gives, bin by bin, where the span of each begins (never before ``span.first``).
-    A charge with a ``block`` grows: a later charge of the same block stands in its place, with a longer span.
+    A charge with a ``block`` grows: a later charge of the same block stands in its place, with a longer span; one of
+    epsilon 0 says that the block will grow no more and changes nothing else.
     """
 
     epsilon: Fraction

@@ -6,6 +6,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
+from veilstream.sealed import Sealed
+from veilstream.types import Span
+from veilstream.unsealed import exact_values
+
 
 class Coder(NamedTuple):
     """How a type becomes plain values (numbers, text, tuples, lists, dicts, arrays) and returns."""
@@ -22,6 +26,33 @@ def _to_fraction(plain: tuple[int, int]) -> Fraction:
     return Fraction(*plain)
 
 
+def _from_sealed(x: Sealed) -> dict[str, Any]:
+    return {
+        "exact": exact_values(x),
+        "span": (x.span.first, x.span.last),
+        "l1": _from_fraction(x.l1),
+        "l2": _from_fraction(x.l2),
+        "grid": x.grid,
+        "shape": x.shape,
+        "bins": x.bins,
+        "since": x.since,
+    }
+
+
+def _to_sealed(plain: dict[str, Any]) -> Sealed:
+    return Sealed(
+        plain["exact"],
+        Span(*plain["span"]),
+        _to_fraction(plain["l1"]),
+        l2=_to_fraction(plain["l2"]),
+        grid=plain["grid"],
+        shape=tuple(plain["shape"]),
+        bins=plain["bins"],
+        since=plain["since"],
+    )
+
+
 CODERS: Final[dict[type[Any], Coder]] = {
     Fraction: Coder(_from_fraction, _to_fraction),
+    Sealed: Coder(_from_sealed, _to_sealed),
 }

@@ -1,0 +1,220 @@
+"""The public conformance suite: what every stream and histogram mechanism must obey, ours or yours.
+
+>>> from veilstream.streams import Uniform
+>>> check_stream(Uniform(horizon=12))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, is_dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.accountant import Accountant
+from veilstream.codec import decode, encode
+from veilstream.errors import CheckFailed, InvalidInput, VeilstreamError
+from veilstream.guarantee import Guarantee
+from veilstream.mechanism import HistogramMechanism, StreamMechanism, describe
+from veilstream.meter import Meter
+from veilstream.noise import ExactSampler
+from veilstream.sealed import seal
+from veilstream.simulation import SeededSource
+from veilstream.streams.sample import Sample
+from veilstream.transcript import RecordingMeter, ReplayingMeter, Transcript
+from veilstream.types import Charge, Span, Values
+
+STEPS: Final = 12
+BINS: Final = 8
+GUARANTEES: Final = (
+    Guarantee(1, w=1),
+    Guarantee("1/3", w=5),
+    Guarantee(2, w=40),
+    Guarantee(1, w=None),
+    Guarantee(1, w=4, delta="1e-6"),
+)
+
+
+def adversarial_streams(steps: int = STEPS, bins: int = BINS) -> dict[str, NDArray[np.int64]]:
+    """Streams that push a mechanism to its corners, all with the same shape."""
+    t, b = np.mgrid[0:steps, 0:bins]
+    return {
+        "zeros": np.zeros((steps, bins), dtype=np.int64),
+        "constant": np.full((steps, bins), 50, dtype=np.int64),
+        "alternating": np.where(t % 2 == 0, 1_000, 0).astype(np.int64),
+        "bursts": np.where((t % 5 == 4) & (b == 1), 100_000, 3).astype(np.int64),
+        "growing": (t * t * 10 + b).astype(np.int64),
+        "one bin": np.where(b == 0, 10 * t, 0).astype(np.int64),
+    }
+
+
+def fullest_window(charges: list[Charge], w: int | None, bins: int) -> tuple[Fraction, Fraction]:
+    """Pure epsilon and μ² of the fullest window, by definition: all windows, bin by bin where charges name bins."""
+    merged = list(_merged(charges))
+    if not merged:
+        return Fraction(0), Fraction(0)
+    named = any(charge.bins is not None for charge in merged)
+    first, last = min(c.span.first for c in merged), max(c.span.last for c in merged)
+    windows = [Span(first, last)] if w is None else [Span(e - w + 1, e) for e in range(first, last + w)]
+    peak, peak_squared = Fraction(0), Fraction(0)
+    for window in windows:
+        for b in range(bins) if named else (None,):
+            hit = [c for c in merged if _hits(c, window, b)]
+            peak = max(peak, sum((c.epsilon for c in hit), Fraction(0)))
+            peak_squared = max(peak_squared, sum((c.mu_squared for c in hit), Fraction(0)))
+    return peak, peak_squared
+
+
+def _merged(charges: list[Charge]) -> Iterator[Charge]:
+    blocks: dict[int, Charge] = {}
+    for charge in charges:
+        if charge.block is None:
+            yield charge
+        else:
+            known = blocks.get(charge.block, charge)
+            span = known.span | charge.span if charge.epsilon else known.span
+            blocks[charge.block] = Charge(max(known.epsilon, charge.epsilon), span, charge.purpose)
+    yield from blocks.values()
+
+
+def _hits(charge: Charge, window: Span, b: int | None) -> bool:
+    if b is None or charge.bins is None:
+        return charge.span.touches(window)
+    at = np.flatnonzero(charge.bins == b)
+    if at.size == 0:
+        return False
+    first = charge.span.first if charge.since is None else int(charge.since[at[0]])
+    return Span(first, charge.span.last).touches(window)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One run of a mechanism, by hand, with all that it leaves behind."""
+
+    values: list[Values]
+    charges: list[Charge]
+    states: list[Any]
+
+
+def _walk(
+    mechanism: StreamMechanism[Any],
+    guarantee: Guarantee,
+    stream: NDArray[np.int64],
+    *,
+    make_meter: Callable[[Accountant, ExactSampler, int], Meter] = Meter,
+    through_codec: bool = False,
+) -> _Walk:
+    accountant = Accountant(guarantee, stream.shape[1])
+    noise = ExactSampler(SeededSource(20_150_000))
+    state = mechanism.start(guarantee, stream.shape[1])
+    walk = _Walk([], [], [])
+    for t, counts in enumerate(stream):
+        meter = make_meter(accountant, noise, t)
+        state, values = mechanism.step(state, seal(counts, t), meter)
+        if through_codec:
+            stored = encode(state)
+            state = decode(stored.header, stored.arrays, type(state))
+        walk.values.append(values)
+        walk.charges.extend(meter.charges)
+        walk.states.append(state)
+    return walk
+
+
+def check_parameters(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None:
+    """Parameters are a frozen dataclass that a ledger can record; the first state is a plain dataclass."""
+    if not is_dataclass(mechanism) or not getattr(type(mechanism), "__dataclass_params__").frozen:  # noqa: B009
+        raise CheckFailed(f"{type(mechanism).__name__}: parameters must be a frozen dataclass")
+    if describe(mechanism) != describe(mechanism):
+        raise CheckFailed(f"{type(mechanism).__name__}: its description changes from call to call")
+    if not is_dataclass(mechanism.start(guarantee, BINS)):
+        raise CheckFailed(f"{type(mechanism).__name__}: its state must be a dataclass")
+
+
+def check_charges(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None:
+    """No window costs more than the guarantee, whatever the data, recomputed from the charges alone."""
+    for name, stream in adversarial_streams().items():
+        pure, squared = fullest_window(_walk(mechanism, guarantee, stream).charges, guarantee.w, BINS)
+        if pure > guarantee.pure or squared > guarantee.mu_squared:
+            raise CheckFailed(f"{type(mechanism).__name__} on {name!r}: a window costs {pure} under {guarantee}")
+
+
+def check_values(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None:
+    """Every step has one finite number per bin; noise is declared; what is not fresh was published before."""
+    for name, stream in adversarial_streams().items():
+        seen: list[NDArray[Any]] = []
+        for values in _walk(mechanism, guarantee, stream).values:
+            numbers, std = values.numbers, np.asarray(values.std)
+            if numbers.shape != (BINS,) or not np.isfinite(numbers).all():
+                raise CheckFailed(f"{type(mechanism).__name__} on {name!r}: values of shape {numbers.shape}, or not finite")
+            if std.shape not in ((), (BINS,)) or not (std >= 0).all():
+                raise CheckFailed(f"{type(mechanism).__name__} on {name!r}: standard deviation {std}")
+            if not values.fresh and not any(np.array_equal(numbers, old) for old in seen):
+                raise CheckFailed(f"{type(mechanism).__name__} on {name!r}: republished what it never published")
+            seen.append(numbers)
+
+
+def check_state(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None:
+    """A state read back from bytes goes on exactly as the state itself would."""
+    for name, stream in adversarial_streams().items():
+        straight = _walk(mechanism, guarantee, stream)
+        resumed = _walk(mechanism, guarantee, stream, through_codec=True)
+        for a, b in zip(straight.values, resumed.values, strict=True):
+            if not np.array_equal(a.numbers, b.numbers) or a.fresh != b.fresh:
+                raise CheckFailed(f"{type(mechanism).__name__} on {name!r}: resuming changes what is published")
+        if straight.charges != resumed.charges:
+            raise CheckFailed(f"{type(mechanism).__name__} on {name!r}: resuming changes what is charged")
+
+
+def check_reads_only_the_meter(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None:
+    """Given the same answers from the meter, other data bring the same questions and the same publication.
+
+    This catches an author who reads exact values by any road at all.
+    """
+    streams = adversarial_streams()
+    for name, stream in streams.items():
+        transcript = Transcript()
+        first = _walk(
+            mechanism, guarantee, stream, make_meter=lambda a, n, t: RecordingMeter(a, n, t, transcript)
+        )
+        other = stream[::-1] * 3 + streams["one bin"] + 1
+        second = _walk(mechanism, guarantee, other, make_meter=lambda a, n, t: ReplayingMeter(a, n, t, transcript))
+        for a, b in zip(first.values, second.values, strict=True):
+            same = np.array_equal(a.numbers, b.numbers) and np.array_equal(a.std, b.std) and a.fresh == b.fresh
+            if not same:
+                raise CheckFailed(f"{type(mechanism).__name__} on {name!r}: exact data reach its values past the meter")
+        if transcript.entries:
+            raise CheckFailed(f"{type(mechanism).__name__} on {name!r}: other data bring fewer questions")
+
+
+STREAM_CHECKS: Final = (check_parameters, check_charges, check_values, check_state, check_reads_only_the_meter)
+
+
+def applicable(mechanism: StreamMechanism[Any]) -> list[Guarantee]:
+    """The guarantees of the suite that the mechanism accepts; it must accept one, and refuse with a clear error."""
+    accepted: list[Guarantee] = []
+    for guarantee in GUARANTEES:
+        try:
+            _walk(mechanism, guarantee, adversarial_streams()["constant"])
+        except InvalidInput:
+            continue
+        except VeilstreamError as error:
+            raise CheckFailed(f"{type(mechanism).__name__} under {guarantee}: {error}") from error
+        accepted.append(guarantee)
+    if not accepted:
+        raise CheckFailed(f"{type(mechanism).__name__}: it accepts none of the suite's guarantees")
+    return accepted
+
+
+def check_stream(mechanism: StreamMechanism[Any]) -> None:
+    """Run every check of a stream mechanism; raises CheckFailed on the first rule broken."""
+    for guarantee in applicable(mechanism):
+        for check in STREAM_CHECKS:
+            check(mechanism, guarantee)
+
+
+def check_histogram(histogram: HistogramMechanism) -> None:
+    """Run every check of a one-time histogram, as the release step of a stream."""
+    check_stream(Sample(histogram))

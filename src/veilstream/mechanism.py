@@ -1,0 +1,70 @@
+"""What a mechanism is: frozen parameters, and a step from (state, sealed data, meter) to (state, public values)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from enum import Enum
+from fractions import Fraction
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from veilstream.errors import InvalidInput
+from veilstream.guarantee import Guarantee
+from veilstream.meter import Meter
+from veilstream.sealed import Sealed
+from veilstream.types import Values
+
+S = TypeVar("S")
+
+
+class HistogramMechanism(Protocol):
+    """Publishes one histogram for an exact ``epsilon``."""
+
+    def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values: ...
+
+
+class StreamMechanism(Protocol[S]):
+    """Publishes a value vector at every timestamp.
+
+    ``start`` checks the parameters against the guarantee and gives the first state, a plain dataclass. ``step`` may
+    use the sealed data only through the meter. A mechanism whose choices never depend on data says
+    ``oblivious: ClassVar[bool] = True``: simulations then run many lanes at once.
+    """
+
+    def start(self, guarantee: Guarantee, bins: int) -> S: ...
+    def step(self, state: S, now: Sealed, meter: Meter) -> tuple[S, Values]: ...
+
+
+def describe(mechanism: object) -> str:
+    """Canonical text of a mechanism's class and parameters, by which a ledger knows it again.
+
+    >>> from veilstream.streams import FixedRate
+    >>> describe(FixedRate(interval=6))
+    '{"class": "FixedRate", "histogram": {"class": "Geometric"}, "horizon": null, "interval": 6}'
+    """
+    return json.dumps(_plain(mechanism), sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"class": type(value).__name__, **fields}
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise InvalidInput(
+        f"parameter of type {type(value).__name__}: only numbers, texts, sequences and dataclasses can be recorded; "
+        "nothing was done"
+    )

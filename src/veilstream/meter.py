@@ -1,0 +1,220 @@
+"""The only door from sealed counts to numbers: it charges first and draws afterwards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.accountant import Accountant
+from veilstream.errors import InvalidBudget, InvalidInput
+from veilstream.guarantee import Guarantee
+from veilstream.rationals import sqrt_up
+from veilstream.scores import Scores
+from veilstream.sealed import Sealed
+from veilstream.types import Charge, Law, Span, Values
+from veilstream.unsealed import exact_values
+
+MIN_SCALE = Fraction(1, 1 << 20)
+MAX_SCALE = Fraction(10**12)
+MIN_SIGMA_BITS = 10
+"""Gaussian noise is drawn on a grid at least this many bits finer than its standard deviation."""
+THRESHOLD_GRID = 8
+
+
+class NoiseSource(Protocol):
+    """What the Meter draws from: ``SecureNoise`` for releases, a seeded sampler in simulations."""
+
+    def laplace(self, scale: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]: ...
+    def gaussian(self, sigma: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]: ...
+    def select(self, gaps: NDArray[np.int64], rate: Fraction) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Threshold:
+    """An open sparse-vector block: a secret noise ρ that is compared with again and again.
+
+    Its fields but ``rho`` are public. Close it with ``Meter.close`` when it will not be used any more.
+    """
+
+    block: int
+    opened: int
+    sensitivity: Fraction
+    epsilon_rho: Fraction
+    epsilon_nu: Fraction
+    purpose: str
+    rho: NDArray[np.int64] = field(repr=False)
+
+
+class Meter:
+    """Answers questions about sealed data, each for a charge that says what it bought.
+
+    A unit moves a vector with ``l1`` per timestamp by at most min(w, steps of its span) · l1: that is the
+    sensitivity to which noise is scaled, and the charge then counts in every window which the span touches.
+    """
+
+    def __init__(
+        self, accountant: Accountant, noise: NoiseSource, t: int, lanes: tuple[int, ...] = ()
+    ) -> None:
+        accountant.advance(t)
+        self._accountant = accountant
+        self._noise = noise
+        self._lanes = lanes
+        self.t = t
+        self.charges: list[Charge] = []
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self._accountant.guarantee
+
+    @property
+    def left(self) -> Fraction:
+        """Pure epsilon left in the fullest window that includes this step: a public number."""
+        return self._accountant.left
+
+    def laplace(self, x: Sealed, epsilon: Fraction, purpose: str) -> Values:
+        """``x`` plus exact discrete Laplace noise of scale sensitivity/epsilon on the grid of ``x``."""
+        self._positive(epsilon, purpose)
+        scale = self._scale(self._sensitivity(x.span, x.l1) * (1 << x.grid) / epsilon, purpose)
+        self._admit([self._charge(x, epsilon, purpose)])
+        noise = self._noise.laplace(scale, self._size(x))
+        return self._values(x, noise, laplace_std(float(scale)), Law.LAPLACE)
+
+    def gaussian(self, x: Sealed, mu_squared: Fraction, purpose: str) -> Values:
+        """``x`` plus exact discrete Gaussian noise, for a charge of μ² = (L2 sensitivity/σ)².
+
+        The grid h is refined until σ ≥ 2¹⁰·h, and the variance is raised by 3h². For a discrete Gaussian of
+        variance σ² on hℤ equals, up to a factor within 1 ± 2⁻⁸² at every point, a continuous one of variance
+        σ² − 3h² that is rounded at random by a discrete Gaussian of variance 3h² (the mass of the latter on a shifted
+        grid is constant up to 2e^{−2π²·3}). So it is a post-processing of the continuous mechanism, and the
+        guarantee's spare 2⁻³⁰ pays for those factors up to 2⁵⁰ coordinates.
+        """
+        self._positive(mu_squared, purpose)
+        variance = self._sensitivity(x.span, x.l2) ** 2 / mu_squared
+        whole = math.isqrt(math.floor(variance * (1 << 60)))
+        finer = max(x.grid, MIN_SIGMA_BITS + 30 - whole.bit_length() + 1, 0)
+        sigma = sqrt_up(variance * (1 << (2 * finer)) + 3)
+        if sigma > MAX_SCALE:
+            raise InvalidBudget(
+                f"charge of mu² {mu_squared} for {purpose!r}: its noise would be wider than {MAX_SCALE} grid steps; "
+                "nothing was released"
+            )
+        self._admit([replace(self._charge(x, Fraction(0), purpose), mu_squared=mu_squared)])
+        noise = self._noise.gaussian(sigma, self._size(x))
+        exact = (exact_values(x) << (finer - x.grid)) + noise
+        return Values(_off_grid(exact, finer), float(sigma) * 2.0**-finer, Law.GAUSSIAN)
+
+    def select(self, scores: Scores, epsilon: Fraction, purpose: str) -> int:
+        """A candidate i with probability exactly ∝ exp(epsilon · score_i / (2 · sensitivity))."""
+        self._positive(epsilon, purpose)
+        if scores.size == 0:
+            raise InvalidInput(f"select for {purpose!r}: no candidates; nothing was released")
+        movement = self._sensitivity(scores.span, scores.sensitivity) * (1 if scores.one_sided else 2)
+        self._admit([Charge(epsilon, self._until_now(scores.span), purpose, bins=self._named(scores.bins))])
+        exact = scores._exact  # pyright: ignore[reportPrivateUsage]
+        return self._noise.select(exact.max() - exact, epsilon / movement)
+
+    def open_threshold(
+        self, epsilon_rho: Fraction, epsilon_nu: Fraction, sensitivity: Fraction, purpose: str
+    ) -> Threshold:
+        """Draw the secret noise of a sparse-vector block for queries of at most ``sensitivity``.
+
+        Opening charges ``epsilon_rho``, once, over all the steps at which the block will be compared. Every positive
+        answer charges ``epsilon_nu`` over the block so far (it makes good for a moved ρ) and ``epsilon_nu`` at its own
+        step; negative answers are free. Over a whole block with c positives: epsilon_rho + 2c·epsilon_nu.
+        """
+        for amount in (epsilon_rho, epsilon_nu):
+            self._positive(amount, purpose)
+        unit = sensitivity * (1 << THRESHOLD_GRID)
+        self._scale(unit / epsilon_nu, purpose)
+        scale = self._scale(unit / epsilon_rho, purpose)
+        block = self._accountant.new_block()
+        self._admit([Charge(epsilon_rho, Span(self.t, self.t), purpose, block=block)])
+        rho = self._noise.laplace(scale, (*self._lanes, 1))
+        return Threshold(block, self.t, sensitivity, epsilon_rho, epsilon_nu, purpose, rho)
+
+    def above(self, threshold: Threshold, x: Sealed, level: float) -> bool:
+        """Whether x + ν ≥ level + ρ, for a one-number ``x`` and a public ``level``."""
+        moved = self._sensitivity(x.span, x.l1)
+        if x.size != 1 or x.grid > THRESHOLD_GRID or moved > threshold.sensitivity:
+            raise InvalidInput(
+                f"comparison for {threshold.purpose!r}: {x.size} values of sensitivity {moved} on grid 2^-{x.grid}, where "
+                f"one value of at most {threshold.sensitivity} on 2^-{THRESHOLD_GRID} is needed; nothing was released"
+            )
+        purpose, nu = threshold.purpose, threshold.epsilon_nu
+        block = Span(min(threshold.opened, x.span.first), self.t)
+        grown = Charge(threshold.epsilon_rho, block, purpose, block=threshold.block)
+        positive = [Charge(nu, block, purpose), Charge(nu, self._until_now(x.span), purpose)]
+        self._admit([] if grown in self.charges else [grown], tentative=positive)
+        scale = self._scale(threshold.sensitivity * (1 << THRESHOLD_GRID) / nu, purpose)
+        noise = self._noise.laplace(scale, (*self._lanes, 1))
+        value = (exact_values(x) << (THRESHOLD_GRID - x.grid)) + noise
+        if self._lanes:
+            raise InvalidInput("comparisons cannot be made for many runs at once; simulate run by run")
+        answer = bool((value >= round(level * (1 << THRESHOLD_GRID)) + threshold.rho)[..., 0])
+        if answer:
+            self._admit(positive)
+        return answer
+
+    def close(self, threshold: Threshold) -> None:
+        """The block will not be compared with any more; what it cost stays."""
+        whole = Span(threshold.opened, self.t)
+        self._admit([Charge(Fraction(0), whole, threshold.purpose, block=threshold.block)])
+
+    def _admit(self, charges: Sequence[Charge], tentative: Sequence[Charge] = ()) -> None:
+        self._accountant.admit(charges, tentative)
+        self.charges.extend(charges)
+
+    def _charge(self, x: Sealed, epsilon: Fraction, purpose: str) -> Charge:
+        bins = self._named(x.bins)
+        if bins is None or x.since is None:
+            return Charge(epsilon, self._until_now(x.span), purpose, bins=bins)
+        first = int(x.since.min(initial=self.t))
+        return Charge(epsilon, Span(first, self.t), purpose, bins=bins, since=x.since)
+
+    def _named(self, bins: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+        return bins if self.guarantee.w == 1 else None
+
+    def _until_now(self, span: Span) -> Span:
+        if span.last > self.t:
+            raise InvalidInput(f"data of t={span.last} at step {self.t}: it is not past yet; nothing was released")
+        return Span(span.first, self.t)
+
+    def _sensitivity(self, span: Span, per_step: Fraction) -> Fraction:
+        return per_step * self.guarantee.steps_at_once(span.steps)
+
+    def _size(self, x: Sealed) -> tuple[int, ...]:
+        return (*self._lanes, x.size)
+
+    def _values(self, x: Sealed, noise: NDArray[np.int64], std: float, law: Law) -> Values:
+        exact = exact_values(x) + noise
+        if x.grid == 0:
+            return Values(exact, std, law)
+        return Values(_off_grid(exact, x.grid), std * 2.0**-x.grid, law)
+
+    def _scale(self, scale: Fraction, purpose: str) -> Fraction:
+        if scale > MAX_SCALE:
+            raise InvalidBudget(
+                f"noise for {purpose!r}: scale {float(scale):.3g} is above {float(MAX_SCALE):.0e}: the epsilon is too "
+                "small for this many releases; nothing was released"
+            )
+        return max(scale, MIN_SCALE)
+
+    def _positive(self, amount: Fraction, purpose: str) -> None:
+        if not amount > 0:
+            raise InvalidBudget(f"charge {amount} for {purpose!r}: it must be above 0; nothing was released")
+
+
+def _off_grid(exact: NDArray[np.int64], grid: int) -> NDArray[np.float64]:
+    return np.ldexp(exact.astype(np.float64), -grid)
+
+
+def laplace_std(scale: float) -> float:
+    """Standard deviation of discrete Laplace noise: 1/(√2 sinh(1/(2·scale)))."""
+    half = 1 / (2 * scale)
+    return 0.0 if half > 700 else 1 / (math.sqrt(2) * math.sinh(half))

@@ -1,0 +1,242 @@
+"""Exact counts in an opaque vector that knows how far one unit can move it.
+
+Mechanism authors never state a sensitivity: every operation here derives it. Reading the numbers needs
+``veilstream.unsealed``, which only the Meter, the scores and the codec may import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.errors import InvalidInput, SealBroken
+from veilstream.rationals import sqrt_up
+from veilstream.types import Numbers, Span
+
+Index: TypeAlias = NDArray[np.int64] | Sequence[int] | slice
+
+FOURIER_GRID = 20
+FOURIER_TOTAL = 1 << 33
+"""Largest total count that ``fourier`` takes; it bounds the floating-point error below."""
+FOURIER_ERROR = Fraction(1, 1 << 9)
+"""Twice the L2 error of a float64 FFT of a vector of norm ≤ 2³³ with the generous factor 2¹⁰ on 2⁻⁵³."""
+PUBLIC_GRID = 8
+"""Public reals meet exact counts on multiples of 2⁻⁸."""
+
+
+class Sealed:
+    """Exact values ``v · 2^-grid`` (``v`` whole), read from the timestamps in ``span``.
+
+    At any single timestamp one unit moves the vector by at most ``l1`` in the L1 norm and ``l2`` in the L2 norm.
+    Sums add these bounds, except that disjoint spans take the larger one: a timestamp is then in one of them only.
+    How many timestamps of the span a unit may touch is the guarantee's business and is left to the Meter.
+
+    >>> a = seal(np.array([3, 4, 5]), t=7)
+    >>> a
+    Sealed(size=3, span=7..7, l1=1)
+    >>> (a + a).l1, (a + seal(np.array([1, 1, 1]), t=8)).l1, a.total().l1
+    (Fraction(2, 1), Fraction(1, 1), Fraction(1, 1))
+    >>> list(a)
+    Traceback (most recent call last):
+    ...
+    veilstream.errors.SealBroken: exact values cannot be read; ask the Meter for a noisy answer
+    """
+
+    __slots__ = ("__exact", "_l1", "_l2", "bins", "grid", "shape", "since", "span")
+
+    def __init__(
+        self,
+        exact: NDArray[np.int64],
+        span: Span,
+        l1: Fraction,
+        *,
+        l2: Fraction | None = None,
+        grid: int = 0,
+        shape: tuple[int, ...] | None = None,
+        bins: NDArray[np.int64] | None = None,
+        since: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.__exact = exact
+        self.span = span
+        self._l1 = l1
+        self._l2 = l1 if l2 is None else l2
+        self.grid = grid
+        self.shape = shape if shape is not None else (exact.size,)
+        self.bins = bins
+        self.since = since
+
+    @property
+    def size(self) -> int:
+        return int(self.__exact.shape[-1])
+
+    @property
+    def l1(self) -> Fraction:
+        """How far one unit moves the vector at one timestamp, in the L1 norm."""
+        return min(self._l1, sqrt_up(Fraction(self.size)) * self._l2)
+
+    @property
+    def l2(self) -> Fraction:
+        """How far one unit moves the vector at one timestamp, in the L2 norm."""
+        return min(self._l1, self._l2)
+
+    def __add__(self, other: Sealed) -> Sealed:
+        if self.size != other.size:
+            raise InvalidInput(f"sum of sealed vectors of {self.size} and {other.size} values; nothing was done")
+        grid = max(self.grid, other.grid)
+        apart = not self.span.touches(other.span)
+        same_bins = self.bins is other.bins or (
+            self.bins is not None and other.bins is not None and np.array_equal(self.bins, other.bins)
+        )
+        return Sealed(
+            (self.__exact << (grid - self.grid)) + (other.__exact << (grid - other.grid)),
+            self.span | other.span,
+            max(self._l1, other._l1) if apart else self._l1 + other._l1,
+            l2=max(self._l2, other._l2) if apart else self._l2 + other._l2,
+            grid=grid,
+            shape=self.shape,
+            bins=self.bins if same_bins else None,
+            since=None if self.since is None else np.minimum(self.since, other._since()),
+        )
+
+    def pending(self) -> Sealed:
+        """The same values, with a memory for every bin of where its own span begins (see ``cleared``)."""
+        return self._derive(self.__exact, since=self._since())
+
+    def cleared(self, bins: NDArray[np.bool_]) -> Sealed:
+        """Zero where ``bins`` is true; the span of those bins begins anew after the last timestamp read."""
+        return self._derive(
+            np.where(bins, 0, self.__exact), since=np.where(bins, self.span.last + 1, self._since())
+        )
+
+    def _since(self) -> NDArray[np.int64]:
+        return np.full(self.size, self.span.first, dtype=np.int64) if self.since is None else self.since
+
+    def select(self, bins: Index) -> Sealed:
+        """Some of the values, by public positions (each at most once)."""
+        chosen = np.arange(self.size, dtype=np.int64)[bins]
+        if np.unique(chosen).size != chosen.size:
+            raise InvalidInput("select: a position occurs twice; use sums; nothing was done")
+        named = chosen if self.bins is None else self.bins[chosen] if self.bins.size == self.size else self.bins
+        since = None if self.since is None else self.since[chosen]
+        return self._derive(self.__exact[..., chosen], bins=named, since=since)
+
+    def sums(self, groups: NDArray[np.int64], count: int) -> Sealed:
+        """Sums over public groups: value i goes into group ``groups[i]`` of ``count``; -1 leaves it out."""
+        if groups.shape != (self.size,) or (groups.size and (groups.min() < -1 or groups.max() >= count)):
+            raise InvalidInput(
+                f"sums: {groups.size} labels up to {groups.max(initial=-1)} for {self.size} values "
+                f"and {count} groups; nothing was done"
+            )
+        summed = np.zeros(count, dtype=np.int64)
+        kept = groups >= 0
+        np.add.at(summed, groups[kept], self.__exact[kept])
+        return self._derive(summed, l2=self._l1)
+
+    def total(self) -> Sealed:
+        """The sum of all values, as a vector of one."""
+        return self._derive(self.__exact.sum(axis=-1, keepdims=True), l2=self._l1)
+
+    def minus(self, public: Numbers) -> Sealed:
+        """Differences to public numbers (taken at multiples of 2⁻⁸ if they are not whole)."""
+        grid = max(self.grid, _public_grid(public))
+        return self._derive((self.__exact << (grid - self.grid)) - _on_grid(public, grid), grid=grid)
+
+    def distance(self, public: Numbers) -> Sealed:
+        """The L1 distance to public numbers, as a vector of one; ``l1`` carries over, as |‖x−p‖−‖y−p‖| ≤ ‖x−y‖."""
+        difference = self.minus(public)
+        exact = np.abs(difference.__exact).sum(axis=-1, keepdims=True)
+        return difference._derive(exact, l2=self._l1)
+
+    def haar(self) -> Sealed:
+        """Unnormalised Haar differences, whole numbers: [total, then left half − right half of every dyadic block].
+
+        The size must be a power of two. Each count meets the total and one block per level with weight ±1, so that
+        ``l1`` grows by the factor 1 + log2(size) and every column has L2 norm √(1 + log2(size)).
+        """
+        size = self.size
+        if size & (size - 1):
+            raise InvalidInput(f"haar: {size} values; the number must be a power of two; nothing was done")
+        levels = [self.__exact]
+        parts: list[NDArray[np.int64]] = []
+        while levels[-1].size > 1:
+            pairs = levels[-1].reshape(-1, 2)
+            parts.append(pairs[:, 0] - pairs[:, 1])
+            levels.append(pairs.sum(axis=1))
+        exact = np.concatenate([levels[-1], *reversed(parts)])
+        columns = Fraction(size.bit_length())
+        return self._derive(exact, l1=self._l1 * columns, l2=self._l1 * sqrt_up(columns))
+
+    def fourier(self) -> Sealed:
+        """Orthonormal real Fourier coordinates [mean, cos 1, sin 1, cos 2, ...] on a grid of 2⁻²⁰.
+
+        An isometry: ``l2`` carries over, plus what rounding (√size · 2⁻²⁰) and the FFT's own error can add.
+        """
+        scale = Fraction(1, 1 << self.grid)
+        if int(np.abs(self.__exact).sum()) * scale > FOURIER_TOTAL:
+            raise InvalidInput(f"fourier: the total count is above {FOURIER_TOTAL}; nothing was done")
+        from scipy.fft import rfft
+
+        spectrum = rfft(self.__exact.astype(np.float64) * float(scale), norm="ortho")
+        size = self.size
+        coordinates = np.empty(size)
+        coordinates[0] = spectrum[0].real
+        paired = (size - 1) // 2
+        coordinates[1 : 2 * paired : 2] = spectrum[1 : paired + 1].real * np.sqrt(2)
+        coordinates[2 : 2 * paired + 1 : 2] = spectrum[1 : paired + 1].imag * np.sqrt(2)
+        if size % 2 == 0:
+            coordinates[-1] = spectrum[-1].real
+        rounding = sqrt_up(Fraction(size)) / (1 << FOURIER_GRID)
+        l2 = self.l2 + rounding + FOURIER_ERROR
+        exact = np.rint(coordinates * (1 << FOURIER_GRID)).astype(np.int64)
+        return self._derive(exact, l1=sqrt_up(Fraction(size)) * l2, l2=l2, grid=FOURIER_GRID)
+
+    def _derive(
+        self,
+        exact: NDArray[np.int64],
+        *,
+        l1: Fraction | None = None,
+        l2: Fraction | None = None,
+        grid: int | None = None,
+        bins: NDArray[np.int64] | None = None,
+        since: NDArray[np.int64] | None = None,
+    ) -> Sealed:
+        return Sealed(
+            exact,
+            self.span,
+            self._l1 if l1 is None else l1,
+            l2=self._l2 if l2 is None else l2,
+            grid=self.grid if grid is None else grid,
+            shape=self.shape if exact.shape[-1] == self.size else None,
+            bins=self.bins if bins is None else bins,
+            since=since,
+        )
+
+    def __repr__(self) -> str:
+        return f"Sealed(size={self.size}, span={self.span.first}..{self.span.last}, l1={self.l1})"
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise SealBroken("exact values cannot be read; ask the Meter for a noisy answer")
+
+    __array__ = __iter__ = __len__ = __getitem__ = __bool__ = __float__ = __int__ = __index__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
+
+
+def seal(
+    counts: NDArray[np.int64], t: int, l1: int = 1, shape: tuple[int, ...] | None = None
+) -> Sealed:
+    """Close exact counts of timestamp ``t``, to which one unit contributes at most ``l1`` in total."""
+    return Sealed(np.array(counts, dtype=np.int64), Span(t, t), Fraction(l1), shape=shape)
+
+
+def _public_grid(public: Numbers) -> int:
+    return 0 if public.dtype.kind == "i" or np.array_equal(public, np.rint(public)) else PUBLIC_GRID
+
+
+def _on_grid(public: Numbers, grid: int) -> NDArray[np.int64]:
+    if public.dtype.kind == "i":
+        return public.astype(np.int64) << grid
+    return np.rint(public * float(1 << grid)).astype(np.int64)

@@ -1,0 +1,92 @@
+"""Meters that write down their answers and give them again, whatever the data: how the checks catch a leak."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeVar, cast
+
+from veilstream.accountant import Accountant
+from veilstream.errors import CheckFailed
+from veilstream.meter import Meter, NoiseSource, Threshold
+from veilstream.scores import Scores
+from veilstream.sealed import Sealed
+from veilstream.types import Values
+
+A = TypeVar("A")
+
+
+@dataclass(slots=True)
+class Transcript:
+    """Questions put to a meter, in order, with their answers."""
+
+    entries: list[tuple[tuple[Any, ...], Any]] = field(default_factory=list[tuple[tuple[Any, ...], Any]])
+
+
+class _Listening(Meter):
+    """Sends every question through ``_answer`` as (public question, function that asks the real meter)."""
+
+    def _answer(self, question: tuple[Any, ...], ask: Callable[[], A]) -> A:
+        return ask()
+
+    @property
+    def left(self) -> Fraction:
+        return self._answer(("left",), lambda: super(_Listening, self).left)
+
+    def laplace(self, x: Sealed, epsilon: Fraction, purpose: str) -> Values:
+        question = ("laplace", x.size, x.span, epsilon, purpose)
+        return self._answer(question, lambda: super(_Listening, self).laplace(x, epsilon, purpose))
+
+    def gaussian(self, x: Sealed, mu_squared: Fraction, purpose: str) -> Values:
+        question = ("gaussian", x.size, x.span, mu_squared, purpose)
+        return self._answer(question, lambda: super(_Listening, self).gaussian(x, mu_squared, purpose))
+
+    def select(self, scores: Scores, epsilon: Fraction, purpose: str) -> int:
+        question = ("select", scores.size, scores.span, epsilon, purpose)
+        return self._answer(question, lambda: super(_Listening, self).select(scores, epsilon, purpose))
+
+    def open_threshold(
+        self, epsilon_rho: Fraction, epsilon_nu: Fraction, sensitivity: Fraction, purpose: str
+    ) -> Threshold:
+        question = ("open", epsilon_rho, epsilon_nu, sensitivity, purpose)
+        return self._answer(
+            question,
+            lambda: super(_Listening, self).open_threshold(epsilon_rho, epsilon_nu, sensitivity, purpose),
+        )
+
+    def above(self, threshold: Threshold, x: Sealed, level: float) -> bool:
+        question = ("above", threshold.block, x.span, level)
+        return self._answer(question, lambda: super(_Listening, self).above(threshold, x, level))
+
+
+class RecordingMeter(_Listening):
+    """A meter that appends each question and its answer to a transcript."""
+
+    def __init__(self, accountant: Accountant, noise: NoiseSource, t: int, transcript: Transcript) -> None:
+        super().__init__(accountant, noise, t)
+        self._transcript = transcript
+
+    def _answer(self, question: tuple[Any, ...], ask: Callable[[], A]) -> A:
+        answer = ask()
+        self._transcript.entries.append((question, answer))
+        return answer
+
+
+class ReplayingMeter(_Listening):
+    """A meter that gives the answers of a transcript without looking at its data."""
+
+    def __init__(self, accountant: Accountant, noise: NoiseSource, t: int, transcript: Transcript) -> None:
+        super().__init__(accountant, noise, t)
+        self._transcript = transcript
+
+    def close(self, threshold: Threshold) -> None:
+        """Nothing was opened here."""
+
+    def _answer(self, question: tuple[Any, ...], ask: Callable[[], A]) -> A:
+        if not self._transcript.entries:
+            raise CheckFailed(f"a question {question[:1]} that other data did not bring: it was chosen by exact data")
+        asked, answer = self._transcript.entries.pop(0)
+        if asked != question:
+            raise CheckFailed(f"question {question} where other data brought {asked}: it was chosen by exact data")
+        return cast(A, answer)

@@ -1,0 +1,18 @@
+"""The one way to the numbers inside a Sealed, for the trust boundary alone.
+
+An import contract lets only the Meter, the scores and the codec use this module.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.sealed import Sealed
+
+
+def exact_values(sealed: Sealed) -> NDArray[np.int64]:
+    """The whole numbers ``v`` of values ``v · 2^-grid``."""
+    return cast(NDArray[np.int64], getattr(sealed, "_Sealed__exact"))  # noqa: B009 (a private name)

@@ -1,0 +1,151 @@
+"""No derived sensitivity is ever exceeded by neighbouring streams, and nothing but the Meter opens a seal."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from veilstream.errors import InvalidInput, SealBroken
+from veilstream.guarantee import Guarantee
+from veilstream.sealed import Sealed, seal
+from veilstream.scores import quantile_scores
+from veilstream.unsealed import exact_values
+
+STEPS, BINS = 4, 8
+Stream = NDArray[np.int64]
+
+
+@st.composite
+def neighbours(draw: st.DrawFn) -> tuple[Stream, Stream, int, int]:
+    """Two streams that differ by what one person does within w steps, at most l1 counts a step."""
+    l1 = draw(st.integers(1, 3))
+    w = draw(st.integers(1, STEPS))
+    begin = draw(st.integers(0, STEPS - w))
+    base = np.array(draw(st.lists(st.integers(0, 9), min_size=STEPS * BINS, max_size=STEPS * BINS)))
+    extra = np.zeros((STEPS, BINS), dtype=np.int64)
+    for t in range(begin, begin + w):
+        for b in draw(st.lists(st.integers(0, BINS - 1), max_size=l1)):
+            extra[t, b] += 1
+    stream = base.reshape(STEPS, BINS)
+    return stream, stream + extra, l1, w
+
+
+groups = np.array([0, 0, 1, 1, 2, -1, 2, 0])
+public_whole = np.array([3, 1, 4, 1, 5, 9, 2, 6])
+public_real = np.array([0.3, 1.7, 4.01, 1.2, 5.5, 9.9, 2.1, 6.6])
+PIPELINES: dict[str, Callable[[list[Sealed]], Sealed]] = {
+    "itself": lambda xs: xs[0],
+    "twice": lambda xs: xs[0] + xs[0],
+    "over time": lambda xs: xs[0] + xs[1] + xs[2],
+    "overlapping sums": lambda xs: (xs[0] + xs[1]) + (xs[1] + xs[2]),
+    "selection": lambda xs: xs[2].select([1, 3, 5]),
+    "groups": lambda xs: xs[1].sums(groups, 3),
+    "as many groups as bins": lambda xs: xs[1].fourier().sums(np.zeros(BINS, dtype=np.int64), BINS),
+    "total": lambda xs: xs[1].total(),
+    "distance": lambda xs: xs[0].distance(public_whole),
+    "distance to reals": lambda xs: xs[0].distance(public_real),
+    "minus": lambda xs: (xs[0] + xs[3]).minus(public_real),
+    "haar": lambda xs: (xs[0] + xs[1]).haar(),
+    "fourier": lambda xs: xs[0].fourier(),
+    "fourier of a sum": lambda xs: (xs[0] + xs[1]).fourier().select([0, 2, 3]),
+    "fourier, then distance": lambda xs: xs[0].fourier().distance(public_real),
+    "pending": lambda xs: (xs[0].pending() + xs[1]).cleared(np.arange(BINS) < 3) + xs[2],
+}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+@settings(max_examples=60, deadline=None)
+@given(pair=neighbours())
+def test_no_derived_sensitivity_is_exceeded(name: str, pair: tuple[Stream, Stream, int, int]) -> None:
+    one, other, l1, w = pair
+    results = [
+        PIPELINES[name]([seal(counts, t, l1) for t, counts in enumerate(stream)]) for stream in (one, other)
+    ]
+    a, b = results
+    assert (a.l1, a.l2, a.span, a.grid) == (b.l1, b.l2, b.span, b.grid)
+    moved = (exact_values(a) - exact_values(b)) / 2.0**a.grid
+    times = Guarantee(1, w=w).steps_at_once(a.span.steps)
+    assert np.abs(moved).sum() <= float(a.l1) * times * (1 + 1e-12)
+    assert np.sqrt((moved**2).sum()) <= float(a.l2) * times * (1 + 1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(pair=neighbours(), q=st.sampled_from(["1/2", "1/4", "9/10"]))
+def test_quantile_scores_are_lipschitz(pair: tuple[Stream, Stream, int, int], q: str) -> None:
+    one, other, l1, _ = pair
+    for t in range(STEPS):
+        a, b = (quantile_scores(seal(stream[t], t, l1), q) for stream in (one, other))
+        assert np.abs(a._exact - b._exact).max() <= a.sensitivity
+
+
+def test_fourier_is_an_isometry_and_haar_is_invertible_by_hand() -> None:
+    x = np.array([5, 0, 2, 9, 1, 1, 0, 4])
+    assert np.sqrt((exact_values(seal(x, 0).fourier()) / 2.0**20) ** 2).shape == (8,)
+    norm = np.sqrt(((exact_values(seal(x, 0).fourier()) / 2.0**20) ** 2).sum())
+    assert norm == pytest.approx(np.sqrt((x**2).sum()), abs=1e-4)
+    assert exact_values(seal(x, 0).haar()).tolist() == [22, 10, -6, -2, 5, -7, 0, -4]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 100, 101])
+def test_fourier_keeps_norms_at_any_size(size: int) -> None:
+    x = np.arange(size) ** 2 % 17
+    norm = np.sqrt(((exact_values(seal(x, 0).fourier()) / 2.0**20) ** 2).sum())
+    assert norm == pytest.approx(np.sqrt((x**2).sum()), abs=1e-4)
+
+
+READS: dict[str, Callable[[Any], object]] = {
+    "array": np.asarray,
+    "list": list,
+    "len": len,
+    "index": lambda x: x[0],
+    "bool": bool,
+    "float": float,
+    "int": int,
+    "compare": lambda x: x > 3,
+    "pickle": pickle.dumps,  # noqa: S301
+    "copy": copy.deepcopy,
+    "sum": sum,
+    "ufunc": lambda x: np.add(x, 1),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_ordinary_reading_is_refused(name: str) -> None:
+    with pytest.raises(SealBroken, match="cannot be read"):
+        READS[name](seal(np.array([1, 2, 3]), 0))
+
+
+def test_a_seal_does_not_print_its_values() -> None:
+    secret = seal(np.array([123456789]), 0)
+    assert "123456789" not in f"{secret!r} {secret}"
+    assert not hasattr(secret, "__dict__")
+
+
+def test_misuse_gets_clear_errors() -> None:
+    x = seal(np.array([1, 2, 3]), 0)
+    with pytest.raises(InvalidInput, match="3 and 2 values"):
+        _ = x + seal(np.array([1, 2]), 0)
+    with pytest.raises(InvalidInput, match="twice"):
+        x.select([0, 0])
+    with pytest.raises(InvalidInput, match="power of two"):
+        x.haar()
+    with pytest.raises(InvalidInput, match="groups"):
+        x.sums(np.array([0, 1, 5]), 2)
+    with pytest.raises(InvalidInput, match="total count is above"):
+        seal(np.array([1 << 40]), 0).fourier()
+
+
+def test_sums_over_time_take_the_maximum_only_when_apart() -> None:
+    a, b = seal(np.array([1, 1]), 0, l1=2), seal(np.array([1, 1]), 1, l1=3)
+    assert (a + b).l1 == 3
+    assert ((a + b) + b).l1 == 6
+    assert a.total().l1 == Fraction(2)
