@@ -24,8 +24,15 @@ from sqlalchemy.exc import IntegrityError
 
 from veilstream.errors import LedgerError, LedgerMismatch
 from veilstream.ledger.backend import Backend, connect
-from veilstream.ledger.rows import ChargeRow, read_charges, read_releases
-from veilstream.ledger.schema import steps, streams
+from veilstream.ledger.rows import (
+    RELEASE_AT,
+    RELEASES,
+    RELEASES_OF_STREAM,
+    ChargeRow,
+    read_charges,
+    read_releases,
+)
+from veilstream.ledger.schema import streams
 from veilstream.ledger.transaction import Transaction, now
 from veilstream.types import Release
 
@@ -33,6 +40,9 @@ __all__ = ["ChargeRow", "Ledger", "StreamSpec", "Transaction", "export"]
 
 PAGE: Final = 256
 PAGE_NUMBERS: Final = 1 << 22
+LOCK_STREAM: Final = (
+    sa.select(streams.c.id).where(streams.c.name == sa.bindparam("name")).with_for_update(key_share=True)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +106,7 @@ class Ledger:
         """The stream's write lock for one step; leaving without a commit rolls back."""
         with self._backend.write() as connection:
             # PostgreSQL locks this row; SQLite leaves FOR UPDATE out and holds the whole file already.
-            lock = sa.select(streams.c.id).where(streams.c.name == stream).with_for_update(key_share=True)
-            stream_id = connection.execute(lock).scalar_one_or_none()
+            stream_id = connection.execute(LOCK_STREAM, {"name": stream}).scalar_one_or_none()
             if stream_id is None:
                 raise self._unknown(stream)
             yield Transaction(connection, stream_id, stream, self._backend.label)
@@ -109,16 +118,18 @@ class Ledger:
 
         They are read page by page: releases committed while the iteration runs are found by it.
         """
-        where: list[sa.ColumnElement[bool]] = []
+        chosen: dict[str, int] = {}
         with self._backend.read() as connection:
             widest = connection.execute(sa.select(sa.func.max(streams.c.bins))).scalar_one() or 1
             if stream is not None:
-                where.append(steps.c.stream_id == self._stream_id(connection, stream))
+                chosen["stream"] = self._stream_id(connection, stream)
+        query = RELEASES if stream is None else RELEASES_OF_STREAM
         remaining = limit
         while remaining is None or remaining > 0:
             size = max(1, min(PAGE, PAGE_NUMBERS // widest, PAGE if remaining is None else remaining))
             with self._backend.read() as connection:
-                page = read_releases(connection, [*where, steps.c.seq > after], size, self._backend.label)
+                chosen |= {"after": after, "size": size}
+                page = read_releases(connection, query, chosen, self._backend.label)
             yield from page
             if len(page) < size:
                 return
@@ -128,9 +139,8 @@ class Ledger:
     def release_at(self, stream: str, t: int) -> Release | None:
         """The release of step ``t``, or ``None`` if that step has not been released."""
         with self._backend.read() as connection:
-            stream_id = self._stream_id(connection, stream)
-            where = [steps.c.stream_id == stream_id, steps.c.t == t]
-            found = read_releases(connection, where, 1, self._backend.label)
+            chosen = {"stream": self._stream_id(connection, stream), "time": t}
+            found = read_releases(connection, RELEASE_AT, chosen, self._backend.label)
         return found[0] if found else None
 
     def charges(self, stream: str, *, after: int = 0) -> Iterator[ChargeRow]:

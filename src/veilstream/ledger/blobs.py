@@ -96,15 +96,16 @@ class Store:
 
 
 def fetch(connection: Connection, ids: Iterable[int], label: str) -> dict[int, NDArray[Any]]:
-    """Arrays by row number, each checked against its digest. They cannot be written to."""
+    """Arrays by row number, restored."""
     found: dict[int, NDArray[Any]] = {}
     for part in _chunks(sorted(set(ids))):
         for row in connection.execute(FETCH, {"ids": part}):
-            found[row.id] = _restore(row, label)
+            found[row.id] = restore(row, label)
     return found
 
 
-def _restore(row: Row[Any], label: str) -> NDArray[Any]:
+def restore(row: Row[Any], label: str) -> NDArray[Any]:
+    """The array of a row of ``blobs``, checked against its digest. It cannot be written to."""
     damaged = LedgerError(
         f"ledger {label}: array {row.id} does not match its digest {row.digest}; "
         "it was altered or damaged, and was not returned"

