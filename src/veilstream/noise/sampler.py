@@ -76,6 +76,7 @@ class ExactSampler:
         1
         """
         exact_rate = checked_rate(rate)
+        gaps = np.asarray(gaps)
         if gaps.ndim != 1 or gaps.dtype != np.int64:
             raise InvalidInput(
                 f"gaps of type {gaps.dtype} in {gaps.ndim} dimensions: they must be int64 in one dimension; "
