@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, is_dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -109,27 +110,34 @@ def _walk(
 ) -> _Walk:
     accountant = Accountant(guarantee, stream.shape[1])
     noise = ExactSampler(SeededSource(20_150_000))
-    state = mechanism.start(guarantee, stream.shape[1])
+    state: Any = mechanism.start(guarantee, stream.shape[1])
+    first_kind = _class_of(state)
     walk = _Walk([], [], [])
     for t, counts in enumerate(stream):
         meter = make_meter(accountant, noise, t)
         state, values = mechanism.step(state, seal(counts, t), meter)
         if through_codec:
             stored = encode(state)
-            state = decode(stored.header, stored.arrays, type(state))
+            state = decode(stored.header, stored.arrays, first_kind)
         walk.values.append(values)
         walk.charges.extend(meter.charges)
         walk.states.append(state)
     return walk
 
 
+def _class_of(state: object) -> type[Any]:
+    return type(state)
+
+
 def check_parameters(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None:
     """Parameters are a frozen dataclass that a ledger can record; the first state is a plain dataclass."""
-    if not is_dataclass(mechanism) or not getattr(type(mechanism), "__dataclass_params__").frozen:  # noqa: B009
+    parameters: Any = getattr(type(mechanism), "__dataclass_params__", None)
+    if parameters is None or not parameters.frozen:
         raise CheckFailed(f"{type(mechanism).__name__}: parameters must be a frozen dataclass")
     if describe(mechanism) != describe(mechanism):
         raise CheckFailed(f"{type(mechanism).__name__}: its description changes from call to call")
-    if not is_dataclass(mechanism.start(guarantee, BINS)):
+    state: object = mechanism.start(guarantee, BINS)
+    if not is_dataclass(state):
         raise CheckFailed(f"{type(mechanism).__name__}: its state must be a dataclass")
 
 
@@ -148,7 +156,9 @@ def check_values(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None:
         for values in _walk(mechanism, guarantee, stream).values:
             numbers, std = values.numbers, np.asarray(values.std)
             if numbers.shape != (BINS,) or not np.isfinite(numbers).all():
-                raise CheckFailed(f"{type(mechanism).__name__} on {name!r}: values of shape {numbers.shape}, or not finite")
+                raise CheckFailed(
+                    f"{type(mechanism).__name__} on {name!r}: values of shape {numbers.shape}, or not finite"
+                )
             if std.shape not in ((), (BINS,)) or not (std >= 0).all():
                 raise CheckFailed(f"{type(mechanism).__name__} on {name!r}: standard deviation {std}")
             if not values.fresh and not any(np.array_equal(numbers, old) for old in seen):
@@ -176,11 +186,9 @@ def check_reads_only_the_meter(mechanism: StreamMechanism[Any], guarantee: Guara
     streams = adversarial_streams()
     for name, stream in streams.items():
         transcript = Transcript()
-        first = _walk(
-            mechanism, guarantee, stream, make_meter=lambda a, n, t: RecordingMeter(a, n, t, transcript)
-        )
+        first = _walk(mechanism, guarantee, stream, make_meter=partial(RecordingMeter, transcript=transcript))
         other = stream[::-1] * 3 + streams["one bin"] + 1
-        second = _walk(mechanism, guarantee, other, make_meter=lambda a, n, t: ReplayingMeter(a, n, t, transcript))
+        second = _walk(mechanism, guarantee, other, make_meter=partial(ReplayingMeter, transcript=transcript))
         for a, b in zip(first.values, second.values, strict=True):
             same = np.array_equal(a.numbers, b.numbers) and np.array_equal(a.std, b.std) and a.fresh == b.fresh
             if not same:
@@ -189,7 +197,13 @@ def check_reads_only_the_meter(mechanism: StreamMechanism[Any], guarantee: Guara
             raise CheckFailed(f"{type(mechanism).__name__} on {name!r}: other data bring fewer questions")
 
 
-STREAM_CHECKS: Final = (check_parameters, check_charges, check_values, check_state, check_reads_only_the_meter)
+STREAM_CHECKS: Final = (
+    check_parameters,
+    check_charges,
+    check_values,
+    check_state,
+    check_reads_only_the_meter,
+)
 
 
 def applicable(mechanism: StreamMechanism[Any]) -> list[Guarantee]:

@@ -47,9 +47,7 @@ class Guarantee:
     pure_share: Fraction
     mu_squared: Fraction
 
-    def __init__(
-        self, epsilon: Exact, w: int | None, delta: Exact = 0, pure_share: Exact | None = None
-    ) -> None:
+    def __init__(self, epsilon: Exact, w: int | None, delta: Exact = 0, pure_share: Exact | None = None) -> None:
         exact = rational(epsilon, "epsilon", InvalidBudget)
         if not 0 < exact <= MAX_EPSILON:
             raise InvalidBudget(
@@ -57,8 +55,7 @@ class Guarantee:
             )
         if w is not None and (type(w) is not int or not 1 <= w <= MAX_WINDOW):
             raise InvalidBudget(
-                f"window {w!r}: a whole number from 1 to {MAX_WINDOW}, or None for user level; "
-                "nothing was released"
+                f"window {w!r}: a whole number from 1 to {MAX_WINDOW}, or None for user level; nothing was released"
             )
         slack = rational(delta, "delta", InvalidBudget)
         if not 0 <= slack < 1:
@@ -66,9 +63,7 @@ class Guarantee:
         default = Fraction(1) if slack == 0 else Fraction(1, 10)
         share = default if pure_share is None else rational(pure_share, "pure_share", InvalidBudget)
         if not 0 <= share <= 1 or (slack == 0 and share != 1):
-            raise InvalidBudget(
-                f"pure_share {share}: between 0 and 1, and 1 when delta is 0; nothing was released"
-            )
+            raise InvalidBudget(f"pure_share {share}: between 0 and 1, and 1 when delta is 0; nothing was released")
         object.__setattr__(self, "epsilon", exact)
         object.__setattr__(self, "w", w)
         object.__setattr__(self, "delta", slack)

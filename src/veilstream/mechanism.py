@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -59,9 +59,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        table = cast(Mapping[Any, Any], value)
+        return {str(key): _plain(item) for key, item in table.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_plain(item) for item in cast(Sequence[Any], value)]
     if value is None or isinstance(value, str | int | float | bool):
         return value
     raise InvalidInput(

@@ -58,9 +58,7 @@ class Meter:
     sensitivity to which noise is scaled, and the charge then counts in every window which the span touches.
     """
 
-    def __init__(
-        self, accountant: Accountant, noise: NoiseSource, t: int, lanes: tuple[int, ...] = ()
-    ) -> None:
+    def __init__(self, accountant: Accountant, noise: NoiseSource, t: int, lanes: tuple[int, ...] = ()) -> None:
         accountant.advance(t)
         self._accountant = accountant
         self._noise = noise
@@ -143,8 +141,8 @@ class Meter:
         moved = self._sensitivity(x.span, x.l1)
         if x.size != 1 or x.grid > THRESHOLD_GRID or moved > threshold.sensitivity:
             raise InvalidInput(
-                f"comparison for {threshold.purpose!r}: {x.size} values of sensitivity {moved} on grid 2^-{x.grid}, where "
-                f"one value of at most {threshold.sensitivity} on 2^-{THRESHOLD_GRID} is needed; nothing was released"
+                f"comparison for {threshold.purpose!r}: {x.size} values of sensitivity {moved} on grid 2^-{x.grid}, "
+                f"where one value of at most {threshold.sensitivity} on 2^-{THRESHOLD_GRID} is needed; nothing was released"
             )
         purpose, nu = threshold.purpose, threshold.epsilon_nu
         block = Span(min(threshold.opened, x.span.first), self.t)

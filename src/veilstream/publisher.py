@@ -118,8 +118,8 @@ class Publisher(Generic[S]):
     def _accepted(self, now: Sealed, t: int | None) -> int:
         if now.span.steps != 1 or now.size != self.bins or now.l1 > self.l1 or now.grid:
             raise InvalidInput(
-                f"snapshot of {now.size} bins over {now.span.steps} steps with l1={now.l1}: the stream takes {self.bins} "
-                f"bins of one step with l1 ≤ {self.l1}; nothing was released"
+                f"snapshot of {now.size} bins over {now.span.steps} steps with l1={now.l1}: the stream takes "
+                f"{self.bins} bins of one step with l1 ≤ {self.l1}; nothing was released"
             )
         if t is not None and t != now.span.first:
             raise InvalidInput(f"t={t} for a snapshot of step {now.span.first}; nothing was released")

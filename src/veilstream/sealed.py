@@ -108,9 +108,7 @@ class Sealed:
 
     def cleared(self, bins: NDArray[np.bool_]) -> Sealed:
         """Zero where ``bins`` is true; the span of those bins begins anew after the last timestamp read."""
-        return self._derive(
-            np.where(bins, 0, self.__exact), since=np.where(bins, self.span.last + 1, self._since())
-        )
+        return self._derive(np.where(bins, 0, self.__exact), since=np.where(bins, self.span.last + 1, self._since()))
 
     def _since(self) -> NDArray[np.int64]:
         return np.full(self.size, self.span.first, dtype=np.int64) if self.since is None else self.since
@@ -225,9 +223,7 @@ class Sealed:
     __lt__ = __le__ = __gt__ = __ge__ = __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
 
 
-def seal(
-    counts: NDArray[np.int64], t: int, l1: int = 1, shape: tuple[int, ...] | None = None
-) -> Sealed:
+def seal(counts: NDArray[np.int64], t: int, l1: int = 1, shape: tuple[int, ...] | None = None) -> Sealed:
     """Close exact counts of timestamp ``t``, to which one unit contributes at most ``l1`` in total."""
     return Sealed(np.array(counts, dtype=np.int64), Span(t, t), Fraction(l1), shape=shape)
 

@@ -69,13 +69,11 @@ def _run(
 ) -> _Run:
     if snapshots.ndim != 2:
         raise InvalidInput(f"snapshots of shape {snapshots.shape}: (steps, bins) is needed; nothing was simulated")
-    steps, bins = snapshots.shape
+    steps, bins = int(snapshots.shape[0]), int(snapshots.shape[1])
     accountant = Accountant(guarantee, bins)
     noise = ExactSampler(SeededSource(seed))
     state = mechanism.start(guarantee, bins)
-    run = _Run(
-        np.empty((steps, *lanes, bins)), np.zeros(steps, dtype=np.bool_), [], np.empty(steps, dtype=np.float64)
-    )
+    run = _Run(np.empty((steps, *lanes, bins)), np.zeros(steps, dtype=np.bool_), [], np.zeros(steps))
     for t in range(steps):
         meter = Meter(accountant, noise, t, lanes)
         state, values = mechanism.step(state, seal(checked_counts(snapshots[t], bins), t, l1), meter)

@@ -127,7 +127,7 @@ def test_thawed_parameters_fail() -> None:
         step = Honest.step
 
     with pytest.raises(CheckFailed, match="frozen dataclass"):
-        check_stream(Loose())  # type: ignore[arg-type]
+        check_stream(Loose())
 
 
 def test_an_honest_author_passes() -> None:

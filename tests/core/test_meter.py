@@ -1,4 +1,4 @@
-"""The Meter charges before it draws, scales noise to the derived sensitivity, and its sparse vector costs what it says."""
+"""The Meter charges before it draws, scales noise to derived sensitivities, and comparisons cost what they say."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def test_real_valued_queries_are_noised_on_their_grid() -> None:
 
 def test_nothing_is_drawn_when_the_charge_is_refused() -> None:
     meter, noise = meter_at(0, Guarantee("1/2", w=3))
-    with pytest.raises(BudgetExceeded, match=r"charge 2/3 for 'publish' at t=0: window of 3 would cost 2/3, budget is 1/2"):
+    with pytest.raises(
+        BudgetExceeded, match=r"charge 2/3 for 'publish' at t=0: window of 3 would cost 2/3, budget is 1/2"
+    ):
         meter.laplace(seal(np.array([1]), 0), Fraction(2, 3), "publish")
     assert noise.asked == []
     assert meter.charges == []
@@ -190,7 +192,13 @@ def test_select_has_the_law_of_the_exponential_mechanism() -> None:
 
 
 def compare_all(
-    guarantee: Guarantee, answers: list[bool], *, rho: Fraction, nu: Fraction, fresh: int | None, most: int = 10**9
+    guarantee: Guarantee,
+    answers: list[bool],
+    *,
+    rho: Fraction,
+    nu: Fraction,
+    fresh: int | None,
+    most: int = 10**9,
 ) -> Meter:
     """Compare once a step; open a new block every ``fresh`` steps, or after each positive if None.
 
@@ -268,9 +276,7 @@ def test_the_sparse_vector_loses_exactly_what_it_is_charged() -> None:
         level = 3 + x
         return float((p_rho * (1 - tail(level - below)) ** negatives * tail(level - positive)).sum())
 
-    losses = [
-        math.log(probability(n, 0, 1) / probability(n, 1, 0)) for n in (1, 5, 50, 500)
-    ]
+    losses = [math.log(probability(n, 0, 1) / probability(n, 1, 0)) for n in (1, 5, 50, 500)]
     assert max(losses) <= rho + 2 * nu + 1e-9
     assert losses[-1] >= 0.95 * (rho + 2 * nu)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import pickle
+import pickle  # noqa: TID251 (to show that it is refused)
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInput, SealBroken
 from veilstream.guarantee import Guarantee
-from veilstream.sealed import Sealed, seal
 from veilstream.scores import quantile_scores
+from veilstream.sealed import Sealed, seal
 from veilstream.unsealed import exact_values
 
 STEPS, BINS = 4, 8
@@ -67,9 +67,7 @@ PIPELINES: dict[str, Callable[[list[Sealed]], Sealed]] = {
 @given(pair=neighbours())
 def test_no_derived_sensitivity_is_exceeded(name: str, pair: tuple[Stream, Stream, int, int]) -> None:
     one, other, l1, w = pair
-    results = [
-        PIPELINES[name]([seal(counts, t, l1) for t, counts in enumerate(stream)]) for stream in (one, other)
-    ]
+    results = [PIPELINES[name]([seal(counts, t, l1) for t, counts in enumerate(stream)]) for stream in (one, other)]
     a, b = results
     assert (a.l1, a.l2, a.span, a.grid) == (b.l1, b.l2, b.span, b.grid)
     moved = (exact_values(a) - exact_values(b)) / 2.0**a.grid
@@ -111,7 +109,7 @@ READS: dict[str, Callable[[Any], object]] = {
     "float": float,
     "int": int,
     "compare": lambda x: x > 3,
-    "pickle": pickle.dumps,  # noqa: S301
+    "pickle": pickle.dumps,
     "copy": copy.deepcopy,
     "sum": sum,
     "ufunc": lambda x: np.add(x, 1),
