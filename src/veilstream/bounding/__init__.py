@@ -1,5 +1,5 @@
 """Bound what one person contributes to a step, and count."""
 
-from veilstream.bounding.bound import Bounded, bound
+from veilstream.bounding.bounded import Bounded, bound
 
 __all__ = ["Bounded", "bound"]

@@ -37,9 +37,7 @@ class Limit:
         for name in ("bins_per_user", "counts_per_user"):
             value: object = getattr(self, name)
             if type(value) is not int or value < 1:
-                raise InvalidInput(
-                    f"{name} {value}: a whole number of at least 1 is needed; nothing was read"
-                )
+                raise InvalidInput(f"{name} {value}: a whole number of at least 1 is needed; nothing was read")
 
 
 def choose(rows: Rows, bins: int, limit: Limit, key: Key) -> Integers:
@@ -147,6 +145,11 @@ def _choose_crowded(ranked: _Ranked, crowd: Integers, group: Integers, limit: Li
 
 def _smallest(group: Integers, priority: NDArray[np.uint64], count: int) -> Integers:
     """The positions of the ``count`` smallest priorities of each group, grouped; groups come together."""
+    if count == 1:
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        least = np.minimum.reduceat(priority, starts)
+        ties = np.flatnonzero(priority == np.repeat(least, np.diff(starts, append=len(group))))
+        return ties[np.diff(group[ties], prepend=-1) != 0]
     order = np.lexsort((priority, group))
     placed = group[order]
     place = np.arange(len(order)) - np.searchsorted(placed, placed, side="left")

@@ -27,9 +27,7 @@ class Key:
 
     def __post_init__(self) -> None:
         if len(self.secret) < 16:
-            raise InvalidInput(
-                f"bounding key of {len(self.secret)} bytes: at least 16 are needed; nothing was read"
-            )
+            raise InvalidInput(f"bounding key of {len(self.secret)} bytes: at least 16 are needed; nothing was read")
 
     def derive(self, purpose: bytes) -> bytes:
         """Sixteen bytes for one purpose."""

@@ -41,7 +41,7 @@ def identify(column: pl.Series, key: bytes) -> People:
     """
     if isinstance(column.dtype, pl.Object):
         column = pl.Series(column.name, [_text(column.name, value) for value in column], dtype=pl.String)
-    if isinstance(column.dtype, pl.UInt64):
+    if isinstance(column.dtype, pl.UInt64 | pl.Int128 | pl.UInt128):
         column = column.cast(pl.String)
     if column.dtype.is_integer():
         return _from_integers(column.cast(pl.Int64))
@@ -52,8 +52,7 @@ def identify(column: pl.Series, key: bytes) -> People:
     if isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum):
         return _from_text(column.cast(pl.String), key)
     raise InvalidInput(
-        f"user column '{column.name}' of type {column.dtype}: integers or text are needed; nothing "
-        "was published"
+        f"user column '{column.name}' of type {column.dtype}: integers or text are needed; nothing was published"
     )
 
 

@@ -146,7 +146,5 @@ def _join(pieces: list[Rows]) -> Rows:
         return pieces[0]
     high = None
     if any(piece.high is not None for piece in pieces):
-        high = np.concatenate(
-            [np.zeros(len(p.low), dtype=np.uint64) if p.high is None else p.high for p in pieces]
-        )
+        high = np.concatenate([np.zeros(len(p.low), dtype=np.uint64) if p.high is None else p.high for p in pieces])
     return Rows(np.concatenate([p.low for p in pieces]), high, np.concatenate([p.cell for p in pieces]))

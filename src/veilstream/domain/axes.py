@@ -72,8 +72,7 @@ class Categories:
         if len(kinds) > 1 or not kinds <= {str, int, bool}:
             names = ", ".join(sorted(kind.__name__ for kind in kinds))
             raise InvalidDomain(
-                f"categories of type {names}: all must be strings, all integers or all booleans; no "
-                "domain was made"
+                f"categories of type {names}: all must be strings, all integers or all booleans; no domain was made"
             )
         if len(set(self.values)) < len(self.values):
             repeated = next(value for value in self.values if self.values.count(value) > 1)
@@ -110,9 +109,7 @@ class Categories:
         listed = [wanted] if single else list(cast("Iterable[object]", wanted))
         missing = [value for value in listed if value not in self.values]
         if missing:
-            raise InvalidInput(
-                f"range on '{name}': {missing[0]!r} is not a public value; nothing was answered"
-            )
+            raise InvalidInput(f"range on '{name}': {missing[0]!r} is not a public value; nothing was answered")
         return np.unique([self.values.index(cast("Category", value)) for value in listed]).astype(np.int64)
 
     def to_json(self) -> list[Category]:
@@ -148,9 +145,7 @@ class Edges:
             raise InvalidDomain("edges: all must be finite numbers; no domain was made")
         for low, high in pairwise(self.edges):
             if low >= high:
-                raise InvalidDomain(
-                    f"edges: {low:g} is followed by {high:g}, they must grow; no domain was made"
-                )
+                raise InvalidDomain(f"edges: {low:g} is followed by {high:g}, they must grow; no domain was made")
 
     @property
     def bins(self) -> int:
@@ -191,8 +186,7 @@ class Grid:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise InvalidDomain(
-                f"grid from {self.low} to {self.high}: low must lie below high, both finite; no "
-                "domain was made"
+                f"grid from {self.low} to {self.high}: low must lie below high, both finite; no domain was made"
             )
         if type(self.cells) is not int or self.cells < 1:
             raise InvalidDomain(
@@ -230,8 +224,7 @@ Axis: TypeAlias = Categories | Edges | Grid
 
 
 def axis_from_json(name: str, spec: object) -> Axis:
-    """The axis that a JSON value describes: a list, ``{"edges": …}`` or ``{"low": …, "high": …, "cells":
-    …}``."""
+    """The axis that a JSON value describes."""
     if isinstance(spec, list):
         return Categories(cast("list[Category]", spec))
     if isinstance(spec, dict):
@@ -241,8 +234,10 @@ def axis_from_json(name: str, spec: object) -> Axis:
                 return Edges(fields["edges"])
             if set(fields) == {"low", "high", "cells"}:
                 return Grid(float(fields["low"]), float(fields["high"]), fields["cells"])
-        except TypeError as error:
-            raise InvalidDomain(f"attribute '{name}': edges must be numbers; no domain was made") from error
+        except InvalidDomain:
+            raise
+        except (TypeError, ValueError) as error:
+            raise InvalidDomain(f"attribute '{name}': edges and ends must be numbers; no domain was made") from error
     raise InvalidDomain(
         f"attribute '{name}': give a list of values, {{'edges': [...]}} or {{'low', 'high', 'cells'}}; "
         "no domain was made"
@@ -266,9 +261,7 @@ def _ends(name: str, wanted: object) -> tuple[float, float]:
     raise InvalidInput(f"range on '{name}': give a pair (low, high) of edges; nothing was answered")
 
 
-def _between(
-    name: str, borders: NDArray[np.float64], low: float, high: float, slack: float
-) -> NDArray[np.int64]:
+def _between(name: str, borders: NDArray[np.float64], low: float, high: float, slack: float) -> NDArray[np.int64]:
     places: list[int] = []
     for end in (low, high):
         nearest = np.argsort(np.abs(borders - end), kind="stable")[:2]

@@ -83,9 +83,7 @@ class Calendar:
                 f"calendar from {self.start} to {self.end}: start must lie before end; no calendar was made"
             )
         if self.steps > MAX_STEPS:
-            raise InvalidInput(
-                f"calendar of {self.steps} steps: the limit is {MAX_STEPS}; no calendar was made"
-            )
+            raise InvalidInput(f"calendar of {self.steps} steps: the limit is {MAX_STEPS}; no calendar was made")
 
     @classmethod
     def from_public_data(cls, times: Any, every: str | int, zone: str = "UTC") -> Calendar:
@@ -135,9 +133,7 @@ class Calendar:
     def begins(self, t: int) -> datetime | int:
         """When step ``t`` begins: an integer, or a datetime in the calendar's zone."""
         if not 0 <= t < self.steps:
-            raise InvalidInput(
-                f"step {t}: the calendar has steps 0 to {self.steps - 1}; nothing was labelled"
-            )
+            raise InvalidInput(f"step {t}: the calendar has steps 0 to {self.steps - 1}; nothing was labelled")
         tick = self._first + t * self._width if self._borders is None else int(self._borders[t])
         if isinstance(self.every, int):
             return tick
@@ -203,9 +199,7 @@ def _column(times: Any) -> pl.Series:
 def _observed(found: Instants) -> tuple[int, int]:
     ticks = found.ticks[found.present]
     if not len(ticks):
-        raise InvalidInput(
-            "calendar from public data: 0 times given, at least 1 is needed; no calendar was made"
-        )
+        raise InvalidInput("calendar from public data: 0 times given, at least 1 is needed; no calendar was made")
     return int(ticks.min()), int(ticks.max())
 
 

@@ -56,9 +56,7 @@ class Domain:
             try:
                 loaded: object = json.loads(Path(source).read_text(encoding="utf-8"))
             except FileNotFoundError as error:
-                raise InvalidDomain(
-                    f"domain file {source}: there is no such file; no domain was made"
-                ) from error
+                raise InvalidDomain(f"domain file {source}: there is no such file; no domain was made") from error
             except (ValueError, OSError) as error:
                 raise InvalidDomain(f"domain file {source}: not readable JSON; no domain was made") from error
         else:
@@ -82,9 +80,7 @@ class Domain:
         learned: dict[str, Axis] = {}
         for name in names:
             if name not in given and frame[name].dtype.is_float():
-                raise InvalidDomain(
-                    f"attribute '{name}': real numbers need edges or a grid; no domain was made"
-                )
+                raise InvalidDomain(f"attribute '{name}': real numbers need edges or a grid; no domain was made")
             learned[name] = given[name] if name in given else Categories(_observed(frame[name]))
         return cls(learned)
 
@@ -122,10 +118,7 @@ class Domain:
             return pl.DataFrame()
         places = np.unravel_index(np.arange(self.bins), self.shape)
         return pl.DataFrame(
-            {
-                name: axis.labels().gather(place)
-                for (name, axis), place in zip(self.axes.items(), places, strict=True)
-            }
+            {name: axis.labels().gather(place) for (name, axis), place in zip(self.axes.items(), places, strict=True)}
         )
 
     def range(self, **wanted: object) -> RangeQuery:
@@ -148,9 +141,7 @@ class Domain:
 
     def fingerprint(self) -> str:
         """SHA-256 of the canonical JSON: equal exactly when names, order and bins are."""
-        canonical = json.dumps(
-            list(self.to_json().items()), sort_keys=True, separators=(",", ":"), ensure_ascii=True
-        )
+        canonical = json.dumps(list(self.to_json().items()), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:

@@ -36,8 +36,7 @@ class RangeQuery:
         numbers = np.asarray(values)
         if numbers.size != math.prod(self.shape):
             raise InvalidInput(
-                f"range over {numbers.size} values: the domain has {math.prod(self.shape)} bins; "
-                "nothing was answered"
+                f"range over {numbers.size} values: the domain has {math.prod(self.shape)} bins; nothing was answered"
             )
         if not self.shape:
             return float(numbers.sum())

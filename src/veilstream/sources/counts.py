@@ -94,9 +94,7 @@ def _counts(column: pl.Series) -> NDArray[np.int64]:
             "nothing was published"
         )
     if numbers.min(initial=0) < 0:
-        raise InvalidInput(
-            f"column '{column.name}': a count is negative, 0 is the limit; nothing was published"
-        )
+        raise InvalidInput(f"column '{column.name}': a count is negative, 0 is the limit; nothing was published")
     return numbers
 
 

@@ -52,15 +52,11 @@ class Encoder:
             if policy not in get_args(Policy):
                 raise InvalidInput(f"{name}='{policy}': choose 'error' or 'drop'; nothing was read")
 
-    def encode(
-        self, frame: pl.DataFrame
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_] | None]:
+    def encode(self, frame: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_] | None]:
         """Step and flat bin of every row, and which rows to keep (None for all)."""
         for name in (self.time, *self.domain.names):
             if isinstance(frame[name].dtype, pl.Object):
-                raise InvalidInput(
-                    f"column '{name}': values of several types in one column; nothing was published"
-                )
+                raise InvalidInput(f"column '{name}': values of several types in one column; nothing was published")
         steps = self._steps(frame[self.time])
         flat = self.domain.encode(frame)
         if steps.min(initial=0) >= 0 and flat.min(initial=0) >= 0:

@@ -46,7 +46,6 @@ def read_events(source: Any, *, user: str, time: str, by: Iterable[str] = ()) ->
     for name in (time, *attributes):
         if name == user:
             raise InvalidInput(
-                f"column '{name}': it is the person's id and cannot also be a time or an attribute; "
-                "nothing was read"
+                f"column '{name}': it is the person's id and cannot also be a time or an attribute; nothing was read"
             )
     return Events(user, time, attributes, source)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeGuard, cast
+from typing import IO, Any, TypeGuard, cast
 
 import polars as pl
 
@@ -40,14 +41,10 @@ def open_batches(source: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     elif isinstance(source, Iterable):
         for part in cast("Any", source):
             if not (isinstance(part, str | Path | pl.LazyFrame) or _is_table(part)):
-                raise InvalidInput(
-                    f"a batch of type {type(part).__name__}: not a table; nothing was published"
-                )
+                raise InvalidInput(f"a batch of type {type(part).__name__}: not a table; nothing was published")
             yield from open_batches(part, columns)
     else:
-        raise InvalidInput(
-            f"a source of type {type(source).__name__}: not a file or table; nothing was published"
-        )
+        raise InvalidInput(f"a source of type {type(source).__name__}: not a file or table; nothing was published")
 
 
 def _module(value: object) -> str:
@@ -66,8 +63,7 @@ def _require(present: Iterable[object], columns: Sequence[str], where: str) -> N
         if names.count(column) != 1:
             found = "is missing" if column not in names else f"occurs {names.count(column)} times"
             raise InvalidInput(
-                f"{where}: column '{column}' {found}, the columns are {', '.join(names)}; nothing "
-                "was published"
+                f"{where}: column '{column}' {found}, the columns are {', '.join(names)}; nothing was published"
             )
 
 
@@ -81,9 +77,7 @@ def _files(source: str | Path) -> list[Path]:
         root = Path(path.anchor) if path.is_absolute() else Path()
         found = sorted(root.glob(str(path.relative_to(path.anchor))))
     if not found:
-        raise InvalidInput(
-            f"{source}: 0 CSV or Parquet files found, at least 1 is needed; nothing was published"
-        )
+        raise InvalidInput(f"{source}: 0 CSV or Parquet files found, at least 1 is needed; nothing was published")
     return found
 
 
@@ -133,7 +127,8 @@ def _read_csv(path: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         _require(header, columns, str(path))
         if not rows:
             return
-        with arrow.input_stream(str(path), compression="gzip" if path.suffix == ".gz" else None) as stream:
+        with _opened(path) as file:
+            stream = _QuoteCount(file)
             reader = arrow_csv.open_csv(
                 stream,
                 arrow_csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False),
@@ -147,13 +142,34 @@ def _read_csv(path: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
             )
             for batch in reader:
                 yield _from_arrow(batch)
+            if stream.quotes % 2:
+                raise BrokenFile(f"{path}: a quote is opened and never closed; nothing was published")
+
+
+class _QuoteCount(io.RawIOBase):
+    """Count quotes on the way: an odd number means that one swallowed the rows after it, which readers accept."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.quotes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        data = self._file.read(size)
+        self.quotes += data.count(b'"')
+        return data
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
 
 
 def _csv_opening(path: Path) -> tuple[list[str], bool]:
     """The header, and whether anything follows it."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        lines = csv.reader(cast("Iterable[str]", file))
+    with _opened(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+        lines = csv.reader(text)
         header = next(lines, None)
         if not header:
             raise BrokenFile(f"{path}: no header in its first row; nothing was published")

@@ -63,10 +63,7 @@ class Bounded:
     def _chosen(self, part: int) -> Integers:
         shards = -(-self._runs.rows(part) // MAX_ROWS_AT_ONCE) or 1
         bins = self.domain.bins
-        chosen = [
-            choose(self._runs.load(part, shard, shards), bins, self.limit, self._key)
-            for shard in range(shards)
-        ]
+        chosen = [choose(self._runs.load(part, shard, shards), bins, self.limit, self._key) for shard in range(shards)]
         return chosen[0] if shards == 1 else np.concatenate(chosen)
 
     def close(self) -> None:
