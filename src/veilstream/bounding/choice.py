@@ -149,7 +149,8 @@ def _smallest(group: Integers, priority: NDArray[np.uint64], count: int) -> Inte
         starts = np.flatnonzero(np.diff(group, prepend=-1))
         least = np.minimum.reduceat(priority, starts)
         ties = np.flatnonzero(priority == np.repeat(least, np.diff(starts, append=len(group))))
-        return ties[np.diff(group[ties], prepend=-1) != 0]
+        firsts: Integers = ties[np.diff(group[ties], prepend=-1) != 0]
+        return firsts
     order = np.lexsort((priority, group))
     placed = group[order]
     place = np.arange(len(order)) - np.searchsorted(placed, placed, side="left")

@@ -72,7 +72,7 @@ class Runs:
         ends = np.zeros(self.parts + 1, dtype=np.int64)
         np.cumsum(np.bincount(part, minlength=self.parts), out=ends[1:])
         high = None if rows.high is None else rows.high[order]
-        self._runs.append(_Run(ends, [rows.low[order], high, rows.cell[order].astype(self._cell_dtype)]))
+        self._runs.append(_Run(ends, [rows.low[order], high, rows.cell.astype(self._cell_dtype)[order]]))
         if sum(run.bytes for run in self._runs) > self._memory_bytes:
             self._spill()
 
