@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from fractions import Fraction
 from typing import Any
 
@@ -30,9 +32,7 @@ def state(*arrays: NDArray[Any]) -> Encoded:
 
 def publish(ledger: Ledger, t: int, stored: Encoded | None = None, given: Values | None = None) -> Release:
     with ledger.transaction(SPEC.name) as step:
-        return step.commit_step(
-            t, [charge(t)], stored or state(np.full(4, t)), given or values(t), FIFTH, 1 - FIFTH
-        )
+        return step.commit_step(t, [charge(t)], stored or state(np.full(4, t)), given or values(t), FIFTH, 1 - FIFTH)
 
 
 def same(a: Release | None, b: Release | None) -> bool:
@@ -45,3 +45,11 @@ def same(a: Release | None, b: Release | None) -> bool:
         and a.values.tobytes() == b.values.tobytes()
         and np.asarray(a.std).tobytes() == np.asarray(b.std).tobytes()
     )
+
+
+def fork() -> int:
+    """A child that starts warm; it must leave through ``os._exit``."""
+    with warnings.catch_warnings():
+        # Threads of numerical libraries do not touch what the child uses.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()

@@ -58,9 +58,7 @@ def test_a_release_returns_as_it_was_committed(ledger: Ledger, url: str) -> None
 @pytest.mark.parametrize(
     "given",
     [
-        Values(
-            np.array([1.5, np.nan, np.inf, -0.0]), np.array([1.0, 2.0, 0.0, 4.0]), Law.GAUSSIAN, fresh=False
-        ),
+        Values(np.array([1.5, np.nan, np.inf, -0.0]), np.array([1.0, 2.0, 0.0, 4.0]), Law.GAUSSIAN, fresh=False),
         Values(np.zeros(0, np.int64), float("nan")),
         Values(np.array([2**62, -(2**62), 0, 1]), float("inf"), Law.MIXED),
         Values(np.arange(8)[::2], 0.0, Law.LAPLACE),
@@ -290,9 +288,7 @@ def test_migrations_lead_to_the_tables_in_use(ledger: Ledger, url: str) -> None:
 
 def test_history_is_readable_by_a_person(ledger: Ledger, url: str) -> None:
     publish(ledger, 3)
-    rows = sql(
-        url, 'SELECT stream, t, purpose, epsilon, epsilon_decimal, outcome, spent, "left" FROM history'
-    )
+    rows = sql(url, 'SELECT stream, t, purpose, epsilon, epsilon_decimal, outcome, spent, "left" FROM history')
     assert rows == [("visits", 3, "publish", "1/5", 0.2, "released", "1/5", "4/5")]
 
 

@@ -111,9 +111,7 @@ class Ledger:
                 raise self._unknown(stream)
             yield Transaction(connection, stream_id, stream, self._backend.label)
 
-    def releases(
-        self, stream: str | None = None, *, after: int = 0, limit: int | None = None
-    ) -> Iterator[Release]:
+    def releases(self, stream: str | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[Release]:
         """Releases with ``seq`` above ``after`` in the order of their commits, of one stream or of all.
 
         They are read page by page: releases committed while the iteration runs are found by it.

@@ -150,13 +150,10 @@ class Backend:
         if code & 0xFF in SQLITE_BUSY or state in POSTGRES_BUSY:
             return self._busy(started)
         if code in SQLITE_NO_ROOM or state in POSTGRES_NO_ROOM:
-            return LedgerFull(
-                f"ledger {self.label}: the disk has no room ({name}); nothing was written, {NOTHING}"
-            )
+            return LedgerFull(f"ledger {self.label}: the disk has no room ({name}); nothing was written, {NOTHING}")
         if code & 0xFF in SQLITE_BROKEN:
             return LedgerError(
-                f"ledger {self.label}: not a database, or a damaged one ({name}); nothing was changed, "
-                f"{NOTHING}"
+                f"ledger {self.label}: not a database, or a damaged one ({name}); nothing was changed, {NOTHING}"
             )
         if error.statement is None and not code:
             reason = str(original).strip().split("\n")[0]
@@ -272,7 +269,11 @@ def _postgres(url: URL, timeout: float) -> Backend:
     except ImportError:
         raise MissingExtra("PostgreSQL ledgers need: pip install 'veilstream[postgres]'") from None
     seconds = max(2, round(timeout))
-    engine = _engine(url.set(drivername="postgresql+psycopg"), connect_args={"connect_timeout": seconds})
+    engine = _engine(
+        url.set(drivername="postgresql+psycopg"),
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": seconds},
+    )
     label = url.difference_update_query(["password", "sslpassword"]).render_as_string(hide_password=True)
     hide = url.password or str(url.query.get("password", ""))
     backend = Backend(engine, label, timeout, hide=hide)
@@ -282,8 +283,7 @@ def _postgres(url: URL, timeout: float) -> Backend:
         connection.execute(f"SET lock_timeout = {lock_timeout}")
         # A release that a power failure can take back is not a release.
         connection.execute(
-            "SELECT set_config('synchronous_commit', 'on', false) "
-            "WHERE current_setting('synchronous_commit') = 'off'"
+            "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
         )
         connection.commit()
 

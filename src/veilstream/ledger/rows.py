@@ -27,9 +27,7 @@ class ChargeRow:
     outcome: Literal["released", "failed"]
 
 
-def read_releases(
-    connection: Connection, query: sa.Select[Any], chosen: dict[str, int], label: str
-) -> list[Release]:
+def read_releases(connection: Connection, query: sa.Select[Any], chosen: dict[str, int], label: str) -> list[Release]:
     """The releases that one of the queries below finds, in the order of their commits."""
     rows = connection.execute(query, chosen).mappings().all()
     for row in rows:
@@ -55,9 +53,7 @@ def read_releases(
     ]
 
 
-def read_charges(
-    connection: Connection, stream_id: int, after: int, limit: int | None, label: str
-) -> list[ChargeRow]:
+def read_charges(connection: Connection, stream_id: int, after: int, limit: int | None, label: str) -> list[ChargeRow]:
     query = CHARGES if limit is None else CHARGES.limit(limit)
     rows = connection.execute(query, {"stream": stream_id, "after": after}).mappings().all()
     arrays = fetch(connection, _present(rows, "bins_blob", "since_blob"), label)

@@ -61,9 +61,7 @@ class Transaction:
 
     def release_at(self, t: int) -> Release | None:
         self._check_open()
-        found = read_releases(
-            self._connection, RELEASE_AT, {"stream": self._stream_id, "time": t}, self._label
-        )
+        found = read_releases(self._connection, RELEASE_AT, {"stream": self._stream_id, "time": t}, self._label)
         return found[0] if found else None
 
     def commit_step(  # noqa: PLR0917
@@ -80,8 +78,7 @@ class Transaction:
         self._check_time(t)
         if self.head is not None and t <= self.head:
             raise OutOfOrder(
-                f"step t={t} of stream {self._stream!r}: the last released step is {self.head}; "
-                "nothing was released"
+                f"step t={t} of stream {self._stream!r}: the last released step is {self.head}; nothing was released"
             )
         store = Store(self._connection, self._stream_id)
         numbers = _frozen(values.numbers)
@@ -184,9 +181,7 @@ class Transaction:
 
     def _check_time(self, t: int) -> None:
         if not -LARGEST_TIME <= t <= LARGEST_TIME:
-            raise InvalidInput(
-                f"step t={t} of stream {self._stream!r}: limit ±{LARGEST_TIME}; nothing was released"
-            )
+            raise InvalidInput(f"step t={t} of stream {self._stream!r}: limit ±{LARGEST_TIME}; nothing was released")
 
 
 def now() -> str:
@@ -210,9 +205,7 @@ STATE: Final = (
     .order_by(state_blobs.c.position)
 )
 STATE_IDS: Final = (
-    sa.select(state_blobs.c.blob_id)
-    .where(state_blobs.c.stream_id == _stream)
-    .order_by(state_blobs.c.position)
+    sa.select(state_blobs.c.blob_id).where(state_blobs.c.stream_id == _stream).order_by(state_blobs.c.position)
 )
 NEXT_SEQ: Final = sa.update(counter).values(seq=counter.c.seq + 1).returning(counter.c.seq)
 INSERT_STEP: Final = sa.insert(steps)
