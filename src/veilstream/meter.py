@@ -142,7 +142,8 @@ class Meter:
         if x.size != 1 or x.grid > THRESHOLD_GRID or moved > threshold.sensitivity:
             raise InvalidInput(
                 f"comparison for {threshold.purpose!r}: {x.size} values of sensitivity {moved} on grid 2^-{x.grid}, "
-                f"where one value of at most {threshold.sensitivity} on 2^-{THRESHOLD_GRID} is needed; nothing was released"
+                f"where one value of at most {threshold.sensitivity} on 2^-{THRESHOLD_GRID} is needed; "
+                "nothing was released"
             )
         purpose, nu = threshold.purpose, threshold.epsilon_nu
         block = Span(min(threshold.opened, x.span.first), self.t)

@@ -1,40 +1,14 @@
-"""Non-linear statistics of exact data for private choices, each with its sensitivity proved where it stands.
-
-Besides the Meter and the codec, the functions of this module are the only ones that see exact values. Every one
-returns ``Scores``, sealed like the data, and is attacked by a property test on neighbouring data.
-"""
+"""Scores of the cuts that split data into two given shares."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from fractions import Fraction
-
 import numpy as np
-from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInput
 from veilstream.rationals import Exact, rational
+from veilstream.scores.base import Scores
 from veilstream.sealed import Sealed
-from veilstream.types import Span
 from veilstream.unsealed import exact_values
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scores:
-    """A whole-number score per candidate, of which one unit moves none by more than ``sensitivity`` per timestamp.
-
-    ``one_sided``: one unit moves all scores the same way (all up or all down), so that half the noise is enough.
-    """
-
-    span: Span
-    sensitivity: Fraction
-    one_sided: bool = False
-    bins: NDArray[np.int64] | None = None
-    _exact: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
-
-    @property
-    def size(self) -> int:
-        return self._exact.size
 
 
 def quantile_scores(x: Sealed, q: Exact = "1/2") -> Scores:
