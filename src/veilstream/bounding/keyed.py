@@ -1,4 +1,4 @@
-"""A keyed hash over arrays: SipHash-1-3 of four 64-bit words."""
+"""A keyed hash over arrays: SipHash-1-3 (Aumasson and Bernstein 2012) of a few little-endian 64-bit words."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Key:
         start = np.frombuffer(self.derive(b"choice"), dtype="<u8")
         for first in range(0, rows, CHUNK):
             part = slice(first, first + CHUNK)
-            result[part] = _siphash(
+            result[part] = siphash(
                 start,
                 [np.uint64(word) if isinstance(word, int) else word[part].view(np.uint64) for word in words],
                 len(result[part]),
@@ -53,14 +53,16 @@ class Key:
         return result
 
 
-def _siphash(key: Words, words: list[np.uint64 | Words], rows: int) -> Words:
+def siphash(key: Words, words: list[np.uint64 | Words], rows: int) -> Words:
+    """The hash of ``rows`` messages at once, each made of one entry of every word."""
     state = np.empty((4, rows), dtype=np.uint64)
     state[0] = key[0] ^ np.uint64(0x736F6D6570736575)
     state[1] = key[1] ^ np.uint64(0x646F72616E646F6D)
     state[2] = key[0] ^ np.uint64(0x6C7967656E657261)
     state[3] = key[1] ^ np.uint64(0x7465646279746573)
     spare = np.empty(rows, dtype=np.uint64)
-    for word in words:
+    # The last block of a message of whole words holds nothing but its length in bytes.
+    for word in (*words, np.uint64((8 * len(words) & 0xFF) << 56)):
         state[3] ^= word
         _round(state, spare)
         state[0] ^= word
