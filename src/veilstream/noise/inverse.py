@@ -109,7 +109,7 @@ class InverseTable:
 def _floors(law: Law) -> tuple[int, NDArray[np.uint64]]:
     """The first key, and the exact integer parts of B(k) · 2^64, at a precision that leaves none in doubt.
 
-    B(k) lies strictly between 0 and 1: its integer part is at most 2^64 - 1 even where an enclosure reaches 1.
+    B(k) lies strictly between 0 and 1: its integer part is below 2^64 even where an enclosure reaches 1.
     """
     bits = 2 * WORD_BITS
     while True:
