@@ -1,0 +1,1 @@
+"""Timings against named peers; ``python -m benchmarks`` writes docs/benchmarks.md."""

@@ -1,0 +1,39 @@
+"""``python -m benchmarks [name ...]`` runs all suites, or the named ones."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from typing import Final, cast
+
+from benchmarks.report import PAGE, Suite, write_section
+
+SUITES: Final = {
+    "noise": "benchmarks.noise",
+    "ingest": "benchmarks.ingest",
+}
+"""Suite name -> module with ``run``, imported when asked for: no suite needs another's peers."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure, and write the results."
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="name", help=f"any of: {', '.join(SUITES)} (default: all)"
+    )
+    names: list[str] = parser.parse_args().names or list(SUITES)
+    unknown = [name for name in names if name not in SUITES]
+    if unknown:
+        parser.error(f"unknown suite {unknown[0]!r}: choose from {', '.join(SUITES)}; nothing was measured")
+    for name in names:
+        run = cast(Suite, importlib.import_module(SUITES[name]).run)
+        tables = run()
+        write_section(name, tables)
+        for table in tables:
+            print(f"\n{table.markdown()}")
+        print(f"\n{name}: written to {PAGE.name}")
+
+
+if __name__ == "__main__":
+    main()
