@@ -16,12 +16,8 @@ SUITES: Final = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Measure, and write the results."
-    )
-    parser.add_argument(
-        "names", nargs="*", metavar="name", help=f"any of: {', '.join(SUITES)} (default: all)"
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure, and write the results.")
+    parser.add_argument("names", nargs="*", metavar="name", help=f"any of: {', '.join(SUITES)} (default: all)")
     names: list[str] = parser.parse_args().names or list(SUITES)
     unknown = [name for name in names if name not in SUITES]
     if unknown:

@@ -144,9 +144,7 @@ def _selection(peer: np.random.Generator) -> Table:  # noqa: TID251
 
             own = best_seconds(partial(noise.select, gaps, rate), REPEATS)
             insecure = best_seconds(gumbel, SLOW_REPEATS)
-            rows.append(
-                [f"{count:,}", rate, f"{own * 1e3:.2f}", f"{insecure * 1e3:.2f}", f"{insecure / own:.1f}×"]
-            )
+            rows.append([f"{count:,}", rate, f"{own * 1e3:.2f}", f"{insecure * 1e3:.2f}", f"{insecure / own:.1f}×"])
             progress(f"select of {count:,} at {rate}: {own * 1e3:.2f} ms, {insecure / own:.1f}× numpy")
     return Table(
         title="Exponential mechanism, one choice",

@@ -136,9 +136,7 @@ class GaussianPlan:
         accepted &= (value != 0) | (sign == 0)
         return ((value ^ sign) - sign)[accepted]
 
-    def _accept(
-        self, source: BitSource, step: NDArray[np.int64], low: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+    def _accept(self, source: BitSource, step: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Bernoulli(e^-γ) for each proposal.
 
         γ = f(2z + f)/2τ² with f = l/m is computed in floating point with a relative error below 2^-50 (f is

@@ -44,8 +44,7 @@ def exact(name: str, value: object) -> Fraction:
     except (TypeError, ValueError, ArithmeticError):
         pass
     raise InvalidInput(
-        f"{name} {_shown(value)}: it must be a finite int, Fraction, Decimal, decimal str or float; "
-        "nothing was drawn"
+        f"{name} {_shown(value)}: it must be a finite int, Fraction, Decimal, decimal str or float; nothing was drawn"
     )
 
 
@@ -89,9 +88,7 @@ def checked_length(size: object, length: object) -> int:
             return index(length)
     except TypeError:
         pass
-    raise InvalidInput(
-        f"size {_shown(size)}: it must be an int or a tuple of ints, at least 0; nothing was drawn"
-    )
+    raise InvalidInput(f"size {_shown(size)}: it must be an int or a tuple of ints, at least 0; nothing was drawn")
 
 
 def checked_shape(size: Size) -> tuple[int, ...]:
