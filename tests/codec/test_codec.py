@@ -126,9 +126,7 @@ def test_the_header_is_deterministic_plain_json(state: State) -> None:
     json.loads(header.decode("ascii"), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
 
-@pytest.mark.parametrize(
-    "pattern", ["7ff8000000000000", "fff8000000000001", "7ff0000000000000", "8000000000000000"]
-)
+@pytest.mark.parametrize("pattern", ["7ff8000000000000", "fff8000000000001", "7ff0000000000000", "8000000000000000"])
 def test_every_bit_of_a_float_survives(pattern: str) -> None:
     (x,) = struct.unpack(">d", bytes.fromhex(pattern))
     stored = encode([x])
@@ -169,9 +167,7 @@ def test_a_field_that_an_older_version_lacked_takes_its_default() -> None:
 
 def test_a_newer_class_version_is_refused() -> None:
     header = renamed(encode(Changed(1)), '"version":2', '"version":3')
-    with pytest.raises(
-        LedgerVersion, match=r"Changed of version 3.*up to 2.*newer veilstream; nothing was read"
-    ):
+    with pytest.raises(LedgerVersion, match=r"Changed of version 3.*up to 2.*newer veilstream; nothing was read"):
         decode(header, (), Changed)
 
 
@@ -226,9 +222,7 @@ def test_swapped_arrays_are_refused() -> None:
             decode(stored.header, (other,), Inner)
 
 
-@pytest.mark.parametrize(
-    "value", [{1, 2}, object(), 1j, np.array(["a"]), {1.5: 2}, {True: 1}, math.sin, Span]
-)
+@pytest.mark.parametrize("value", [{1, 2}, object(), 1j, np.array(["a"]), {1.5: 2}, {True: 1}, math.sin, Span])
 def test_what_cannot_be_stored_is_named_without_its_value(value: Any) -> None:
     with pytest.raises(InvalidInput, match=r"list\[0\]: an? .*cannot be stored.*nothing was stored"):
         encode([value])

@@ -60,11 +60,14 @@ class Transaction:
         return Encoded(bytes(rows[0].header), tuple(arrays))
 
     def release_at(self, t: int) -> Release | None:
+        """The release of step ``t``, or ``None`` if that step has not been released."""
         self._check_open()
+        if self.head is None or t > self.head:
+            return None
         found = read_releases(self._connection, RELEASE_AT, {"stream": self._stream_id, "time": t}, self._label)
         return found[0] if found else None
 
-    def commit_step(  # noqa: PLR0917
+    def commit_step(
         self,
         t: int,
         charges: Sequence[Charge],
