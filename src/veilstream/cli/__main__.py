@@ -1,0 +1,3 @@
+from veilstream.cli import main
+
+main()

@@ -1,0 +1,270 @@
+"""Reading a ledger: what each stream promises, what was spent, and on what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from veilstream.cli.reporting import print_json
+
+if TYPE_CHECKING:
+    from veilstream.ledger import Ledger, StreamSpec
+
+ledger_app = typer.Typer(help="Read a ledger: what was released, what it cost, what is left.", rich_markup_mode=None)
+
+Where = Annotated[str, typer.Argument(help="The ledger: a file or a PostgreSQL URL.", show_default=False)]
+Which = Annotated[str | None, typer.Option("--stream", help="One stream only.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")]
+Last = Annotated[int, typer.Option("--last", min=1, help="How many of the latest rows to show.")]
+
+
+@contextmanager
+def _opened(url: str) -> Generator[Ledger]:
+    from veilstream.cli.plan import database_file
+    from veilstream.errors import LedgerError
+    from veilstream.ledger import Ledger
+
+    database = database_file(url)
+    if database is not None and not database.is_file():
+        raise LedgerError(f"ledger {database}: there is no such file; nothing was read")
+    with Ledger.open(url) as ledger:
+        yield ledger
+
+
+def _chosen(ledger: Ledger, stream: str | None) -> list[StreamSpec]:
+    from veilstream.errors import InvalidInput
+
+    specs = ledger.streams()
+    if stream is None:
+        return specs
+    found = [spec for spec in specs if spec.name == stream]
+    if not found:
+        known = ", ".join(spec.name for spec in specs) or "none"
+        raise InvalidInput(f"stream {stream!r}: not in this ledger, its streams are: {known}; nothing was read")
+    return found
+
+
+def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
+    """What one stream promised and spent.
+
+    ``windows`` has an entry per released step: what the fullest window that ends there had spent and had left.
+    ``charges`` sums what was bought, by purpose and outcome.
+    """
+    from veilstream.cli.words import promise
+    from veilstream.guarantee import Guarantee
+    from veilstream.publisher import nominal_cost
+
+    guarantee = Guarantee.from_json(spec.guarantee)
+    windows = [
+        {
+            "t": release.t,
+            "fresh": release.fresh,
+            "spent_at_step": str(release.spent),
+            "spent_in_window": str(guarantee.epsilon - release.left),
+            "left_in_window": str(release.left),
+        }
+        for release in ledger.releases(spec.name)
+    ]
+    bought: dict[tuple[str, str], tuple[int, Fraction]] = {}
+    for row in ledger.charges(spec.name):
+        count, cost = bought.get((row.charge.purpose, row.outcome), (0, Fraction(0)))
+        bought[row.charge.purpose, row.outcome] = count + 1, cost + nominal_cost(row.charge, guarantee)
+    return {
+        "stream": spec.name,
+        "guarantee": json.loads(spec.guarantee),
+        "guarantee_in_words": str(guarantee),
+        "promise": promise(guarantee),
+        "mechanism": json.loads(spec.mechanism),
+        "bins": spec.bins,
+        "l1": spec.l1,
+        "releases": len(windows),
+        "charges": [
+            {"purpose": purpose, "outcome": outcome, "count": count, "epsilon": str(cost)}
+            for (purpose, outcome), (count, cost) in bought.items()
+        ],
+        "windows": windows,
+    }
+
+
+@ledger_app.command()
+def show(ledger: Where, stream: Which = None, last: Last = 12, as_json: Json = False) -> None:
+    """Each stream's guarantee in words, what every window spent and has left, and who was charged for what."""
+    with _opened(ledger) as opened:
+        accounts = [account(opened, spec) for spec in _chosen(opened, stream)]
+    if as_json:
+        print_json({"streams": accounts})
+        return
+    if not accounts:
+        typer.echo("no streams: nothing was ever released from this ledger")
+    for seen in accounts:
+        print_account(seen, last)
+
+
+def print_account(seen: dict[str, Any], last: int) -> None:
+    """One stream's account for a person."""
+    from veilstream.cli.words import number
+
+    kind = seen["mechanism"]
+    settings = ", ".join(f"{k}={v['class'] if isinstance(v, dict) else v}" for k, v in kind.items() if k != "class")
+    typer.echo(f"stream '{seen['stream']}': {seen['guarantee_in_words']}")
+    typer.echo(f"  {seen['promise']}")
+    typer.echo(
+        f"  mechanism {kind['class']}({settings}); {seen['bins']:,} bins; one person adds at most {seen['l1']} per step"
+    )
+    spent = [
+        (row["purpose"], row["outcome"], f"{row['count']:,}", number(Fraction(row["epsilon"])))
+        for row in seen["charges"]
+    ]
+    _print_table(
+        f"charged to '{seen['stream']}', whole history", ("purpose", "outcome", "charges", "epsilon in all"), spent
+    )
+    rows = [
+        (
+            str(row["t"]),
+            "fresh" if row["fresh"] else "repeated",
+            number(Fraction(row["spent_at_step"])),
+            number(Fraction(row["spent_in_window"])),
+            number(Fraction(row["left_in_window"])),
+        )
+        for row in seen["windows"][-last:]
+    ]
+    shown = f"the latest {len(rows)} of {seen['releases']} releases"
+    _print_table(shown, ("step", "release", "spent at step", "spent in its window", "left in its window"), rows)
+
+
+def _print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, justify="left" if column in ("purpose", "outcome", "release", "stream") else "right")
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False).print(table)
+
+
+@ledger_app.command()
+def releases(
+    ledger: Where,
+    stream: Which = None,
+    after: Annotated[int, typer.Option(help="Only those with a larger sequence number.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many.", show_default=False)] = None,
+    as_json: Json = False,
+) -> None:
+    """The releases in the order of their commits; values in full with --json."""
+    import numpy as np
+
+    from veilstream.cli.words import number
+
+    with _opened(ledger) as opened:
+        _chosen(opened, stream)
+        found = list(opened.releases(stream, after=after, limit=limit))
+    if as_json:
+        print_json(
+            {
+                "releases": [
+                    {
+                        "seq": r.seq,
+                        "stream": r.stream,
+                        "t": r.t,
+                        "fresh": r.fresh,
+                        "values": r.values.tolist(),
+                        "std": np.asarray(r.std).tolist(),
+                        "law": r.law.value,
+                        "spent": str(r.spent),
+                        "left": str(r.left),
+                    }
+                    for r in found
+                ]
+            }
+        )
+        return
+    rows = [
+        (
+            str(r.seq),
+            r.stream,
+            str(r.t),
+            "fresh" if r.fresh else "repeated",
+            number(float(np.mean(r.std))),
+            number(r.spent),
+            number(r.left),
+            ", ".join(f"{value:g}" for value in r.values[:4]) + (", ..." if r.values.size > 4 else ""),
+        )
+        for r in found
+    ]
+    columns = ("seq", "stream", "step", "release", "noise std", "spent", "left", "values")
+    _print_table(f"{len(rows)} releases", columns, rows)
+
+
+@ledger_app.command()
+def charges(ledger: Where, stream: Which = None, as_json: Json = False) -> None:
+    """Every charge: which step made it, for what, over which steps, and whether it led to a release."""
+    from veilstream.cli.words import number
+
+    with _opened(ledger) as opened:
+        found = [(spec.name, row) for spec in _chosen(opened, stream) for row in opened.charges(spec.name)]
+    if as_json:
+        print_json(
+            {
+                "charges": [
+                    {
+                        "id": row.id,
+                        "stream": name,
+                        "t": row.t,
+                        "purpose": row.charge.purpose,
+                        "first": row.charge.span.first,
+                        "last": row.charge.span.last,
+                        "epsilon": str(row.charge.epsilon),
+                        "mu_squared": str(row.charge.mu_squared),
+                        "outcome": row.outcome,
+                    }
+                    for name, row in found
+                ]
+            }
+        )
+        return
+    rows = [
+        (
+            str(row.id),
+            name,
+            str(row.t),
+            row.charge.purpose,
+            f"{row.charge.span.first}..{row.charge.span.last}",
+            number(row.charge.epsilon),
+            number(row.charge.mu_squared),
+            row.outcome,
+        )
+        for name, row in found
+    ]
+    columns = ("id", "stream", "step", "purpose", "steps read", "epsilon", "mu squared", "outcome")
+    _print_table(f"{len(rows)} charges", columns, rows)
+
+
+@ledger_app.command()
+def export(
+    ledger: Where,
+    stream: Which = None,
+    out: Annotated[Path | None, typer.Option(help="A file; by default stdout.", show_default=False)] = None,
+    as_json: Json = False,
+) -> None:
+    """Releases and charges, one JSON object per line (one array with --json); never a mechanism's secret state."""
+    from veilstream.ledger import export as export_stream
+    from veilstream.sinks import replacing
+
+    with _opened(ledger) as opened:
+        specs = _chosen(opened, stream)
+        rows = [{"stream": spec.name, **row} for spec in specs for row in export_stream(opened, spec.name)]
+    text = json.dumps(rows) + "\n" if as_json else "".join(json.dumps(row) + "\n" for row in rows)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    with replacing(out) as partial:
+        partial.write_text(text, encoding="utf-8")
+    typer.echo(f"wrote {out} ({len(rows):,} rows)", err=True)

@@ -1,0 +1,103 @@
+"""What a job would cost and how exact it would be, found without private data and without the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from veilstream.cli.plan import Plan
+from veilstream.cli.words import number, promise
+from veilstream.simulation import simulate_many
+
+DRAWS = 200_000
+"""Noise values enough for a mean absolute error within about one per cent."""
+MOST_CELLS = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Public numbers about a job before it runs."""
+
+    promise: str
+    bins: int
+    steps: int
+    simulated_steps: int
+    oblivious: bool
+    releases_per_window: int
+    epsilon_per_release: Fraction
+    epsilon_per_window: Fraction
+    noise_std: float
+    mean_absolute_error: float
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "dry_run": True,
+            "promise": self.promise,
+            "bins": self.bins,
+            "steps": self.steps,
+            "simulated_steps": self.simulated_steps,
+            "releases_per_window": self.releases_per_window,
+            "epsilon_per_release": str(self.epsilon_per_release),
+            "epsilon_per_window": str(self.epsilon_per_window),
+            "noise_std": self.noise_std,
+            "mean_absolute_error": self.mean_absolute_error,
+        }
+
+
+def preview(plan: Plan) -> Preview:
+    """Run the mechanism on zeros of the same shape, over two windows at most."""
+    guarantee, steps = plan.guarantee, plan.calendar.steps
+    wanted = steps if guarantee.w is None else min(steps, 2 * guarantee.w)
+    simulated = max(1, min(wanted, MOST_CELLS // plan.bins, 2000))
+    runs = max(1, min(200, DRAWS // (simulated * plan.bins)))
+    zeros = np.zeros((simulated, plan.bins), dtype=np.int64)
+    result = simulate_many(plan.mechanism, guarantee, zeros, seed=1, runs=runs, l1=plan.job.l1)
+    fresh = np.atleast_2d(result.fresh)
+    window = simulated if guarantee.w is None else min(guarantee.w, simulated)
+    spent = result.spent
+    counts = np.lib.stride_tricks.sliding_window_view(fresh, window, axis=1).sum(axis=2)
+    paid = [cost for cost in spent if cost]
+    fullest = max(sum(spent[first : first + window], Fraction(0)) for first in range(simulated - window + 1))
+    return Preview(
+        promise=promise(guarantee, plan.calendar.every),
+        bins=plan.bins,
+        steps=steps,
+        simulated_steps=simulated,
+        oblivious=bool(getattr(plan.mechanism, "oblivious", False)),
+        releases_per_window=int(counts.max()),
+        epsilon_per_release=max(paid, default=Fraction(0)),
+        epsilon_per_window=fullest,
+        noise_std=float(np.mean(result.noise_std)),
+        mean_absolute_error=float(np.abs(np.asarray(result)).mean()),
+    )
+
+
+def describe_preview(plan: Plan, seen: Preview) -> list[tuple[str, str]]:
+    """The preview as (what, value) lines for a person."""
+    w = plan.guarantee.w
+    window = "whole stream" if w is None else "step" if w == 1 else f"window of {w} steps"
+    lines = [
+        ("guarantee", str(plan.guarantee)),
+        ("meaning", seen.promise),
+        ("one person", f"counts for at most {plan.job.l1} in a step, {_who_bounds(plan)}"),
+        ("steps", f"{seen.steps} x {plan.calendar.every} from {plan.calendar.label(0)}"),
+        ("bins", f"{seen.bins:,}"),
+        ("cost of a release", f"epsilon {number(seen.epsilon_per_release)}"),
+        (f"releases per {window}", f"{seen.releases_per_window}, together epsilon {number(seen.epsilon_per_window)}"),
+        ("noise per bin", f"standard deviation {number(seen.noise_std)}"),
+        ("expected error per bin", f"{number(seen.mean_absolute_error)} counts on average, from noise alone"),
+    ]
+    if not seen.oblivious:
+        lines.append(("note", "this mechanism adapts to the data; the figures are those of a stream of zeros"))
+    if seen.simulated_steps < seen.steps:
+        lines.append(("note", f"figures from the first {seen.simulated_steps} steps"))
+    return lines
+
+
+def _who_bounds(plan: Plan) -> str:
+    if plan.job.value is not None:
+        return "as you declare with --per-person: nothing can check it"
+    return f"in at most {plan.job.bins_per_user} bin(s); the rest of a person's rows is left out"

@@ -1,0 +1,217 @@
+"""Run a job: read and bound everything first, then publish step by step, then write tables from the ledger."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from veilstream.bounding import bound
+from veilstream.cli.keyring import StreamKey, key_path, load, store
+from veilstream.cli.plan import Plan, database_file, require_file, require_ledger
+from veilstream.cli.words import number
+from veilstream.errors import LedgerError
+from veilstream.ledger import Ledger
+from veilstream.plots import MOST_ROWS, plot_releases
+from veilstream.publisher import Publisher
+from veilstream.sealed import Sealed
+from veilstream.sinks import largest_bins, release_tables, write_table
+from veilstream.sources import Dropped, read_counts, read_events
+
+Advance = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a run did: public numbers only, except ``dropped``, which is for the operator."""
+
+    stream: str
+    steps: int
+    bins: int
+    before: int
+    published: int = 0
+    interrupted: bool = False
+    spent: Fraction = Fraction(0)
+    left: Fraction | None = None
+    noise_std: float | None = None
+    outputs: dict[str, int | None] = field(default_factory=dict[str, int | None])
+    dropped: Dropped | None = field(default=None, repr=False)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "stream": self.stream,
+            "steps": self.steps,
+            "bins": self.bins,
+            "released_before": self.before,
+            "released_now": self.published,
+            "spent_now": str(self.spent),
+            "left_in_window": None if self.left is None else str(self.left),
+            "noise_std": self.noise_std,
+            "interrupted": self.interrupted,
+            "outputs": list(self.outputs),
+        }
+
+
+@dataclass(slots=True)
+class _Interrupt:
+    asked: bool = False
+
+
+@contextmanager
+def _finish_the_step(say: Callable[[str], None]) -> Generator[_Interrupt]:
+    """Let Ctrl-C wait for the end of a step.
+
+    An exception in the middle of a step leaves its charges behind without a release, so it is never raised there.
+    """
+    state = _Interrupt()
+    if threading.current_thread() is not threading.main_thread():
+        yield state
+        return
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        if not state.asked:
+            say("stopping after this step")
+        state.asked = True
+
+    former = signal.signal(signal.SIGINT, note)
+    try:
+        yield state
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def run(plan: Plan, say: Callable[[str], None], advance: Advance) -> Summary:
+    """Publish what is not published yet.
+
+    ``say`` takes lines for the operator, ``advance`` the number of steps done and of all steps.
+    """
+    url = require_ledger(plan.job)
+    database = database_file(url)
+    key_file = key_path(database, plan.job.stream, plan.job.key_file)
+    head = _head(plan, url, database, key_file)
+    summary = Summary(
+        plan.job.stream, plan.calendar.steps, plan.bins, 0 if head is None else min(head + 1, plan.calendar.steps)
+    )
+    if summary.before == summary.steps:
+        with Ledger.open(url) as ledger:
+            _write_outputs(plan, ledger, summary)
+        return summary
+    key = load(key_file, plan.job.stream) or StreamKey.fresh(plan.job.stream, plan.calendar)
+    key.check(plan.calendar, key_file)
+    # Every row is read and checked here, before the ledger is touched.
+    with _snapshots(plan, key, summary) as snapshots:
+        store(key_file, key).check(plan.calendar, key_file)
+        with Ledger.open(url) as ledger:
+            _feed(plan, ledger, snapshots, summary, say=say, advance=advance)
+            _write_outputs(plan, ledger, summary)
+    return summary
+
+
+def _head(plan: Plan, url: str, database: Path | None, key_file: Path) -> int | None:
+    """The last released step, after checking that the ledger's stream is this one; nothing is created."""
+    if database is not None and not database.exists():
+        return None
+    with Ledger.open(url) as ledger:
+        if plan.job.stream not in [spec.name for spec in ledger.streams()]:
+            return None
+        _publisher(plan, ledger)
+        with ledger.transaction(plan.job.stream) as transaction:
+            head = transaction.head
+    known = load(key_file, plan.job.stream)
+    if known is not None:
+        known.check(plan.calendar, key_file)
+    elif head is not None:
+        raise LedgerError(
+            f"key file {key_file}: missing, but stream {plan.job.stream!r} has releases; it says which time each step "
+            "is and which rows count, so restore it from a backup; nothing was released"
+        )
+    return head
+
+
+def _publisher(plan: Plan, ledger: Ledger) -> Publisher[Any]:
+    return Publisher(plan.domain, plan.guarantee, plan.mechanism, ledger, stream=plan.job.stream, l1=plan.job.l1)
+
+
+@contextmanager
+def _snapshots(plan: Plan, key: StreamKey, summary: Summary) -> Generator[Iterator[Sealed]]:
+    job, source = plan.job, require_file(plan.job)
+    if job.value is not None:
+        yield read_counts(
+            source,
+            time=job.time,
+            value=job.value,
+            domain=plan.domain,
+            calendar=plan.calendar,
+            l1=job.l1,
+            unknown=job.unknown,
+        )
+        return
+    assert job.user is not None
+    events = read_events(source, user=job.user, time=job.time, by=plan.domain.names)
+    with bound(
+        events,
+        plan.domain,
+        plan.calendar,
+        bins_per_user=job.bins_per_user,
+        counts_per_user=job.counts_per_user,
+        key=key.secret,
+        unknown=job.unknown,
+        missing_time=job.missing_time,
+    ) as bounded:
+        summary.dropped = bounded.dropped
+        yield bounded.snapshots()
+
+
+def _feed(
+    plan: Plan,
+    ledger: Ledger,
+    snapshots: Iterator[Sealed],
+    summary: Summary,
+    *,
+    say: Callable[[str], None],
+    advance: Advance,
+) -> None:
+    publisher = _publisher(plan, ledger)
+    advance(summary.before, summary.steps)
+    with _finish_the_step(say) as interrupt:
+        for snapshot in snapshots:
+            t = snapshot.span.first
+            if t < summary.before:
+                continue
+            release = publisher.feed(snapshot)
+            summary.published += 1
+            summary.spent += release.spent
+            advance(t + 1, summary.steps)
+            if interrupt.asked and t + 1 < summary.steps:
+                summary.interrupted = True
+                break
+
+
+def _write_outputs(plan: Plan, ledger: Ledger, summary: Summary) -> None:
+    job = plan.job
+    last = ledger.release_at(job.stream, summary.before + summary.published - 1)
+    if last is not None:
+        summary.left = last.left
+        summary.noise_std = float(np.mean(last.std))
+    if job.out is not None:
+        tables = release_tables(ledger, job.stream, plan.domain, plan.calendar, level=job.level)
+        summary.outputs[job.out] = write_table(tables, job.out)
+    if job.plot is not None:
+        kept = largest_bins(ledger, job.stream, MOST_ROWS)
+        drawn = release_tables(ledger, job.stream, plan.domain, plan.calendar, level=job.level, bins=kept)
+        words = f"{plan.guarantee}; noise of standard deviation {number(summary.noise_std or 0.0)} per bin"
+        if len(kept) < plan.bins:
+            words += f"; the {len(kept)} largest of {plan.bins:,} bins"
+        plot_releases(
+            pl.concat(drawn), job.plot, title=f"Private releases of '{job.stream}'", subtitle=words, level=job.level
+        )
+        summary.outputs[job.plot] = None

@@ -1,0 +1,43 @@
+"""What numbers mean, in words."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from veilstream.guarantee import Guarantee
+
+
+def number(value: Fraction | float) -> str:
+    """A short decimal; exact fractions that do not end are rounded to four digits.
+
+    >>> number(Fraction(1, 24)), number(Fraction(1, 4)), number(73.54)
+    ('0.04167', '0.25', '73.54')
+    """
+    return f"{float(value):.4g}"
+
+
+def promise(guarantee: Guarantee, every: str | int | None = None) -> str:
+    """What the guarantee says to one of the people in the data.
+
+    >>> print(promise(Guarantee(1, w=24), "1h"))
+    Whatever one person did within any 24 successive steps (24 x 1h) changes the probability of any published result by
+    a factor of at most e^1 = 2.718. What lies further apart is protected window by window, not all together.
+    """
+    match guarantee.w:
+        case None:
+            who, after = "Whatever one person ever did in this stream", ""
+        case 1:
+            who = "Whatever one person did within one step"
+            after = " What one person does over many steps is protected step by step, not all together."
+        case w:
+            length = f" ({w} x {every})" if isinstance(every, str) else ""
+            who = f"Whatever one person did within any {w} successive steps{length}"
+            after = " What lies further apart is protected window by window, not all together."
+    factor = f"a factor of at most e^{number(guarantee.epsilon)} = {_factor(guarantee.epsilon)}"
+    slack = f", except with a probability of about {number(guarantee.delta)}" if guarantee.delta else ""
+    return f"{who} changes the probability of any published result by {factor}{slack}.{after}"
+
+
+def _factor(epsilon: Fraction) -> str:
+    return "infinity for all practical purposes" if epsilon > 100 else f"{math.exp(float(epsilon)):.4g}"
