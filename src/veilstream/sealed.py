@@ -6,6 +6,7 @@ Mechanism authors never state a sensitivity: every operation here derives it. Re
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NoReturn, TypeAlias
@@ -13,6 +14,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream import transforms
 from veilstream.errors import InvalidInput, SealBroken
 from veilstream.rationals import sqrt_up
 from veilstream.types import Numbers, Span
@@ -26,6 +28,8 @@ FOURIER_ERROR = Fraction(1, 1 << 9)
 """Twice the L2 error of a float64 FFT of a vector of norm ≤ 2³³ with the generous factor 2¹⁰ on 2⁻⁵³."""
 PUBLIC_GRID = 8
 """Public reals meet exact counts on multiples of 2⁻⁸."""
+PIECE = 1 << 15
+"""Values that are compared at a time: they stay in the processor's cache."""
 
 
 class Sealed:
@@ -145,27 +149,62 @@ class Sealed:
 
     def distance(self, public: Numbers) -> Sealed:
         """The L1 distance to public numbers, as a vector of one; ``l1`` carries over, as |‖x−p‖−‖y−p‖| ≤ ‖x−y‖."""
-        difference = self.minus(public)
-        exact = np.abs(difference.__exact).sum(axis=-1, keepdims=True)
-        return difference._derive(exact, l2=self._l1)
+        if self.__exact.ndim > 1 or public.ndim > 1:
+            difference = self.minus(public)
+            exact = np.abs(difference.__exact).sum(axis=-1, keepdims=True)
+            return difference._derive(exact, l2=self._l1)
+        grid = max(self.grid, _public_grid(public))
+        total = 0
+        for start in range(0, self.size, PIECE):
+            piece = slice(start, start + PIECE)
+            total += int(self._gaps(public, piece, grid).sum())
+        return self._derive(np.array([total], dtype=np.int64), l2=self._l1, grid=grid)
 
-    def haar(self) -> Sealed:
+    def distances(self, public: Numbers, starts: NDArray[np.int64]) -> Sealed:
+        """L1 distances to public numbers, one for each run of values that begins at one of ``starts``.
+
+        ``l1`` carries over: each distance moves by at most what its own values move.
+        """
+        if starts.size == 0 or starts[0] != 0 or (np.diff(starts) < 1).any() or starts[-1] >= self.size:
+            raise InvalidInput(
+                f"distances of {starts.size} runs of {self.size} values: runs begin at 0 and rise; nothing was done"
+            )
+        grid = max(self.grid, _public_grid(public))
+        exact = np.add.reduceat(self._gaps(public, slice(None), grid), starts)
+        return self._derive(exact, l2=self._l1, grid=grid)
+
+    def _gaps(self, public: Numbers, piece: slice, grid: int) -> NDArray[np.int64]:
+        mine = self.__exact[piece] if grid == self.grid else self.__exact[piece] << (grid - self.grid)
+        gaps: NDArray[np.int64] = mine - _on_grid(public[piece], grid)
+        np.abs(gaps, out=gaps)
+        return gaps
+
+    def haar(self, axes: Sequence[int] | None = None) -> Sealed:
         """Unnormalised Haar differences, whole numbers: [total, then left half − right half of every dyadic block].
 
-        The size must be a power of two. Each count meets the total and one block per level with weight ±1, so that
-        ``l1`` grows by the factor 1 + log2(size) and every column has L2 norm √(1 + log2(size)).
+        In more dimensions the transform runs along each of ``axes`` of ``shape`` (all of them by default), every one
+        padded with zeros to a power of two. Along an axis padded to 2^k each count meets the total and one block per
+        level with weight ±1, so that a column has 1 + k entries of size 1 and ``l1`` grows by the product of these
+        1 + k, ``l2`` by its root.
         """
-        size = self.size
-        if size & (size - 1):
-            raise InvalidInput(f"haar: {size} values; the number must be a power of two; nothing was done")
-        levels = [self.__exact]
-        parts: list[NDArray[np.int64]] = []
-        while levels[-1].size > 1:
-            pairs = levels[-1].reshape(-1, 2)
-            parts.append(pairs[:, 0] - pairs[:, 1])
-            levels.append(pairs.sum(axis=1))
-        exact = np.concatenate([levels[-1], *reversed(parts)])
-        columns = Fraction(size.bit_length())
+        chosen = range(len(self.shape)) if axes is None else axes
+        exact = transforms.haar(transforms.pad(self.__exact, self.shape, chosen), chosen).reshape(-1)
+        columns = Fraction(math.prod(transforms.haar_column(self.shape[axis]) for axis in chosen))
+        return self._derive(exact, l1=self._l1 * columns, l2=self._l1 * sqrt_up(columns))
+
+    def walsh(self, kept: NDArray[np.int64]) -> Sealed:
+        """Some Walsh-Hadamard coefficients of the table, every axis of ``shape`` padded with zeros to a power of two.
+
+        ``kept`` are distinct flat positions in the padded table. Each count enters each coefficient with weight ±1:
+        ``l1`` grows by their number, ``l2`` by its root.
+        """
+        padded = transforms.pad(self.__exact, self.shape, range(len(self.shape))).reshape(-1)
+        if kept.size == 0 or np.unique(kept).size != kept.size or kept.min() < 0 or kept.max() >= padded.size:
+            raise InvalidInput(
+                f"walsh: {kept.size} positions; they must be distinct and from 0 to {padded.size - 1}; nothing was done"
+            )
+        columns = Fraction(kept.size)
+        exact = transforms.walsh(padded)[kept]
         return self._derive(exact, l1=self._l1 * columns, l2=self._l1 * sqrt_up(columns))
 
     def fourier(self) -> Sealed:
@@ -229,10 +268,17 @@ def seal(counts: NDArray[np.int64], t: int, l1: int = 1, shape: tuple[int, ...] 
 
 
 def _public_grid(public: Numbers) -> int:
-    return 0 if public.dtype.kind == "i" or np.array_equal(public, np.rint(public)) else PUBLIC_GRID
+    if public.dtype.kind == "i":
+        return 0
+    for start in range(0, public.size, PIECE):
+        piece = public[..., start : start + PIECE]
+        if not np.array_equal(piece, np.rint(piece)):
+            return PUBLIC_GRID
+    return 0
 
 
 def _on_grid(public: Numbers, grid: int) -> NDArray[np.int64]:
     if public.dtype.kind == "i":
-        return public.astype(np.int64) << grid
+        whole = public.astype(np.int64, copy=False)
+        return whole << grid if grid else whole
     return np.rint(public * float(1 << grid)).astype(np.int64)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from veilstream.errors import InvalidInput, SealBroken
 from veilstream.guarantee import Guarantee
 from veilstream.scores import quantile_scores
-from veilstream.sealed import Sealed, seal
+from veilstream.sealed import PIECE, Sealed, seal
 from veilstream.unsealed import exact_values
 
 STEPS, BINS = 4, 8
@@ -39,6 +39,11 @@ def neighbours(draw: st.DrawFn) -> tuple[Stream, Stream, int, int]:
     return stream, stream + extra, l1, w
 
 
+def _table(x: Sealed) -> Sealed:
+    """Six of the bins as a table of 2 × 3."""
+    return seal(exact_values(x)[:6], x.span.first, int(x.l1), (2, 3))
+
+
 groups = np.array([0, 0, 1, 1, 2, -1, 2, 0])
 public_whole = np.array([3, 1, 4, 1, 5, 9, 2, 6])
 public_real = np.array([0.3, 1.7, 4.01, 1.2, 5.5, 9.9, 2.1, 6.6])
@@ -53,8 +58,15 @@ PIPELINES: dict[str, Callable[[list[Sealed]], Sealed]] = {
     "total": lambda xs: xs[1].total(),
     "distance": lambda xs: xs[0].distance(public_whole),
     "distance to reals": lambda xs: xs[0].distance(public_real),
+    "distances of runs": lambda xs: xs[0].distances(public_whole, np.array([0, 1, 4])),
+    "distances of runs of a sum": lambda xs: (xs[0] + xs[1]).distances(public_real, np.array([0, 3])),
     "minus": lambda xs: (xs[0] + xs[3]).minus(public_real),
     "haar": lambda xs: (xs[0] + xs[1]).haar(),
+    "haar, padded": lambda xs: xs[1].select([0, 2, 3, 5, 7]).haar(),
+    "haar of a table": lambda xs: _table(xs[0]).haar(),
+    "haar along one axis": lambda xs: _table(xs[0]).haar([1]),
+    "walsh": lambda xs: xs[0].walsh(np.array([0, 3, 5])),
+    "walsh of a sum": lambda xs: (xs[0] + xs[1]).walsh(np.arange(BINS)),
     "fourier": lambda xs: xs[0].fourier(),
     "fourier of a sum": lambda xs: (xs[0] + xs[1]).fourier().select([0, 2, 3]),
     "fourier, then distance": lambda xs: xs[0].fourier().distance(public_real),
@@ -134,8 +146,8 @@ def test_misuse_gets_clear_errors() -> None:
         _ = x + seal(np.array([1, 2]), 0)
     with pytest.raises(InvalidInput, match="twice"):
         x.select([0, 0])
-    with pytest.raises(InvalidInput, match="power of two"):
-        x.haar()
+    with pytest.raises(InvalidInput, match="distinct and from 0 to 3"):
+        x.walsh(np.array([1, 1]))
     with pytest.raises(InvalidInput, match="groups"):
         x.sums(np.array([0, 1, 5]), 2)
     with pytest.raises(InvalidInput, match="total count is above"):
@@ -147,3 +159,26 @@ def test_sums_over_time_take_the_maximum_only_when_apart() -> None:
     assert (a + b).l1 == 3
     assert ((a + b) + b).l1 == 6
     assert a.total().l1 == Fraction(2)
+
+
+@pytest.mark.parametrize("size", [1, PIECE - 1, PIECE, 2 * PIECE + 7])
+@pytest.mark.parametrize("kind", [np.int64, np.float64])
+def test_distances_add_up_piece_by_piece(size: int, kind: type[Any]) -> None:
+    """Long vectors are compared in pieces; a public real at the very end still moves all to the finer grid."""
+    counts = np.arange(size, dtype=np.int64) % 97
+    public = (counts[::-1] * 3).astype(kind)
+    if kind is np.float64:
+        public[-1] += 0.25
+    exact = float(np.abs(counts - public).sum())
+    x = seal(counts, 0)
+    for sealed in (x.distance(public), x.distances(public, np.array([0]))):
+        assert exact_values(sealed).tolist() == [exact * 2**sealed.grid]
+        assert sealed.grid == (8 if kind is np.float64 else 0)
+    runs = np.arange(0, size, 1 + size // 5)
+    assert exact_values(x.distances(public, runs)).sum() == exact_values(x.distance(public))[0]
+
+
+@pytest.mark.parametrize("starts", [[], [1], [0, 2, 2], [0, 3, 1], [0, 9]], ids=str)
+def test_runs_that_do_not_cover_the_values_once_are_refused(starts: list[int]) -> None:
+    with pytest.raises(InvalidInput, match="runs"):
+        seal(np.arange(5), 0).distances(np.zeros(5), np.array(starts, dtype=np.int64))
