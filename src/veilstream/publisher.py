@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -142,7 +143,7 @@ class Publisher(Generic[S]):
                 transaction.commit_failure(t, meter.charges, type(error).__name__)
             raise
         left = self._accountant.nominal_left
-        spent = sum((nominal_cost(charge, self.guarantee) for charge in meter.charges), start=Fraction(0))
+        spent = newly_spent(meter.charges, self.guarantee)
         release = transaction.commit_step(t, meter.charges, encoded, values, spent, left)
         self._state, self._at = state, t
         return release
@@ -189,11 +190,14 @@ def checked_counts(counts: NDArray[Any], bins: int) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def nominal_cost(charge: Charge, guarantee: Guarantee) -> Fraction:
-    """A charge in epsilon; a Gaussian one by its share of μ²."""
-    if charge.mu_squared == 0:
-        return charge.epsilon
-    return (guarantee.epsilon - guarantee.pure) * charge.mu_squared / guarantee.mu_squared
+def newly_spent(charges: Sequence[Charge], guarantee: Guarantee) -> Fraction:
+    """What charges add to the present window in epsilon: Gaussian ones by their share of μ², grown ones nothing."""
+    new = [charge for charge in charges if charge.block is None or charge.span.steps == 1]
+    spent = sum((charge.epsilon for charge in new), start=Fraction(0))
+    squared = sum((charge.mu_squared for charge in new), start=Fraction(0))
+    if squared:
+        spent += (guarantee.epsilon - guarantee.pure) * squared / guarantee.mu_squared
+    return spent
 
 
 def _in_order(t: int, head: int | None) -> None:

@@ -16,7 +16,7 @@ from veilstream.guarantee import Guarantee
 from veilstream.mechanism import StreamMechanism
 from veilstream.meter import Meter
 from veilstream.noise import ExactSampler
-from veilstream.publisher import checked_counts, nominal_cost
+from veilstream.publisher import checked_counts, newly_spent
 from veilstream.sealed import seal
 
 
@@ -79,7 +79,7 @@ def _run(
         state, values = mechanism.step(state, seal(checked_counts(snapshots[t], bins), t, l1), meter)
         run.values[t] = values.numbers
         run.fresh[t] = values.fresh
-        run.spent.append(sum((nominal_cost(charge, guarantee) for charge in meter.charges), start=Fraction(0)))
+        run.spent.append(newly_spent(meter.charges, guarantee))
         run.std[t] = np.mean(values.std)
     return run
 

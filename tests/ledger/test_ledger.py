@@ -164,6 +164,7 @@ def test_charges_keep_exact_numbers_and_their_bins(ledger: Ledger) -> None:
         Span(-3, 4),
         "a 'quoted' purpose; ε",
         Fraction(1, 7),
+        block=12,
         bins=np.arange(1000),
         since=np.arange(1000) - 3,
     )

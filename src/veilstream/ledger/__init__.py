@@ -201,6 +201,7 @@ def export(ledger: Ledger, stream: str) -> list[dict[str, Any]]:
                 "mu_squared": str(charge.mu_squared),
                 "first": charge.span.first,
                 "last": charge.span.last,
+                "block": charge.block,
                 "bins": None if charge.bins is None else charge.bins.tolist(),
                 "since": None if charge.since is None else charge.since.tolist(),
                 "outcome": row.outcome,

@@ -66,6 +66,7 @@ def read_charges(connection: Connection, stream_id: int, after: int, limit: int 
                 span=Span(row["first"], row["last"]),
                 purpose=row["purpose"],
                 mu_squared=Fraction(row["mu_squared"]),
+                block=row["block"],
                 bins=arrays.get(row["bins_blob"]),
                 since=arrays.get(row["since_blob"]),
             ),

@@ -91,6 +91,7 @@ charges = Table(
     Column("epsilon", Text, nullable=False),
     Column("mu_squared", Text, nullable=False),
     Column("epsilon_decimal", Float(53), nullable=False),
+    Column("block", BigInteger),
     Column("outcome", Text, nullable=False),
     Column("bins_blob", Id, ForeignKey("blobs.id")),
     Column("since_blob", Id, ForeignKey("blobs.id")),

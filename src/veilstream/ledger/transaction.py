@@ -146,6 +146,7 @@ class Transaction:
                 "epsilon": str(charge.epsilon),
                 "mu_squared": str(charge.mu_squared),
                 "epsilon_decimal": float(charge.epsilon),
+                "block": charge.block,
                 "outcome": outcome,
                 "bins_blob": None if charge.bins is None else next(ids),
                 "since_blob": None if charge.since is None else next(ids),

@@ -14,6 +14,7 @@ HISTORY = """
 CREATE VIEW history AS
 SELECT s.name AS stream, c.t AS t, c.id AS charge, c.first AS span_first, c.last AS span_last,
        c.purpose AS purpose, c.epsilon AS epsilon, c.epsilon_decimal AS epsilon_decimal,
+       c.block AS block,
        c.outcome AS outcome, p.seq AS seq, p.fresh AS fresh, p.spent AS spent, p."left" AS "left"
 FROM charges c
 JOIN streams s ON s.id = c.stream_id
@@ -91,6 +92,7 @@ def _charges() -> None:
         sa.Column("epsilon", sa.Text, nullable=False),
         sa.Column("mu_squared", sa.Text, nullable=False),
         sa.Column("epsilon_decimal", sa.Float(53), nullable=False),
+        sa.Column("block", sa.BigInteger),
         sa.Column("outcome", sa.Text, nullable=False),
         sa.Column("bins_blob", ID, sa.ForeignKey("blobs.id")),
         sa.Column("since_blob", ID, sa.ForeignKey("blobs.id")),
