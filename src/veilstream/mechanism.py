@@ -21,7 +21,10 @@ S = TypeVar("S")
 
 
 class HistogramMechanism(Protocol):
-    """Publishes one histogram for an exact ``epsilon``."""
+    """Publishes one histogram for an exact ``epsilon``.
+
+    One that never chooses by data says ``oblivious: ClassVar[bool] = True`` and takes noise of shape (runs, bins).
+    """
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values: ...
 

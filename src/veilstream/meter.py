@@ -15,7 +15,7 @@ from veilstream.accountant import Accountant
 from veilstream.errors import InvalidBudget, InvalidInput
 from veilstream.guarantee import Guarantee
 from veilstream.rationals import sqrt_up
-from veilstream.scores import Scores
+from veilstream.scores import JointScores, Scores
 from veilstream.sealed import Sealed
 from veilstream.types import Charge, Law, Span, Values
 from veilstream.unsealed import exact_values
@@ -112,10 +112,22 @@ class Meter:
         self._positive(epsilon, purpose)
         if scores.size == 0:
             raise InvalidInput(f"select for {purpose!r}: no candidates; nothing was released")
+        self._one_run("choices")
         movement = self._sensitivity(scores.span, scores.sensitivity) * (1 if scores.one_sided else 2)
         self._admit([Charge(epsilon, self._until_now(scores.span), purpose, bins=self._named(scores.bins))])
         exact = scores._exact  # pyright: ignore[reportPrivateUsage]
         return self._noise.select(exact.max() - exact, epsilon / movement)
+
+    def select_each(self, scores: JointScores, epsilon: Fraction, purpose: str) -> list[int]:
+        """One candidate for every question of ``scores``, for a single charge (see ``JointScores``)."""
+        self._positive(epsilon, purpose)
+        if not scores.sizes or 0 in scores.sizes:
+            raise InvalidInput(f"select for {purpose!r}: no candidates; nothing was released")
+        self._one_run("choices")
+        rate = epsilon / (2 * self._sensitivity(scores.span, scores.sensitivity))
+        self._admit([Charge(epsilon, self._until_now(scores.span), purpose, bins=self._named(scores.bins))])
+        parts = scores._exact  # pyright: ignore[reportPrivateUsage]
+        return [self._noise.select(exact.max() - exact, rate) for exact in parts]
 
     def open_threshold(
         self, epsilon_rho: Fraction, epsilon_nu: Fraction, sensitivity: Fraction, purpose: str
@@ -138,6 +150,7 @@ class Meter:
 
     def above(self, threshold: Threshold, x: Sealed, level: float) -> bool:
         """Whether x + ν ≥ level + ρ, for a one-number ``x`` and a public ``level``."""
+        self._one_run("comparisons")
         moved = self._sensitivity(x.span, x.l1)
         if x.size != 1 or x.grid > THRESHOLD_GRID or moved > threshold.sensitivity:
             raise InvalidInput(
@@ -153,8 +166,6 @@ class Meter:
         scale = self._scale(threshold.sensitivity * (1 << THRESHOLD_GRID) / nu, purpose)
         noise = self._noise.laplace(scale, (*self._lanes, 1))
         value = (exact_values(x) << (THRESHOLD_GRID - x.grid)) + noise
-        if self._lanes:
-            raise InvalidInput("comparisons cannot be made for many runs at once; simulate run by run")
         answer = bool((value >= round(level * (1 << THRESHOLD_GRID)) + threshold.rho)[..., 0])
         if answer:
             self._admit(positive)
@@ -183,6 +194,10 @@ class Meter:
         if span.last > self.t:
             raise InvalidInput(f"data of t={span.last} at step {self.t}: it is not past yet; nothing was released")
         return Span(span.first, self.t)
+
+    def _one_run(self, what: str) -> None:
+        if self._lanes:
+            raise InvalidInput(f"{what} cannot be made for many runs at once; simulate run by run")
 
     def _sensitivity(self, span: Span, per_step: Fraction) -> Fraction:
         return per_step * self.guarantee.steps_at_once(span.steps)

@@ -110,7 +110,8 @@ def simulate_many(
 ) -> Simulated:
     """``runs`` independent simulations as runs × steps × bins.
 
-    Mechanisms that never decide by data (``oblivious``) run all at once; the others one after the other.
+    Mechanisms that never decide by data (``oblivious``, and their histogram too) run all at once; the others one
+    after the other.
 
     >>> import veilstream as vs
     >>> y = vs.simulate_many(vs.STREAMS["uniform"](), vs.Guarantee(1, w=2), np.full((4, 3), 9), seed=7, runs=1000)
@@ -118,7 +119,7 @@ def simulate_many(
     ((1000, 4, 3), True)
     """
     array = np.asarray(snapshots)
-    if getattr(mechanism, "oblivious", False):
+    if all(getattr(part, "oblivious", False) for part in (mechanism, getattr(mechanism, "histogram", mechanism))):
         run = _run(mechanism, guarantee, array, seed, l1, lanes=(runs,))
         together = np.ascontiguousarray(run.values.transpose(1, 0, 2))
         return _Run(together, run.fresh, run.spent, run.std).as_array()

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from veilstream.accountant import Accountant
 from veilstream.errors import CheckFailed
 from veilstream.meter import Meter, NoiseSource, Threshold
-from veilstream.scores import Scores
+from veilstream.scores import JointScores, Scores
 from veilstream.sealed import Sealed
 from veilstream.types import Values
 
@@ -45,6 +45,10 @@ class _Listening(Meter):
     def select(self, scores: Scores, epsilon: Fraction, purpose: str) -> int:
         question = ("select", scores.size, scores.span, epsilon, purpose)
         return self._answer(question, lambda: super(_Listening, self).select(scores, epsilon, purpose))
+
+    def select_each(self, scores: JointScores, epsilon: Fraction, purpose: str) -> list[int]:
+        question = ("select each", scores.sizes, scores.span, epsilon, purpose)
+        return self._answer(question, lambda: super(_Listening, self).select_each(scores, epsilon, purpose))
 
     def open_threshold(
         self, epsilon_rho: Fraction, epsilon_nu: Fraction, sensitivity: Fraction, purpose: str

@@ -15,7 +15,7 @@ from veilstream.errors import BudgetExceeded, InvalidBudget, InvalidInput
 from veilstream.guarantee import Guarantee, gaussian_delta
 from veilstream.meter import Meter, Threshold, laplace_std
 from veilstream.noise import ExactSampler
-from veilstream.scores import quantile_scores
+from veilstream.scores import JointScores, quantile_scores
 from veilstream.sealed import seal
 from veilstream.simulation import SeededSource
 from veilstream.types import Charge, Span
@@ -164,6 +164,23 @@ def test_discrete_gaussian_on_the_fine_grid_loses_no_more_than_the_continuous_on
 
 
 # --- Exponential mechanism ----------------------------------------------------------------------------------
+
+
+def test_questions_about_disjoint_bins_are_answered_for_one_charge() -> None:
+    meter, noise = meter_at(0, Guarantee(1, w=5))
+    parts = (np.array([0, 7, 3]), np.array([5, -1]))
+    scores = JointScores(Span(0, 0), Fraction(2), _exact=parts)
+    assert meter.select_each(scores, Fraction(1, 3), "splits") == [1, 0]
+    assert noise.asked == [("select", Fraction(1, 3) / 4)] * 2
+    assert meter.charges == [Charge(Fraction(1, 3), Span(0, 0), "splits")]
+    with pytest.raises(InvalidInput, match="no candidates"):
+        meter.select_each(JointScores(Span(0, 0), Fraction(1)), Fraction(1, 3), "splits")
+
+
+def test_choices_are_not_shared_by_many_simulated_runs() -> None:
+    many = Meter(Accountant(Guarantee(1, w=1), 3), Recorder(), 0, lanes=(4,))
+    with pytest.raises(InvalidInput, match="run by run"):
+        many.select(quantile_scores(seal(np.array([1, 1, 10]), 0)), Fraction(1, 3), "median")
 
 
 def test_select_uses_twice_the_sensitivity_and_prefers_the_best() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from veilstream.errors import InvalidBudget
 from veilstream.meter import Meter
@@ -28,6 +29,8 @@ class Gaussian:
 
     Canonne, Kamath, Steinke: The discrete Gaussian for differential privacy, NeurIPS 2020.
     """
+
+    oblivious: ClassVar[bool] = True
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         guarantee = meter.guarantee

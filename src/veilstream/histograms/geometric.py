@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from veilstream.meter import Meter
 from veilstream.sealed import Sealed
@@ -26,6 +27,8 @@ class Geometric:
     Ghosh, Roughgarden, Sundararajan: Universally utility-maximizing privacy mechanisms, STOC 2009; called LPA in the
     stream literature.
     """
+
+    oblivious: ClassVar[bool] = True
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         return meter.laplace(x, epsilon, "publish")

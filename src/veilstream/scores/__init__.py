@@ -4,7 +4,7 @@ Besides the Meter and the codec, the functions of this package are the only ones
 returns ``Scores``, sealed like the data, and is attacked by a property test on neighbouring data.
 """
 
-from veilstream.scores.base import Scores
+from veilstream.scores.base import JointScores, Scores
 from veilstream.scores.quantile import quantile_scores
 
-__all__ = ["Scores", "quantile_scores"]
+__all__ = ["JointScores", "Scores", "quantile_scores"]

@@ -27,3 +27,23 @@ class Scores:
     @property
     def size(self) -> int:
         return self._exact.size
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointScores:
+    """Scores of several questions, of which one answer each is chosen, all at once.
+
+    ``sensitivity`` bounds the sum over questions: if one unit moves the scores of question j by at most s_j, then
+    Σ s_j ≤ sensitivity per timestamp, as happens when the questions ask about disjoint bins. Choosing each
+    answer with probability ∝ exp(ε·score/(2·sensitivity)) is then one exponential mechanism over the tuples of
+    answers, whose score is the sum, and costs ε once under any guarantee.
+    """
+
+    span: Span
+    sensitivity: Fraction
+    bins: NDArray[np.int64] | None = None
+    _exact: tuple[NDArray[np.int64], ...] = field(default=(), repr=False)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(scores.size for scores in self._exact)
