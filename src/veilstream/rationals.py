@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias
+from operator import index
+from typing import Final, SupportsIndex, TypeAlias
+
+import numpy as np
 
 from veilstream.errors import InvalidInput
 
@@ -14,21 +17,55 @@ Exact: TypeAlias = str | int | float | Fraction | Decimal
 GRID = 1 << 30
 """Budgets that would never end (repeated halving, square roots) are rounded down to multiples of 1/GRID."""
 
+_LONGEST_TEXT: Final = 1000
+_LARGEST_EXPONENT: Final = 1000
 
-def rational(value: Exact, name: str, error: type[InvalidInput] = InvalidInput) -> Fraction:
+
+def rational(
+    value: object, name: str, error: type[InvalidInput] = InvalidInput, outcome: str = "nothing was released"
+) -> Fraction:
     """``value`` as an exact fraction; a float is taken at its shortest decimal.
 
     >>> rational(0.1, "epsilon"), rational("3/8", "epsilon"), rational("1e-6", "delta")
     (Fraction(1, 10), Fraction(3, 8), Fraction(1, 1000000))
     """
-    if isinstance(value, bool) or not isinstance(value, str | int | float | Fraction | Decimal):
-        raise error(f"{name} {value!r}: a number, a fraction or a decimal text is needed; nothing was done")
     try:
-        if isinstance(value, float):
-            value = repr(float(value))
-        return Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError, InvalidOperation):
-        raise error(f"{name} {value!r}: not a finite number; nothing was done") from None
+        match value:
+            case bool() | np.bool_():
+                pass
+            case Fraction():
+                return value
+            case float():
+                return _parsed(repr(float(value)))
+            case str() | Decimal():
+                return _parsed(str(value))
+            case SupportsIndex():
+                return Fraction(index(value))
+            case _:
+                pass
+    except (TypeError, ValueError, ArithmeticError):
+        pass
+    raise error(
+        f"{name} {shown(value)}: it must be a finite int, Fraction, Decimal, decimal str or float; {outcome}"
+    ) from None
+
+
+def _parsed(text: str) -> Fraction:
+    """A fraction, refusing decimals whose exponent alone would fill the memory."""
+    if len(text) > _LONGEST_TEXT:
+        raise ValueError
+    if "/" not in text and not -_LARGEST_EXPONENT <= Decimal(text).adjusted() <= _LARGEST_EXPONENT:
+        raise ValueError
+    return Fraction(text)
+
+
+def shown(value: object) -> str:
+    """A value as an error message may quote it."""
+    try:
+        text = repr(value)
+    except ValueError:
+        text = f"a {type(value).__name__} too long to print"
+    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def round_down(value: Fraction) -> Fraction:
