@@ -260,7 +260,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Directory for the results.")] = Path("demo-output"),
 ) -> None:
     """Publish three seasons of CDC influenza counts privately: a table, pictures and a ledger."""
-    from veilstream.demo import run_demo
+    from veilstream.cli.demo import run_demo
 
     run_demo(out)
 

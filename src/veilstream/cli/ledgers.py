@@ -58,7 +58,7 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
     """
     from veilstream.cli.words import promise
     from veilstream.guarantee import Guarantee
-    from veilstream.publisher import nominal_cost
+    from veilstream.publisher import newly_spent
 
     guarantee = Guarantee.from_json(spec.guarantee)
     windows = [
@@ -74,7 +74,7 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
     bought: dict[tuple[str, str], tuple[int, Fraction]] = {}
     for row in ledger.charges(spec.name):
         count, cost = bought.get((row.charge.purpose, row.outcome), (0, Fraction(0)))
-        bought[row.charge.purpose, row.outcome] = count + 1, cost + nominal_cost(row.charge, guarantee)
+        bought[row.charge.purpose, row.outcome] = count + 1, cost + newly_spent([row.charge], guarantee)
     return {
         "stream": spec.name,
         "guarantee": json.loads(spec.guarantee),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from veilstream.errors import InvalidInput
 from veilstream.histograms import HISTOGRAMS
@@ -140,7 +140,7 @@ def kind_name(kind: Any) -> str:
         return " or ".join(kind_name(k) for k in typing.get_args(kind))
     if isinstance(kind, type) and issubclass(kind, Enum):
         return "one of " + ", ".join(str(member.value) for member in kind)
-    plain: Any = kind
+    plain = cast("Any", kind)
     return {type(None): "none", Fraction: "fraction"}.get(plain, getattr(plain, "__name__", str(plain)))
 
 

@@ -1,0 +1,284 @@
+"""What `veilstream publish` does when all is well: releases, resumption, previews, outputs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from veilstream.ledger import Ledger
+from veilstream.publisher import Publisher
+
+from .support import City, rows, veilstream
+
+
+@pytest.fixture
+def city(tmp_path: Path) -> City:
+    return City.make(tmp_path)
+
+
+def test_publishes_a_tidy_table(city: City) -> None:
+    outcome = city.publish()
+    assert outcome.code == 0, outcome.err
+    table = pl.read_csv(city.table)
+    assert table.columns == ["step", "time", "place", "age", "value", "low", "high", "fresh"]
+    assert len(table) == 6 * 6
+    assert table["time"][0] == "2024-01-01T00:00:00+00:00"
+    assert table.row(5)[:4] == (0, "2024-01-01T00:00:00+00:00", "market", "[65, 120]")
+    assert (table["low"] < table["value"]).all()
+    assert (table["value"] < table["high"]).all()
+    assert table["fresh"].all()
+    assert "released 6 of 6 steps" in outcome.out
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "json", "ndjson"])
+def test_every_format_holds_the_same(city: City, suffix: str) -> None:
+    out = city.folder / f"releases.{suffix}"
+    assert city.publish(out=out).code == 0
+    read: Any = {"parquet": pl.read_parquet, "csv": pl.read_csv, "json": pl.read_json, "ndjson": pl.read_ndjson}
+    table = read[suffix](out)
+    assert [table.filter(pl.col("step") == t)["value"].to_list() for t in range(6)] == city.released()
+    if suffix == "parquet":
+        assert table["time"].dtype == pl.Datetime("us", "UTC")
+
+
+def test_a_second_run_spends_nothing_and_reads_nothing(city: City) -> None:
+    first, values = city.publish(), city.released()
+    city.events.unlink()
+    second = city.publish()
+    assert (first.code, second.code) == (0, 0)
+    assert "nothing new" in second.out
+    assert "nothing was spent" in second.out
+    assert city.released() == values
+
+
+def test_a_longer_range_goes_on_where_the_stream_stood(city: City) -> None:
+    assert city.publish(end="2024-01-01T02:00", unknown="drop").code == 0
+    values = city.released()
+    outcome = city.publish()
+    assert outcome.code == 0
+    assert "released 4 of 6 steps, going on after 2" in outcome.out
+    assert city.released()[:2] == values
+    assert len(pl.read_csv(city.table)) == 36
+
+
+def test_ctrl_c_stops_after_a_step_and_the_same_command_goes_on(city: City, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed = Publisher.feed
+
+    def interrupted(self: Any, snapshot: Any, t: int | None = None) -> Any:
+        release = feed(self, snapshot, t)
+        if release.t == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return release
+
+    monkeypatch.setattr(Publisher, "feed", interrupted)
+    outcome = city.publish()
+    assert outcome.code == 130
+    assert "run the same command again" in outcome.err
+    assert len(pl.read_csv(city.table)) == 3 * 6
+    before = city.released()
+    monkeypatch.undo()
+    assert city.publish().code == 0
+    assert len(city.released()) == 6
+    assert city.released()[:3] == before
+
+
+def test_the_key_lies_beside_the_ledger_and_is_secret(city: City) -> None:
+    city.publish()
+    key = city.folder / "budget.db.default.key"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    stored = json.loads(key.read_text())
+    assert stored["start"] == "2024-01-01T00:00:00+00:00"
+    assert len(bytes.fromhex(stored["key"])) == 32
+
+
+def test_steps_never_come_to_mean_other_times(city: City) -> None:
+    city.publish(end="2024-01-01T02:00", unknown="drop")
+    shifted = city.publish(start="2023-12-31")
+    assert shifted.code == 4
+    assert "charged twice" in shifted.err
+    finer = city.publish(every="30m")
+    assert finer.code == 4
+    assert len(city.released()) == 2
+
+
+def test_a_lost_key_is_asked_for(city: City) -> None:
+    city.publish(end="2024-01-01T02:00", unknown="drop")
+    (city.folder / "budget.db.default.key").unlink()
+    outcome = city.publish()
+    assert outcome.code == 4
+    assert "restore it from a backup" in outcome.err
+
+
+def test_a_preview_reads_and_writes_nothing(city: City) -> None:
+    city.events.unlink()
+    outcome = city.publish("--dry-run")
+    assert outcome.code == 0, outcome.err
+    assert "within any 3 successive steps" in outcome.out
+    assert sorted(path.name for path in city.folder.iterdir()) == ["domain.json"]
+    machine = city.publish("--dry-run", "--json").json
+    assert machine["epsilon_per_release"] == "1/3"
+    assert machine["releases_per_window"] == 3
+    assert machine["epsilon_per_window"] == "1"
+    # Laplace noise of scale 3 on whole numbers: deviation 4.223, mean absolute value 2.945. The mean of 200,000 draws
+    # of deviation 3.03 errs by more than 0.1 with probability below 1e-40; the seed is fixed besides.
+    assert machine["noise_std"] == pytest.approx(4.223, abs=0.01)
+    assert machine["mean_absolute_error"] == pytest.approx(2.945, abs=0.1)
+
+
+def test_a_job_file_is_the_same_as_options(city: City) -> None:
+    (city.folder / "job.toml").write_text(
+        """
+        file = "visits.csv"
+        time = "ts"
+        user = "id"
+        by = ["place"]
+        every = "1h"
+        start = 2024-01-01T00:00:00Z
+        end = 2024-01-01T06:00:00Z
+        epsilon = 0.5
+        window = 6
+        mechanism = "fixed-rate"
+        ledger = "budget.db"
+        out = "releases.csv"
+        [set]
+        interval = 2
+        [domain]
+        place = ["harbour", "market"]
+        """
+    )
+    outcome = veilstream("publish", "--config", city.folder / "job.toml", "--set", "interval=3", "--json")
+    assert outcome.code == 0, outcome.err
+    assert outcome.json["released_now"] == 6
+    assert outcome.json["spent_now"] == "1/2"
+    table = pl.read_csv(city.table)
+    assert table.filter(pl.col("place") == "market")["fresh"].to_list() == [True, False, False, True, False, False]
+
+
+def test_counts_that_were_aggregated_before(city: City) -> None:
+    city.write([f"{t},{place},{10 * t}" for t in range(4) for place in ("harbour", "market")], "t,place,n")
+    options: dict[str, object] = {
+        "time": "t", "user": None, "value": "n", "per_person": 2, "by": ["place"],
+        "every": 1, "start": 0, "end": 5,
+    }  # fmt: skip
+    outcome = city.publish("--json", **options)
+    assert outcome.code == 0, outcome.err
+    assert (outcome.json["steps"], outcome.json["bins"]) == (5, 2)
+    with Ledger.open(city.ledger) as ledger:
+        assert ledger.streams()[0].l1 == 2
+    assert pl.read_csv(city.table)["time"].unique().sort().to_list() == [0, 1, 2, 3, 4]
+
+
+def test_bins_and_range_may_be_declared_public(city: City) -> None:
+    outcome = city.publish(
+        domain=None, start=None, end=None, by=["place"], public_from_data=True, out=None, window="user",
+        set="horizon=50",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    assert "released 6 of 6 steps (stream 'default', 2 bin(s)" in outcome.out
+    assert len(city.released()) == 6
+
+
+def test_totals_need_no_attributes(city: City) -> None:
+    (city.folder / "domain.json").write_text("{}")
+    assert city.publish().code == 0
+    assert pl.read_csv(city.table).columns == ["step", "time", "value", "low", "high", "fresh"]
+
+
+def test_gaussian_noise_and_streams_side_by_side(city: City) -> None:
+    gaussian = city.publish(delta="1e-6", histogram="gaussian", stream="smooth")
+    other = city.publish(window="1", mechanism="sample")
+    assert (gaussian.code, other.code) == (0, 0), gaussian.err
+    assert len(city.released("smooth")) == len(city.released("default")) == 6
+
+
+@pytest.mark.parametrize("name", ["few.png", "few.svg", "few.pdf"])
+def test_pictures(city: City, name: str) -> None:
+    picture = city.folder / name
+    assert city.publish(plot=picture).code == 0
+    assert picture.stat().st_size > 5_000
+
+
+def test_many_bins_become_a_heat_map(city: City) -> None:
+    (city.folder / "domain.json").write_text(
+        json.dumps({"place": ["harbour", "market"], "age": {"low": 0, "high": 100, "cells": 50}})
+    )
+    picture = city.folder / "many.png"
+    outcome = city.publish(plot=picture)
+    assert outcome.code == 0, outcome.err
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_rows_in_any_order_and_duplicates_change_nothing(tmp_path: Path) -> None:
+    # A person's duplicate rows are bounded away, so both files hold the same counts: at this epsilon, no noise.
+    folders = tmp_path / "a", tmp_path / "b"
+    for folder, lines in zip(folders, (rows(), [*reversed(rows()), *rows()]), strict=True):
+        folder.mkdir()
+        assert City.make(folder, lines).publish(epsilon="1000").code == 0
+    first, second = (City(folder).released() for folder in folders)
+    assert first == second
+
+
+def test_an_empty_step_and_an_empty_table_still_publish(tmp_path: Path) -> None:
+    city = City.make(tmp_path, rows(hours=1))
+    assert city.publish().code == 0
+    assert len(city.released()) == 6
+    city.write([])
+    assert city.publish(stream="nobody").code == 0
+    assert len(city.released("nobody")) == 6
+
+
+def test_two_zones_meet_at_the_same_instants(tmp_path: Path) -> None:
+    lines = ["2024-01-01T02:30:00+02:00,1,market,30", "2023-12-31T19:30:00-05:00,2,market,30"]
+    city = City.make(tmp_path, lines)
+    assert city.publish(epsilon="1000", by=["place"], end="2024-01-01T02:00").code == 0
+    # Laplace noise of scale 3/1000 on whole numbers is not 0 with probability below 1e-140.
+    assert city.released() == [[0, 2], [0, 0]]
+
+
+def test_ledger_commands_read_what_was_done(city: City) -> None:
+    city.publish(mechanism="fixed-rate", set="interval=2")
+    shown = veilstream("ledger", "show", city.ledger)
+    assert shown.code == 0
+    assert "epsilon 1 within any 3 successive steps" in shown.out
+    assert "publish" in shown.out
+    machine = veilstream("ledger", "show", city.ledger, "--json").json["streams"][0]
+    assert machine["charges"] == [{"purpose": "publish", "outcome": "released", "count": 3, "epsilon": "3/2"}]
+    assert [window["left_in_window"] for window in machine["windows"]] == ["1/2", "1/2", "0", "1/2", "0", "1/2"]
+    releases = veilstream("ledger", "releases", city.ledger, "--after", 2, "--limit", 2, "--json").json["releases"]
+    assert [release["t"] for release in releases] == [2, 3]
+    charges = veilstream("ledger", "charges", city.ledger, "--json").json["charges"]
+    assert [charge["t"] for charge in charges] == [0, 2, 4]
+    assert "repeated" in veilstream("ledger", "releases", city.ledger).out
+    assert "0..0" in veilstream("ledger", "charges", city.ledger).out
+    exported = veilstream("ledger", "export", city.ledger)
+    kinds = [json.loads(line)["kind"] for line in exported.out.splitlines()]
+    assert kinds.count("release") == 6
+    assert kinds.count("charge") == 3
+    veilstream("ledger", "export", city.ledger, "--out", city.folder / "history.ndjson")
+    assert (city.folder / "history.ndjson").read_text() == exported.out
+
+
+def test_the_catalogue_lists_every_mechanism() -> None:
+    listed = veilstream("mechanisms")
+    machine = veilstream("mechanisms", "--json").json
+    for group in ("streams", "histograms"):
+        for row in machine[group]:
+            assert row["name"] in listed.out
+            assert row["models"]
+    fixed = next(row for row in machine["streams"] if row["name"] == "fixed-rate")
+    assert fixed["parameters"]["interval"] == "int, default 10"
+    assert {"event", "w-event", "user"} <= set(fixed["models"])
+
+
+def test_versions_and_help() -> None:
+    assert veilstream("version").out == veilstream("--version").out
+    assert veilstream("version").out.startswith("veilstream ")
+    assert "--public-from-data" in veilstream("publish", "--help").out
+    assert "publish" in veilstream().out
