@@ -19,6 +19,7 @@ from veilstream.noise.scale import (
 )
 from veilstream.noise.selection import select_index
 from veilstream.noise.source import BitSource, SecureSource
+from veilstream.noise.tails import draw_below, draw_reaching
 
 
 class ExactSampler:
@@ -87,6 +88,30 @@ class ExactSampler:
         if int(gaps.min()) < 0:
             raise InvalidInput("gaps with a negative entry: each must be at least 0; nothing was drawn")
         return select_index(self._source, gaps, exact_rate)
+
+    def reaching(self, scale: RationalLike, level: int, trials: int) -> int:
+        """How many of ``trials`` independent draws of ``laplace(scale)`` are at least ``level`` >= 1, without
+        drawing them: exact for any number of trials.
+
+        >>> SecureNoise().reaching(1, 1000, 10**30)
+        0
+        """
+        exact_scale = checked_scale("scale", scale)
+        if type(level) is not int or level < 1 or type(trials) is not int or trials < 0:
+            raise InvalidInput(
+                f"level {level!r} and trials {trials!r}: whole numbers from 1 and from 0 are needed; nothing was drawn"
+            )
+        return draw_reaching(self._source, exact_scale, level, trials)
+
+    def below(self, bound: int, count: int) -> NDArray[np.int64]:
+        """``count`` independent uniform whole numbers from 0 to ``bound`` - 1.
+
+        >>> bool(SecureNoise().below(6, 100).max() < 6)
+        True
+        """
+        if type(bound) is not int or not 1 <= bound <= 1 << 62:
+            raise InvalidInput(f"bound {bound!r}: a whole number from 1 to 2^62 is needed; nothing was drawn")
+        return draw_below(self._source, bound, checked_length(count, count))
 
     def uniform_words(self, count: int) -> NDArray[np.uint64]:
         """``count`` independent uniform 64-bit words.
