@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.accountant import Accountant
+from veilstream.boxes import Boxes, cells_of
+from veilstream.cell_filter import TailNoise, noisy_cells
 from veilstream.errors import InvalidBudget, InvalidInput
 from veilstream.guarantee import Guarantee
 from veilstream.rationals import sqrt_up
 from veilstream.scores import JointScores, Scores
 from veilstream.sealed import Sealed
+from veilstream.sparse import SealedRecords
 from veilstream.types import Charge, Law, Span, Values
 from veilstream.unsealed import exact_values
 
@@ -25,6 +28,8 @@ MAX_SCALE = Fraction(10**12)
 MIN_SIGMA_BITS = 10
 """Gaussian noise is drawn on a grid at least this many bits finer than its standard deviation."""
 THRESHOLD_GRID = 8
+MAX_LISTED = 1 << 22
+"""The most empty cells that a sparse release may be expected to list."""
 
 
 class NoiseSource(Protocol):
@@ -128,6 +133,29 @@ class Meter:
         self._admit([Charge(epsilon, self._until_now(scores.span), purpose, bins=self._named(scores.bins))])
         parts = scores._exact  # pyright: ignore[reportPrivateUsage]
         return [self._noise.select(exact.max() - exact, rate) for exact in parts]
+
+    def reaching(self, records: SealedRecords, level: int, epsilon: Fraction, purpose: str) -> Boxes:
+        """The cells of a domain of any size whose count plus exact discrete Laplace noise is at least ``level``.
+
+        The law is that of noise on every cell, empty ones too, of which only those that reach the public level are
+        listed (see ``noisy_cells``).
+        """
+        self._positive(epsilon, purpose)
+        self._one_run("lists of cells")
+        scale = self._scale(self._sensitivity(records.span, records.l1) / epsilon, purpose)
+        if type(level) is not int or level < 1:
+            raise InvalidInput(f"level {level!r} for {purpose!r}: a whole number from 1; nothing was released")
+        expected = math.log(cells_of(records.shape)) - float(level / scale)
+        if expected > math.log(MAX_LISTED):
+            raise InvalidInput(
+                f"level {level} for {purpose!r}: about e^{expected:.0f} empty cells would reach it, at most "
+                f"{MAX_LISTED} are listed; nothing was released"
+            )
+        if not isinstance(self._noise, TailNoise):
+            raise InvalidInput(f"noise for {purpose!r}: it cannot draw for whole domains; nothing was released")
+        self._admit([Charge(epsilon, self._until_now(records.span), purpose)])
+        cells, values = noisy_cells(records, level, scale, self._noise)
+        return Boxes(records.shape, cells, cells + 1, values.astype(np.float64), laplace_std(float(scale)))
 
     def open_threshold(
         self, epsilon_rho: Fraction, epsilon_nu: Fraction, sensitivity: Fraction, purpose: str

@@ -8,10 +8,12 @@ from fractions import Fraction
 from typing import Any, TypeVar, cast
 
 from veilstream.accountant import Accountant
+from veilstream.boxes import Boxes
 from veilstream.errors import CheckFailed
 from veilstream.meter import Meter, NoiseSource, Threshold
 from veilstream.scores import JointScores, Scores
 from veilstream.sealed import Sealed
+from veilstream.sparse import SealedRecords
 from veilstream.types import Values
 
 A = TypeVar("A")
@@ -49,6 +51,10 @@ class _Listening(Meter):
     def select_each(self, scores: JointScores, epsilon: Fraction, purpose: str) -> list[int]:
         question = ("select each", scores.sizes, scores.span, epsilon, purpose)
         return self._answer(question, lambda: super(_Listening, self).select_each(scores, epsilon, purpose))
+
+    def reaching(self, records: SealedRecords, level: int, epsilon: Fraction, purpose: str) -> Boxes:
+        question = ("reaching", records.shape, records.span, level, epsilon, purpose)
+        return self._answer(question, lambda: super(_Listening, self).reaching(records, level, epsilon, purpose))
 
     def open_threshold(
         self, epsilon_rho: Fraction, epsilon_nu: Fraction, sensitivity: Fraction, purpose: str

@@ -5,6 +5,20 @@ returns ``Scores``, sealed like the data, and is attacked by a property test on 
 """
 
 from veilstream.scores.base import JointScores, Scores
+from veilstream.scores.clusters import Boundaries, Stretches, bisection_scores, boundaries, stretches
+from veilstream.scores.medians import median_scores
 from veilstream.scores.quantile import quantile_scores
+from veilstream.scores.spectrum import cutoff_scores
 
-__all__ = ["JointScores", "Scores", "quantile_scores"]
+__all__ = [
+    "Boundaries",
+    "JointScores",
+    "Scores",
+    "Stretches",
+    "bisection_scores",
+    "boundaries",
+    "cutoff_scores",
+    "median_scores",
+    "quantile_scores",
+    "stretches",
+]
