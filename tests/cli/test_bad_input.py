@@ -234,4 +234,3 @@ def test_the_installed_command(city: City) -> None:
     mismatch = run("publish", city.events, *city.options(epsilon="2"))
     assert mismatch.returncode == 4
     assert "Traceback" not in mismatch.stderr
-    assert run("publish", "--wrong").returncode == 2

@@ -15,7 +15,7 @@ from veilstream.plots import plot_releases
 from .support import veilstream
 
 
-def test_demo_twice(tmp_path: Path) -> None:
+def test_demo_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = veilstream("demo", "--out", tmp_path / "demo")
     assert first.code == 0, first.err
     assert "Released 156 weeks x 50 bins" in first.out
@@ -25,6 +25,7 @@ def test_demo_twice(tmp_path: Path) -> None:
     releases = pl.read_parquet(tmp_path / "demo" / "releases.parquet")
     assert releases.shape == (156 * 50, 8)
     assert releases["value"].to_list() == pl.read_csv(tmp_path / "demo" / "releases.csv")["value"].to_list()
+    monkeypatch.setattr("veilstream.cli.demo.draw", lambda *_: None)
     second = veilstream("demo", "--out", tmp_path / "demo")
     assert second.code == 0
     assert "nothing was spent again" in second.out

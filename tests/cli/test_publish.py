@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,17 @@ def test_ledger_commands_read_what_was_done(city: City) -> None:
     assert kinds.count("charge") == 3
     veilstream("ledger", "export", city.ledger, "--out", city.folder / "history.ndjson")
     assert (city.folder / "history.ndjson").read_text() == exported.out
+
+
+def test_a_server_as_ledger(city: City, new_postgres: Callable[[], str]) -> None:
+    options: dict[str, object] = {"ledger": new_postgres(), "key_file": city.folder / "city.key"}
+    assert city.publish(end="2024-01-01T02:00", unknown="drop", **options).code == 0
+    outcome = city.publish("--json", **options)
+    assert outcome.code == 0, outcome.err
+    assert (outcome.json["released_before"], outcome.json["released_now"]) == (2, 4)
+    shown = veilstream("ledger", "show", options["ledger"], "--json")
+    assert shown.json["streams"][0]["releases"] == 6
+    assert len(pl.read_csv(city.table)) == 36
 
 
 def test_the_catalogue_lists_every_mechanism() -> None:
