@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from veilstream.mechanism import StreamMechanism
+from veilstream.streams.fast import Fast
 from veilstream.streams.fixed_rate import FixedRate
 from veilstream.streams.sample import Sample
 from veilstream.streams.uniform import Uniform
@@ -11,6 +12,7 @@ STREAMS: Final[dict[str, type[StreamMechanism[Any]]]] = {
     "uniform": Uniform,
     "sample": Sample,
     "fixed-rate": FixedRate,
+    "fast": Fast,
 }
 
-__all__ = ["STREAMS", "FixedRate", "Sample", "Uniform"]
+__all__ = ["STREAMS", "Fast", "FixedRate", "Sample", "Uniform"]

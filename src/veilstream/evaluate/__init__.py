@@ -1,0 +1,1 @@
+"""How good releases are: metrics, workloads and data sets for experiments."""
