@@ -3,6 +3,10 @@
 from typing import Any, Final
 
 from veilstream.mechanism import StreamMechanism
+from veilstream.streams.budget_absorption import BudgetAbsorption
+from veilstream.streams.budget_distribution import BudgetDistribution
+from veilstream.streams.dsat import DSAT
+from veilstream.streams.dsft import DSFT
 from veilstream.streams.fast import Fast
 from veilstream.streams.fixed_rate import FixedRate
 from veilstream.streams.sample import Sample
@@ -13,6 +17,10 @@ STREAMS: Final[dict[str, type[StreamMechanism[Any]]]] = {
     "sample": Sample,
     "fixed-rate": FixedRate,
     "fast": Fast,
+    "budget-distribution": BudgetDistribution,
+    "budget-absorption": BudgetAbsorption,
+    "dsft": DSFT,
+    "dsat": DSAT,
 }
 
-__all__ = ["STREAMS", "Fast", "FixedRate", "Sample", "Uniform"]
+__all__ = ["DSAT", "DSFT", "STREAMS", "BudgetAbsorption", "BudgetDistribution", "Fast", "FixedRate", "Sample", "Uniform"]
