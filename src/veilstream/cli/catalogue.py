@@ -49,7 +49,7 @@ def _row(name: str, kind: type[Any], trial: StreamMechanism[Any]) -> dict[str, A
 
 def _first_sentence(kind: type[Any]) -> str:
     paragraph = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0]
-    return " ".join(paragraph.split())
+    return " ".join(paragraph.split()).replace("``", "").replace("*", "")
 
 
 def _stream_trial(kind: type[Any]) -> StreamMechanism[Any]:
@@ -78,11 +78,11 @@ def print_catalogue() -> None:
 def _table(title: str, rows: list[Mapping[str, Any]] | list[dict[str, Any]]) -> Any:
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", show_lines=True)
+    table = Table(title=title, title_justify="left", show_lines=True, expand=True)
     table.add_column("name", style="bold", no_wrap=True)
-    table.add_column("what it does", ratio=3)
+    table.add_column("what it does", ratio=2)
     table.add_column("parameters (--set name=value)", ratio=2)
-    table.add_column("privacy models", ratio=1)
+    table.add_column("privacy", ratio=1)
     for row in rows:
         settings = "\n".join(f"{name}: {text}" for name, text in row["parameters"].items()) or "none"
         table.add_row(row["name"], row["does"], settings, ", ".join(row["models"]))

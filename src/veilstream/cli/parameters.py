@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -16,7 +17,7 @@ from veilstream.histograms import HISTOGRAMS
 from veilstream.mechanism import HistogramMechanism, StreamMechanism
 from veilstream.streams import STREAMS
 
-NESTED = "histogram"
+HISTOGRAM = "histogram"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,7 +53,9 @@ def parameters(mechanism: type[Any]) -> list[Parameter]:
 def build_mechanism(
     name: str, histogram: str | None = None, settings: Mapping[str, Any] | None = None
 ) -> StreamMechanism[Any]:
-    """The stream mechanism called ``name``; ``histogram.x`` among the settings goes to its histogram.
+    """The stream mechanism called ``name``, its release step called ``histogram``.
+
+    ``a.b`` among the settings is parameter ``b`` of the part that is parameter ``a``; lists are written as in JSON.
 
     >>> build_mechanism("fixed-rate", "geometric", {"interval": "6"})
     FixedRate(interval=6, histogram=Geometric(), horizon=None)
@@ -64,39 +67,44 @@ def build_mechanism(
     """
     stream = _find(STREAMS, name, "mechanism")
     given = dict(settings or {})
-    inner = {key.partition(".")[2]: given.pop(key) for key in list(given) if key.startswith(f"{NESTED}.")}
-    takes_histogram = any(p.is_histogram and p.name == NESTED for p in parameters(stream))
-    chosen = _checked(stream, name, given)
-    if histogram is not None or inner:
-        if not takes_histogram:
+    if histogram is not None:
+        if not any(parameter.is_histogram for parameter in parameters(stream)):
             raise InvalidInput(f"histogram {histogram!r}: mechanism '{name}' takes none; nothing was released")
-        inner_name = histogram or "geometric"
-        kind = _find(HISTOGRAMS, inner_name, "histogram")
-        chosen[NESTED] = kind(**_checked(kind, inner_name, inner))
-    made: StreamMechanism[Any] = stream(**chosen)
+        given[HISTOGRAM] = histogram
+    made: StreamMechanism[Any] = _make(stream, name, given)
     return made
 
 
-def _find(catalogue: Mapping[str, type[Any]], name: str, what: str) -> type[Any]:
-    if name in catalogue:
-        return catalogue[name]
-    near = get_close_matches(name, catalogue, n=2, cutoff=0.5)
-    hint = f", did you mean {' or '.join(repr(n) for n in near)}?" if near else "."
-    raise InvalidInput(f"{what} {name!r}: unknown{hint} The {what}s are {', '.join(catalogue)}; nothing was released")
-
-
-def _checked(mechanism: type[Any], name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    known = {p.name: p for p in parameters(mechanism) if not p.is_histogram}
-    for key in given:
-        if key not in known:
-            choices = "; ".join(str(p) for p in known.values()) or "none"
+def _make(kind: type[Any], name: str, given: Mapping[str, Any]) -> Any:
+    known = {parameter.name: parameter for parameter in parameters(kind)}
+    inner: dict[str, dict[str, Any]] = {}
+    chosen: dict[str, Any] = {}
+    for key, value in given.items():
+        first, dot, rest = key.partition(".")
+        if first not in known:
+            choices = "; ".join(str(parameter) for parameter in known.values()) or "none"
             raise InvalidInput(
-                f"parameter '{key}' of '{name}': unknown; its parameters are: {choices}; nothing was released"
+                f"parameter '{first}' of '{name}': unknown; its parameters are: {choices}; nothing was released"
             )
-    return {key: _convert(known[key], name, value) for key, value in given.items()}
+        if dot:
+            inner.setdefault(first, {})[rest] = value
+        else:
+            chosen[first] = value
+    return kind(**{key: _value(known[key], name, chosen.get(key), inner.get(key)) for key in {**chosen, **inner}})
 
 
-def _convert(parameter: Parameter, owner: str, value: Any) -> Any:
+def _value(parameter: Parameter, owner: str, value: Any, inner: Mapping[str, Any] | None) -> Any:
+    if parameter.is_histogram:
+        called = parameter.default if value is None else str(value)
+        return _make(_find(HISTOGRAMS, called, "histogram"), called, inner or {})
+    parts: dict[str, Any] = {
+        kind.__name__: kind
+        for kind in _alternatives(parameter.kind)
+        if isinstance(kind, type) and hasattr(kind, "__dataclass_fields__")
+    }
+    if parts and (inner is not None or value in parts):
+        called = parameter.default.partition("(")[0] if value is None else str(value)
+        return _make(_find(parts, called, parameter.name), called, inner or {})
     for kind in _alternatives(parameter.kind):
         converted = _as_kind(kind, value)
         if converted is not _NO:
@@ -106,7 +114,16 @@ def _convert(parameter: Parameter, owner: str, value: Any) -> Any:
     )
 
 
+def _find(catalogue: Mapping[str, Any], name: str, what: str) -> Any:
+    if name in catalogue:
+        return catalogue[name]
+    near = get_close_matches(name, catalogue, n=2, cutoff=0.5)
+    hint = f", did you mean {' or '.join(repr(n) for n in near)}?" if near else "."
+    raise InvalidInput(f"{what} {name!r}: unknown{hint} The {what}s are {', '.join(catalogue)}; nothing was released")
+
+
 _NO: Any = object()
+"""What no conversion gives."""
 
 
 def _as_kind(kind: Any, value: Any) -> Any:
@@ -117,6 +134,8 @@ def _as_kind(kind: Any, value: Any) -> Any:
         return {"true": True, "false": False}.get(text.lower(), _NO)
     if isinstance(value, bool):
         return _NO
+    if typing.get_origin(kind) is tuple:
+        return _as_tuple(typing.get_args(kind), value)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return next((member for member in kind if str(member.value) == text), _NO)
     if kind in (int, float, Fraction):
@@ -127,17 +146,40 @@ def _as_kind(kind: Any, value: Any) -> Any:
     return text if kind is str else _NO
 
 
+def _as_tuple(kinds: tuple[Any, ...], value: Any) -> Any:
+    try:
+        items: Any = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return _NO
+    if type(items) is not list:
+        return _NO
+    listed = list[Any](items)
+    wanted = [kinds[0]] * len(listed) if kinds[-1] is Ellipsis else list(kinds)
+    if len(wanted) != len(listed):
+        return _NO
+    converted = tuple(_as_kind(kind, item) for kind, item in zip(wanted, listed, strict=True))
+    return _NO if any(item is _NO for item in converted) else converted
+
+
 def _alternatives(kind: Any) -> Iterable[Any]:
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
-        # None last among the readable kinds would still be found; text last, because everything is text.
+        # Text last, because everything is text.
         return sorted(typing.get_args(kind), key=lambda k: k is str)
     return (kind,)
 
 
 def kind_name(kind: Any) -> str:
-    """A type as a person would say it."""
+    """A type as a person would say it.
+
+    >>> kind_name(tuple[int, ...] | None)
+    'list of int or none'
+    """
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         return " or ".join(kind_name(k) for k in typing.get_args(kind))
+    if typing.get_origin(kind) is tuple:
+        return f"list of {kind_name(typing.get_args(kind)[0])}"
+    if kind is HistogramMechanism:
+        return "histogram"
     if isinstance(kind, type) and issubclass(kind, Enum):
         return "one of " + ", ".join(str(member.value) for member in kind)
     plain = cast("Any", kind)

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from veilstream.cli.parameters import build_mechanism, parameters
+from veilstream.cli.parameters import build_mechanism
 from veilstream.config import Job, Moment
 from veilstream.domain import Calendar, Domain
 from veilstream.errors import InvalidInput
@@ -54,9 +54,9 @@ def make_plan(job: Job) -> Plan:
             raise InvalidInput(f"{name}: missing; " + LEAK.format(what="--start and --end"))
     domain, calendar = _domain(job), _calendar(job)
     check_names(domain)
-    _check_horizon(job, guarantee, calendar)
-    mechanism.start(guarantee, domain.bins)
-    return Plan(job, guarantee, mechanism, domain, calendar)
+    plan = Plan(job, guarantee, mechanism, domain, calendar)
+    _check_start(job, plan)
+    return plan
 
 
 def _domain(job: Job) -> Domain:
@@ -132,12 +132,15 @@ def database_file(ledger: str) -> Path | None:
     return None if "://" in ledger else Path(ledger)
 
 
-def _check_horizon(job: Job, guarantee: Guarantee, calendar: Calendar) -> None:
-    from veilstream.streams import STREAMS
-
-    takes = any(parameter.name == "horizon" for parameter in parameters(STREAMS[job.mechanism]))
-    if guarantee.w is None and takes and job.settings.get("horizon") is None:
-        raise InvalidInput(
-            f"horizon of '{job.mechanism}': missing; at --window user one budget lasts for the whole stream, so say "
-            f"how many steps it must cover, e.g. --set horizon={calendar.steps} for this time range; nothing was read"
-        )
+def _check_start(job: Job, plan: Plan) -> None:
+    """Ask the mechanism whether it can run; a missing horizon is answered with the option that gives one."""
+    try:
+        plan.mechanism.start(plan.guarantee, plan.bins)
+    except InvalidInput as error:
+        if plan.guarantee.w is None and str(error).startswith("horizon") and "horizon" not in job.settings:
+            raise InvalidInput(
+                f"horizon of '{job.mechanism}': missing; at --window user one budget lasts for the whole stream, so "
+                f"say how many steps it must cover, e.g. --set horizon={plan.calendar.steps} for this time range; "
+                "nothing was read"
+            ) from None
+        raise

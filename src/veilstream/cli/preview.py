@@ -14,6 +14,8 @@ from veilstream.simulation import simulate_many
 
 DRAWS = 200_000
 """Noise values enough for a mean absolute error within about one per cent."""
+ADAPTIVE_RUNS = 5
+"""Mechanisms that decide by data run one after the other."""
 MOST_CELLS = 20_000_000
 
 
@@ -52,7 +54,8 @@ def preview(plan: Plan) -> Preview:
     guarantee, steps = plan.guarantee, plan.calendar.steps
     wanted = steps if guarantee.w is None else min(steps, 2 * guarantee.w)
     simulated = max(1, min(wanted, MOST_CELLS // plan.bins, 2000))
-    runs = max(1, min(200, DRAWS // (simulated * plan.bins)))
+    oblivious = bool(getattr(plan.mechanism, "oblivious", False))
+    runs = max(1, min(200 if oblivious else ADAPTIVE_RUNS, DRAWS // (simulated * plan.bins)))
     zeros = np.zeros((simulated, plan.bins), dtype=np.int64)
     result = simulate_many(plan.mechanism, guarantee, zeros, seed=1, runs=runs, l1=plan.job.l1)
     fresh = np.atleast_2d(result.fresh)
@@ -66,7 +69,7 @@ def preview(plan: Plan) -> Preview:
         bins=plan.bins,
         steps=steps,
         simulated_steps=simulated,
-        oblivious=bool(getattr(plan.mechanism, "oblivious", False)),
+        oblivious=oblivious,
         releases_per_window=int(counts.max()),
         epsilon_per_release=max(paid, default=Fraction(0)),
         epsilon_per_window=fullest,
