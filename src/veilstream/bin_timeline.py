@@ -2,8 +2,9 @@
 
 For every bin three exact costs are kept: that of the present timestamp, the largest since the bin's ``edge`` and the
 largest before it. A charge with ``since`` publishes and closes a group of timestamps: the edge moves up behind it, so
-that pending timestamps are told apart from spent ones. A charge that reaches back past the edge sees the larger cost:
-it can be refused too early, never admitted too late.
+that pending timestamps are told apart from spent ones. Its span may end before the present timestamp, which then costs
+nothing. A charge that reaches back past the edge sees the larger cost: it can be refused too early, never admitted
+too late.
 """
 
 from __future__ import annotations
@@ -60,49 +61,53 @@ class BinTimeline:
     def would_cost(self, wanted: list[tuple[Fraction, Charge]]) -> Fraction:
         self._refine([amount for amount, _ in wanted])
         worst = self._cost.copy()
+        past: NDArray[Any] | None = None
         for amount, charge in wanted:
-            worst = worst + self._spread(amount, charge)
-        reaching = [charge for _, charge in wanted if self._reaches_back(charge)]
-        if reaching:
-            past = np.zeros_like(self._cost)
-            for amount, charge in wanted:
-                if self._reaches_back(charge):
-                    past = past + self._spread(amount, charge)
-            for charge in reaching:
-                bins = self._bins_of(charge)
-                before_edge = self._since(charge) < self._edge[bins]
+            step = int(amount * self._unit)
+            if self._costs_now(charge):
+                worst[self._bins_of(charge)] += step
+            if self._reaches_back(charge):
+                past = np.zeros_like(self._cost) if past is None else past
+                past[self._reached(charge)[0]] += step
+        for _, charge in wanted:
+            if past is not None and self._reaches_back(charge):
+                bins, since = self._reached(charge)
+                before_edge = since < self._edge[bins]
                 seen = np.where(before_edge, np.maximum(self._old[bins], self._new[bins]), self._new[bins])
                 worst[bins] = np.maximum(worst[bins], seen + past[bins])
         return Fraction(int(worst.max(initial=0)), self._unit)
 
     def add(self, amount: Fraction, charge: Charge) -> None:
         self._refine([amount])
-        bins = self._bins_of(charge)
-        self._cost += self._spread(amount, charge)
+        step = int(amount * self._unit)
+        if self._costs_now(charge):
+            self._cost[self._bins_of(charge)] += step
         if charge.block is not None:
             self._blocks[charge.block] = self._at
         if self._reaches_back(charge):
-            step = int(amount * self._unit)
-            self._old[bins] += np.where(self._since(charge) < self._edge[bins], step, 0)
+            bins, since = self._reached(charge)
+            self._old[bins] += np.where(since < self._edge[bins], step, 0)
             self._new[bins] += step
         if charge.since is not None:
-            self._closing[bins] = True
+            self._closing[self._bins_of(charge)] = True
 
     def _bins_of(self, charge: Charge) -> NDArray[np.int64] | slice:
         return slice(None) if charge.bins is None else charge.bins
 
-    def _since(self, charge: Charge) -> NDArray[np.int64] | int:
-        return charge.span.first if charge.since is None else charge.since
+    def _reached(self, charge: Charge) -> tuple[NDArray[np.int64] | slice, NDArray[np.int64] | int]:
+        """The bins that the charge reaches back in, and since when."""
+        if charge.since is None or charge.bins is None:
+            return self._bins_of(charge), charge.span.first
+        back = charge.since < (charge.span.last if self._at is None else self._at)
+        return charge.bins[back], charge.since[back]
 
     def _reaches_back(self, charge: Charge) -> bool:
         return charge.block is None and self._at is not None and charge.span.first < self._at
 
-    def _spread(self, amount: Fraction, charge: Charge) -> NDArray[Any]:
-        spread = np.zeros_like(self._cost)
-        if charge.block is not None and self._blocks.get(charge.block, ...) == self._at:
-            return spread
-        spread[self._bins_of(charge)] += int(amount * self._unit)
-        return spread
+    def _costs_now(self, charge: Charge) -> bool:
+        if charge.block is not None:
+            return self._blocks.get(charge.block, ...) != self._at
+        return self._at is None or charge.span.last >= self._at
 
     def _refine(self, amounts: list[Fraction]) -> None:
         unit = lcm(self._unit, *(amount.denominator for amount in amounts))

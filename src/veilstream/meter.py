@@ -212,8 +212,9 @@ class Meter:
         bins = self._named(x.bins)
         if bins is None or x.since is None:
             return Charge(epsilon, self._until_now(x.span), purpose, bins=bins)
-        first = int(x.since.min(initial=self.t))
-        return Charge(epsilon, Span(first, self.t), purpose, bins=bins, since=x.since)
+        last = min(self._until_now(x.span).last, x.span.last)
+        first = int(x.since.min(initial=last))
+        return Charge(epsilon, Span(first, last), purpose, bins=bins, since=x.since)
 
     def _named(self, bins: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
         return bins if self.guarantee.w == 1 else None

@@ -99,6 +99,42 @@ def test_groups_of_timestamps_per_bin_equal_brute_force(history: list[list[tuple
         assert book.left == 1 - max(cost[b, t] for b in range(3))
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    history=st.lists(
+        st.lists(st.sampled_from(["wait", "publish", "publish before"]), min_size=3, max_size=3), max_size=12
+    ),
+    amount=st.sampled_from([Fraction(6, 7), Fraction(6, 7) + Fraction(1, 1000)]),
+)
+def test_a_group_may_be_published_without_the_present_timestamp(history: list[list[str]], amount: Fraction) -> None:
+    """Pending timestamps before this one are spent alone, this one may be spent too, in one charge for all bins."""
+    watch, since = Fraction(1, 7), np.zeros(3, dtype=np.int64)
+    book = Accountant(Guarantee(1, w=1), bins=3)
+    for t, choices in enumerate(history):
+        book.advance(t)
+        book.admit([Charge(watch, Span(t, t), "watch")])
+        before = np.array([b for b, choice in enumerate(choices) if choice == "publish before" and since[b] < t], int)
+        charges: list[Charge] = []
+        if before.size:
+            first = since[before]
+            charges.append(Charge(amount, Span(int(first.min()), t - 1), "group", bins=before, since=first))
+            since[before] = t
+        every = np.array([b for b, choice in enumerate(choices) if choice != "wait"], int)
+        if every.size:
+            first = since[every]
+            charges.append(Charge(amount, Span(int(first.min()), t), "group", bins=every, since=first))
+            since[every] = t + 1
+        for charge in charges:
+            if amount + watch <= 1:
+                book.admit([charge])
+            else:
+                with pytest.raises(BudgetExceeded, match="nothing was released"):
+                    book.admit([charge])
+        if charges and amount + watch <= 1:
+            with pytest.raises(BudgetExceeded, match="nothing was released"):
+                book.admit([charges[0]])
+
+
 def test_a_tentative_charge_must_be_affordable_but_is_not_made() -> None:
     book = Accountant(Guarantee(1, w=3), bins=1)
     book.advance(0)
