@@ -31,6 +31,14 @@ def pad(values: NDArray[np.int64], shape: Sequence[int], axes: Sequence[int]) ->
     return np.pad(array, [(0, new - old) for old, new in zip(shape, wanted, strict=True)])
 
 
+def unpad(table: NDArray[np.float64], shape: Sequence[int]) -> NDArray[np.float64]:
+    """The last axes of a padded table cut back to ``shape`` and flattened; axes before them are kept."""
+    lanes = table.shape[: table.ndim - len(shape)]
+    box: tuple[Any, ...] = (..., *(slice(0, size) for size in shape))
+    inside: NDArray[np.float64] = table[box]
+    return inside.reshape(*lanes, math.prod(shape))
+
+
 def haar(array: NDArray[np.int64], axes: Sequence[int]) -> NDArray[np.int64]:
     """Along each of ``axes`` (of a length 2^k): the total, then left half − right half of every dyadic block.
 

@@ -1,0 +1,106 @@
+"""Random range queries over histograms and tables, answered from running sums."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.errors import InvalidInput
+from veilstream.rationals import Exact, rational
+from veilstream.simulation import SeededSource
+from veilstream.types import Numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranges:
+    """Boxes of bins: query q takes the bins low[q, a] ≤ i < high[q, a] along every axis a."""
+
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if self.low.ndim != 2 or self.low.shape != self.high.shape or (self.low >= self.high).any():
+            raise InvalidInput(
+                f"ranges of shapes {self.low.shape} and {self.high.shape}: (queries, axes) with low below high is "
+                "needed; nothing was done"
+            )
+
+    @property
+    def volumes(self) -> NDArray[np.int64]:
+        """Number of bins in each."""
+        return np.asarray((self.high - self.low).prod(axis=1), dtype=np.int64)
+
+
+def random_ranges(shape: Sequence[int], count: int, seed: int) -> Ranges:
+    """``count`` boxes, each uniform among all boxes of the table.
+
+    >>> r = random_ranges([10, 4], 1000, seed=1)
+    >>> r.low.shape, int(r.low.min()), r.high.max(axis=0).tolist(), round(float(r.volumes.mean()))
+    ((1000, 2), 0, [10, 4], 8)
+    """
+    first = (_uniform((count, len(shape)), (seed, 0)) * (np.array(shape) + 1)).astype(np.int64)
+    second = (_uniform((count, len(shape)), (seed, 1)) * np.array(shape)).astype(np.int64)
+    second += second >= first
+    return Ranges(np.minimum(first, second), np.maximum(first, second))
+
+
+def random_ranges_of_volume(shape: Sequence[int], count: int, volume: Exact, seed: int) -> Ranges:
+    """``count`` boxes that each cover about the share ``volume`` of the table, of random proportions and places.
+
+    The logarithm of the share is divided among the axes at random; sides are rounded to whole bins, at least one.
+
+    >>> random_ranges_of_volume([1000], 3, "1/10", seed=1).volumes.tolist()
+    [100, 100, 100]
+    """
+    share = rational(volume, "volume")
+    if not 0 < share <= 1:
+        raise InvalidInput(f"volume {volume}: a share above 0 and at most 1 is needed; nothing was done")
+    sizes = np.array(shape, dtype=np.int64)
+    cuts = np.sort(_uniform((count, len(shape) - 1), (seed, 2)), axis=1)
+    exponents = np.diff(cuts, axis=1, prepend=0.0, append=1.0)
+    sides = np.exp(exponents * math.log(share.numerator / share.denominator)) * sizes
+    lengths = np.clip(np.rint(sides), 1, sizes).astype(np.int64)
+    low = (_uniform((count, len(shape)), (seed, 3)) * (sizes - lengths + 1)).astype(np.int64)
+    return Ranges(low, low + lengths)
+
+
+class RangeSums:
+    """Running sums over a table: every range is answered from its 2^d corners, whatever its size.
+
+    >>> table = np.arange(12)
+    >>> RangeSums(table, [3, 4]).answer(Ranges(np.array([[1, 0]]), np.array([[3, 2]]))).tolist()
+    [26]
+    """
+
+    __slots__ = ("_running", "shape")
+
+    def __init__(self, values: Numbers, shape: Sequence[int] | None = None) -> None:
+        self.shape = tuple(shape) if shape is not None else values.shape
+        if math.prod(self.shape) != values.size:
+            raise InvalidInput(f"{values.size} values for a table of shape {self.shape}; nothing was done")
+        running = values.reshape(self.shape)
+        for axis in range(len(self.shape)):
+            running = np.cumsum(running, axis=axis)
+        self._running = np.pad(running, [(1, 0)] * len(self.shape))
+
+    def answer(self, ranges: Ranges) -> Numbers:
+        """The sum of the bins in every range."""
+        axes = len(self.shape)
+        if ranges.low.shape[1] != axes or ranges.low.min() < 0 or (ranges.high > np.array(self.shape)).any():
+            raise InvalidInput(f"ranges over {ranges.low.shape[1]} axes do not fit {self.shape}; nothing was answered")
+        total: Any = 0
+        for corner in itertools.product((False, True), repeat=axes):
+            at = np.where(np.array(corner), ranges.high, ranges.low)
+            total = total + (-1) ** (axes - sum(corner)) * self._running[tuple(at.T)]
+        return cast(Numbers, total)
+
+
+def _uniform(shape: tuple[int, int], seed: tuple[int, ...]) -> NDArray[np.float64]:
+    words = SeededSource(seed).words(math.prod(shape))
+    return np.ldexp((words >> np.uint64(11)).astype(np.float64), -53).reshape(shape)

@@ -1,0 +1,105 @@
+"""Stretches of alike bins, found by repeated private bisection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.errors import InvalidBudget, InvalidInput
+from veilstream.meter import Meter
+from veilstream.rationals import round_down
+from veilstream.scores import bisection_scores, stretches
+from veilstream.sealed import Sealed
+from veilstream.types import Law, Values
+
+CUTS = 256
+DEEPEST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class PHP:
+    """P-HP: cuts the bins into clusters by private bisection and publishes every cluster's mean with noise.
+
+    From one cluster of all bins, each of ``depth`` levels asks of every open cluster whether to cut it and where,
+    by the exponential mechanism on −(Σ|v − mean| over the parts + l1/ε_C for the noise of each part); leaving it whole
+    closes it. Clusters of a level are disjoint, so a whole level is one exponential mechanism and costs one share
+    ε_P/depth. What closed clusters leave unspent goes to the counts: the sum of each cluster gets Lap(l1/ε_C) and is
+    spread evenly. Good where neighbouring bins are alike: empty stretches, plateaus.
+
+    At most 256 evenly spaced cuts are considered per cluster, which bounds the work to O(n log n). ``depth`` is
+    log₂ of the number of bins by default, at most 10; ``structure`` is ε_P/ε. Shallower trees do better on sparse data
+    and small epsilon, deeper ones on large counts: 6, 8, 10, 12 and shares 1/4, 1/2 were tried on the benchmark's data.
+
+    >>> import numpy as np
+    >>> from veilstream import Guarantee, simulate
+    >>> from veilstream.histograms import Geometric
+    >>> from veilstream.streams import Sample
+    >>> steps = np.repeat([0, 9000, 0, 3000], 250)[None]
+    >>> g = Guarantee("1/50", w=1)
+    >>> error = {h: abs(simulate(Sample(h), g, steps, seed=1) - steps).mean() for h in (PHP(), Geometric())}
+    >>> bool(error[PHP()] < error[Geometric()] / 2)
+    True
+
+    Ács, Castelluccia, Chen: Differentially private histogram publishing through lossy compression, ICDM 2012, section
+    V (P-HP). Changed: the second exponential mechanism of the paper, over the partitions met on the way, is left out,
+    as leaving a cluster whole already ends its bisection; unspent levels go to the counts. The score's bound
+    2·l1 is proved in ``scores.clusters``.
+    """
+
+    depth: int | None = None
+    structure: Fraction = Fraction(1, 4)
+
+    def __post_init__(self) -> None:
+        if self.depth is not None and (type(self.depth) is not int or not 1 <= self.depth <= 30):
+            raise InvalidInput(f"depth {self.depth!r}: a whole number from 1 to 30; nothing was released")
+        if not 0 < self.structure < 1:
+            raise InvalidInput(f"structure {self.structure!r}: a Fraction between 0 and 1; nothing was released")
+
+    def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
+        if x.size == 1:
+            return meter.laplace(x, epsilon, "publish")
+        depth = self.depth if self.depth is not None else min((x.size - 1).bit_length(), DEEPEST)
+        share = round_down(epsilon * self.structure / depth)
+        if share == 0:
+            raise InvalidBudget(
+                f"epsilon {epsilon} for {depth} levels of PHP: a share is below 2^-30; nothing was released"
+            )
+        moved = x.l1 * meter.guarantee.steps_at_once(x.span.steps)
+        penalty = moved / (epsilon - depth * share)
+        data = stretches(x)
+        left = epsilon
+        closed: list[NDArray[np.int64]] = []
+        active = np.array([[0, x.size]], dtype=np.int64)
+        for _ in range(depth):
+            if active.size == 0:
+                break
+            cuts = [_cuts(first, after) for first, after in active.tolist()]
+            chosen = meter.select_each(bisection_scores(data, active, cuts, penalty), share, "bisection")
+            left -= share
+            whole = np.array(chosen) == 0
+            closed.append(active[whole, 0])
+            at = np.array([c[max(i - 1, 0)] for c, i in zip(cuts, chosen, strict=True)], dtype=np.int64)[~whole]
+            parts = np.concatenate(
+                [np.stack([active[~whole, 0], at], axis=1), np.stack([at, active[~whole, 1]], axis=1)]
+            )
+            single = parts[:, 1] - parts[:, 0] == 1
+            closed.append(parts[single, 0])
+            active = parts[~single]
+        starts = np.sort(np.concatenate([*closed, active[:, 0]]))
+        return publish_means(x, starts, left, meter)
+
+
+def _cuts(first: int, after: int) -> NDArray[np.int64]:
+    count = min(after - first - 1, CUTS)
+    return first + np.arange(1, count + 1, dtype=np.int64) * (after - first) // (count + 1)
+
+
+def publish_means(x: Sealed, starts: NDArray[np.int64], epsilon: Fraction, meter: Meter) -> Values:
+    """The sums of the stretches that begin at ``starts``, with noise, spread evenly over their bins."""
+    lengths = np.diff(starts, append=x.size)
+    stretch = np.repeat(np.arange(starts.size, dtype=np.int64), lengths)
+    noisy = meter.laplace(x.sums(stretch, starts.size), epsilon, "publish")
+    return Values((noisy.numbers / lengths)[stretch], (noisy.std / lengths)[stretch], Law.MIXED)
