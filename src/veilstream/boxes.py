@@ -71,8 +71,8 @@ class Boxes:
     @property
     def volumes(self) -> NDArray[np.float64]:
         """Cells in each box."""
-        sides = (self.high - self.low).astype(np.float64)
-        return np.multiply.reduce(sides, axis=1)
+        volumes: NDArray[np.float64] = np.prod((self.high - self.low).astype(np.float64), axis=1)
+        return volumes
 
     def count(self, low: Any, high: Any) -> Any:
         """Noisy counts of the ranges ``low ≤ cell < high``: one range, or one per row."""
