@@ -39,6 +39,9 @@ class Sealed:
     Sums add these bounds, except that disjoint spans take the larger one: a timestamp is then in one of them only.
     How many timestamps of the span a unit may touch is the guarantee's business and is left to the Meter.
 
+    ``bins`` names the bins that the values were read from, None for all. Only where ``placed`` says that value i
+    belongs to bin i (of ``bins``) does selecting values narrow the names: a sum or a Fourier coordinate reads many bins.
+
     >>> a = seal(np.array([3, 4, 5]), t=7)
     >>> a
     Sealed(size=3, span=7..7, l1=1)
@@ -50,7 +53,7 @@ class Sealed:
     veilstream.errors.SealBroken: exact values cannot be read; ask the Meter for a noisy answer
     """
 
-    __slots__ = ("__exact", "_l1", "_l2", "bins", "grid", "shape", "since", "span")
+    __slots__ = ("__exact", "_l1", "_l2", "bins", "grid", "placed", "shape", "since", "span")
 
     def __init__(
         self,
@@ -63,6 +66,7 @@ class Sealed:
         shape: tuple[int, ...] | None = None,
         bins: NDArray[np.int64] | None = None,
         since: NDArray[np.int64] | None = None,
+        placed: bool = False,
     ) -> None:
         self.__exact = exact
         self.span = span
@@ -72,6 +76,7 @@ class Sealed:
         self.shape = shape if shape is not None else (exact.size,)
         self.bins = bins
         self.since = since
+        self.placed = placed
 
     @property
     def size(self) -> int:
@@ -104,15 +109,17 @@ class Sealed:
             shape=self.shape,
             bins=self.bins if same_bins else None,
             since=None if self.since is None else np.minimum(self.since, other._since()),
+            placed=self.placed and other.placed and same_bins,
         )
 
     def pending(self) -> Sealed:
         """The same values, with a memory for every bin of where its own span begins (see ``cleared``)."""
-        return self._derive(self.__exact, since=self._since())
+        return self._derive(self.__exact, since=self._since() if self.placed else None, placed=self.placed)
 
     def cleared(self, bins: NDArray[np.bool_]) -> Sealed:
         """Zero where ``bins`` is true; the span of those bins begins anew after the last timestamp read."""
-        return self._derive(np.where(bins, 0, self.__exact), since=np.where(bins, self.span.last + 1, self._since()))
+        since = np.where(bins, self.span.last + 1, self._since()) if self.placed else None
+        return self._derive(np.where(bins, 0, self.__exact), since=since, placed=self.placed)
 
     def _since(self) -> NDArray[np.int64]:
         return np.full(self.size, self.span.first, dtype=np.int64) if self.since is None else self.since
@@ -122,9 +129,11 @@ class Sealed:
         chosen = np.arange(self.size, dtype=np.int64)[bins]
         if np.unique(chosen).size != chosen.size:
             raise InvalidInput("select: a position occurs twice; use sums; nothing was done")
-        named = chosen if self.bins is None else self.bins[chosen] if self.bins.size == self.size else self.bins
+        if not self.placed:
+            return self._derive(self.__exact[..., chosen])
+        named = chosen if self.bins is None else self.bins[chosen]
         since = None if self.since is None else self.since[chosen]
-        return self._derive(self.__exact[..., chosen], bins=named, since=since)
+        return self._derive(self.__exact[..., chosen], bins=named, since=since, placed=True)
 
     def sums(self, groups: NDArray[np.int64], count: int) -> Sealed:
         """Sums over public groups: value i goes into group ``groups[i]`` of ``count``; -1 leaves it out."""
@@ -145,7 +154,9 @@ class Sealed:
     def minus(self, public: Numbers) -> Sealed:
         """Differences to public numbers (taken at multiples of 2⁻⁸ if they are not whole)."""
         grid = max(self.grid, _public_grid(public))
-        return self._derive((self.__exact << (grid - self.grid)) - _on_grid(public, grid), grid=grid)
+        return self._derive(
+            (self.__exact << (grid - self.grid)) - _on_grid(public, grid), grid=grid, placed=self.placed
+        )
 
     def distance(self, public: Numbers) -> Sealed:
         """The L1 distance to public numbers, as a vector of one; ``l1`` carries over, as |‖x−p‖−‖y−p‖| ≤ ‖x−y‖."""
@@ -240,6 +251,7 @@ class Sealed:
         grid: int | None = None,
         bins: NDArray[np.int64] | None = None,
         since: NDArray[np.int64] | None = None,
+        placed: bool = False,
     ) -> Sealed:
         return Sealed(
             exact,
@@ -250,6 +262,7 @@ class Sealed:
             shape=self.shape if exact.shape[-1] == self.size else None,
             bins=self.bins if bins is None else bins,
             since=since,
+            placed=placed,
         )
 
     def __repr__(self) -> str:
@@ -264,7 +277,7 @@ class Sealed:
 
 def seal(counts: NDArray[np.int64], t: int, l1: int = 1, shape: tuple[int, ...] | None = None) -> Sealed:
     """Close exact counts of timestamp ``t``, to which one unit contributes at most ``l1`` in total."""
-    return Sealed(np.array(counts, dtype=np.int64), Span(t, t), Fraction(l1), shape=shape)
+    return Sealed(np.array(counts, dtype=np.int64), Span(t, t), Fraction(l1), shape=shape, placed=True)
 
 
 def _public_grid(public: Numbers) -> int:

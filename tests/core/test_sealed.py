@@ -182,3 +182,21 @@ def test_distances_add_up_piece_by_piece(size: int, kind: type[Any]) -> None:
 def test_runs_that_do_not_cover_the_values_once_are_refused(starts: list[int]) -> None:
     with pytest.raises(InvalidInput, match="runs"):
         seal(np.arange(5), 0).distances(np.zeros(5), np.array(starts, dtype=np.int64))
+
+
+def test_a_value_that_reads_many_bins_is_charged_to_all_of_them() -> None:
+    """At event level a charge may name bins; picking a sum or a coordinate must not shrink the list of names."""
+    x = seal(np.arange(6), 0)
+    assert x.sums(np.array([0, 0, 0, 1, 1, 1]), 2).select([0]).bins is None
+    for derived in (x.fourier(), x.haar(), x.walsh(np.array([0, 3])), x.distances(np.zeros(6), np.array([0, 2]))):
+        assert derived.select([1]).bins is None
+    part = x.select([2, 4])
+    for derived in (part.fourier(), part.sums(np.array([1, 0]), 2), part.total(), part.haar()):
+        assert _names(derived.select([0])) == [2, 4]
+    assert _names(part.minus(np.array([1, 1])).select([1])) == [4]
+    assert _names((x + seal(np.arange(6), 1)).pending().select([5])) == [5]
+    assert (part + x.select([3, 5])).select([0]).bins is None
+
+
+def _names(x: Sealed) -> list[int] | None:
+    return None if x.bins is None else x.bins.tolist()

@@ -36,6 +36,7 @@ def _from_sealed(x: Sealed) -> dict[str, Any]:
         "shape": x.shape,
         "bins": x.bins,
         "since": x.since,
+        "placed": x.placed,
     }
 
 
@@ -49,6 +50,7 @@ def _to_sealed(plain: dict[str, Any]) -> Sealed:
         shape=tuple(plain["shape"]),
         bins=plain["bins"],
         since=plain["since"],
+        placed=plain["placed"],
     )
 
 
