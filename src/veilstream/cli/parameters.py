@@ -12,12 +12,15 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, cast
 
+from pydantic import TypeAdapter
+
 from veilstream.errors import InvalidInput
 from veilstream.histograms import HISTOGRAMS
 from veilstream.mechanism import HistogramMechanism, StreamMechanism
 from veilstream.streams import STREAMS
 
 HISTOGRAM = "histogram"
+LIST = TypeAdapter(list[Any])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -148,12 +151,9 @@ def _as_kind(kind: Any, value: Any) -> Any:
 
 def _as_tuple(kinds: tuple[Any, ...], value: Any) -> Any:
     try:
-        items: Any = json.loads(value) if isinstance(value, str) else value
+        listed = LIST.validate_json(value if isinstance(value, str) else json.dumps(value))
     except ValueError:
         return _NO
-    if type(items) is not list:
-        return _NO
-    listed = list[Any](items)
     wanted = [kinds[0]] * len(listed) if kinds[-1] is Ellipsis else list(kinds)
     if len(wanted) != len(listed):
         return _NO
