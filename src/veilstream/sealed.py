@@ -40,7 +40,7 @@ class Sealed:
     How many timestamps of the span a unit may touch is the guarantee's business and is left to the Meter.
 
     ``bins`` names the bins that the values were read from, None for all. Only where ``placed`` says that value i
-    belongs to bin i (of ``bins``) does selecting values narrow the names: a sum or a Fourier coordinate reads many bins.
+    belongs to bin i (of ``bins``) does selecting values narrow the names: a sum or a Fourier coordinate reads many.
 
     >>> a = seal(np.array([3, 4, 5]), t=7)
     >>> a
