@@ -55,6 +55,7 @@ class Job(BaseModel):
     counts_per_user: int = 1
     unknown: Policy = "error"
     missing_time: Policy = "error"
+    exhausted: Literal["error", "repeat"] = "error"
 
     ledger: str | None = None
     stream: str = Field(default="default", min_length=1)

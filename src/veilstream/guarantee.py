@@ -7,9 +7,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from scipy.optimize import brentq
-from scipy.special import log_ndtr
-
 from veilstream.errors import InvalidBudget
 from veilstream.rationals import GRID, Exact, rational
 
@@ -107,6 +104,8 @@ class Guarantee:
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
     """The smallest delta for which one Gaussian charge of ``mu`` is (epsilon, delta)-private."""
+    from scipy.special import log_ndtr
+
     near = float(log_ndtr(mu / 2 - epsilon / mu))
     far = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
     return -math.exp(near) * math.expm1(far - near)
@@ -127,6 +126,8 @@ def gaussian_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
     def excess(log_mu: float) -> float:
         value = gaussian_delta(usable, math.exp(log_mu))
         return (math.log(value) if value > 0 else -1e9) - target
+
+    from scipy.optimize import brentq
 
     root = brentq(excess, math.log(1e-9), math.log(1e9), xtol=1e-12)
     mu = math.exp(float(root)) * (1 - 1e-9)

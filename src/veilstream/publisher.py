@@ -21,7 +21,7 @@ from veilstream.mechanism import StreamMechanism, describe
 from veilstream.meter import Meter
 from veilstream.noise import SecureNoise
 from veilstream.sealed import Sealed, seal
-from veilstream.types import Charge, Release
+from veilstream.types import Charge, Release, Values
 
 S = TypeVar("S")
 
@@ -115,6 +115,24 @@ class Publisher(Generic[S]):
                 # What this process derived may now run ahead of the ledger.
                 self._forget()
                 raise
+
+    def skip(self) -> Release:
+        """Repeat the last release for the next step, at no cost and without its data.
+
+        The way past a step that cannot be paid for, because earlier attempts at it were charged and failed: budget
+        comes back as the window moves on. The mechanism's state stays as it is.
+        """
+        with self.ledger.transaction(self.stream) as transaction:
+            last = None if transaction.head is None else transaction.release_at(transaction.head)
+            stored = transaction.state()
+            if last is None or stored is None:
+                raise OutOfOrder(f"stream {self.stream!r}: nothing was released yet that could be repeated")
+            self._catch_up(transaction)
+            self._accountant.advance(last.t + 1)
+            self._at = last.t + 1
+            values = Values(last.values, last.std, last.law, fresh=False)
+            left = self._accountant.nominal_left
+            return transaction.commit_step(last.t + 1, [], stored, values, Fraction(0), left)
 
     def _accepted(self, now: Sealed, t: int | None) -> int:
         if now.span.steps != 1 or now.size != self.bins or now.l1 > self.l1 or now.grid:

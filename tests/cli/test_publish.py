@@ -7,6 +7,7 @@ import os
 import signal
 import stat
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from veilstream.ledger import Ledger
 from veilstream.publisher import Publisher
+from veilstream.types import Charge, Span
 
 from .support import City, rows, veilstream
 
@@ -174,6 +176,27 @@ def test_counts_that_were_aggregated_before(city: City) -> None:
     with Ledger.open(city.ledger) as ledger:
         assert ledger.streams()[0].l1 == 2
     assert pl.read_csv(city.table)["time"].unique().sort().to_list() == [0, 1, 2, 3, 4]
+
+
+def test_rows_of_counts_left_out_are_told_to_the_operator(city: City) -> None:
+    city.write(["0,harbour,3", "1,moon,4", "9,harbour,5", ",harbour,6"], "t,place,n")
+    options: dict[str, object] = {
+        "time": "t", "user": None, "value": "n", "per_person": 1, "by": ["place"], "every": 1, "start": 0, "end": 2,
+        "unknown": "drop", "missing_time": "drop",
+    }  # fmt: skip
+    outcome = city.publish(**options)
+    assert outcome.code == 0, outcome.err
+    assert "1 with a value outside the domain, 1 outside the time range, 1 without a time" in outcome.err
+
+
+def test_a_step_without_budget_is_refused_or_repeated(city: City) -> None:
+    assert city.publish(end="2024-01-01T02:00", unknown="drop").code == 0
+    with Ledger.open(city.ledger) as ledger, ledger.transaction("default") as transaction:
+        transaction.commit_failure(2, [Charge(Fraction(1, 3), Span(2, 2), "publish")], "RuntimeError")
+    refused = city.publish()
+    assert (refused.code, "would cost 4/3" in refused.err) == (3, True)
+    assert city.publish(exhausted="repeat").code == 0
+    assert pl.read_csv(city.table)["fresh"].to_list() == [step != 2 for step in range(6) for _ in range(6)]
 
 
 def test_bins_and_range_may_be_declared_public(city: City) -> None:

@@ -248,3 +248,24 @@ def test_a_simulation_is_no_release() -> None:
     assert vs.Release not in type(y).__mro__
     with pytest.raises(InvalidInput):
         publisher().feed(y)
+
+
+def test_a_step_that_cannot_be_paid_for_is_passed_by_repeating_the_last_release(tmp_path: Path) -> None:
+    p = publisher(tmp_path / "budget.db", guarantee=vs.Guarantee(1, w=3))
+    with pytest.raises(OutOfOrder, match="nothing was released yet"):
+        p.skip()
+    first = p.feed(COUNTS)
+    with p.ledger.transaction("default") as transaction:
+        lost = vs.Charge(Fraction(1, 3), vs.Span(1, 1), "publish")
+        transaction.commit_failure(1, [lost], "RuntimeError")
+    second = p.feed(COUNTS, t=1)
+    with pytest.raises(BudgetExceeded):
+        p.feed(COUNTS, t=2)
+    repeated = p.skip()
+    assert (repeated.t, repeated.fresh, repeated.spent) == (2, False, Fraction(0))
+    assert np.array_equal(repeated.values, second.values)
+    assert not np.array_equal(first.values, second.values)
+    assert p.skip().t == 3
+    assert p.feed(COUNTS, t=4).fresh
+    with publisher(tmp_path / "budget.db", guarantee=vs.Guarantee(1, w=3)) as again:
+        assert again.feed(COUNTS).t == 5

@@ -84,6 +84,12 @@ def publish(
     missing_time: Annotated[
         str | None, _option("--missing-time", words="Rows without a time: 'error' (default) or 'drop'.")
     ] = None,
+    exhausted: Annotated[
+        str | None,
+        _option(
+            "--exhausted", words="A step that failed tries left no budget for: 'error' (default) or 'repeat' the last."
+        ),
+    ] = None,
     ledger: Annotated[str | None, _option("--ledger", words="The durable record: a file or a PostgreSQL URL.")] = None,
     stream: Annotated[
         str | None, _option("--stream", words="Name of the stream in the ledger. Default: default.")
@@ -125,6 +131,7 @@ def publish(
         "counts_per_user": counts_per_user,
         "unknown": unknown,
         "missing_time": missing_time,
+        "exhausted": exhausted,
         "ledger": ledger,
         "stream": stream,
         "key_file": key_file,

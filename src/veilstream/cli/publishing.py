@@ -19,13 +19,14 @@ from veilstream.bounding import bound
 from veilstream.cli.keyring import StreamKey, key_path, load, store
 from veilstream.cli.plan import Plan, database_file, require_file, require_ledger
 from veilstream.cli.words import number
-from veilstream.errors import LedgerError
+from veilstream.errors import BudgetExceeded, LedgerError
 from veilstream.ledger import Ledger
 from veilstream.plots import MOST_ROWS, plot_releases
 from veilstream.publisher import Publisher
 from veilstream.sealed import Sealed
 from veilstream.sinks import largest_bins, release_tables, write_table
 from veilstream.sources import Dropped, read_counts, read_events
+from veilstream.types import Release
 
 Advance = Callable[[int, int], None]
 
@@ -145,6 +146,7 @@ def _publisher(plan: Plan, ledger: Ledger) -> Publisher[Any]:
 def _snapshots(plan: Plan, key: StreamKey, summary: Summary) -> Generator[Iterator[Sealed]]:
     job, source = plan.job, require_file(plan.job)
     if job.value is not None:
+        summary.dropped = Dropped()
         yield read_counts(
             source,
             time=job.time,
@@ -153,6 +155,8 @@ def _snapshots(plan: Plan, key: StreamKey, summary: Summary) -> Generator[Iterat
             calendar=plan.calendar,
             l1=job.l1,
             unknown=job.unknown,
+            missing_time=job.missing_time,
+            dropped=summary.dropped,
         )
         return
     assert job.user is not None
@@ -187,13 +191,22 @@ def _feed(
             t = snapshot.span.first
             if t < summary.before:
                 continue
-            release = publisher.feed(snapshot)
+            release = _publish_or_repeat(publisher, snapshot, plan.job.exhausted == "repeat")
             summary.published += 1
             summary.spent += release.spent
             advance(t + 1, summary.steps)
             if interrupt.asked and t + 1 < summary.steps:
                 summary.interrupted = True
                 break
+
+
+def _publish_or_repeat(publisher: Publisher[Any], snapshot: Sealed, repeat: bool) -> Release:
+    try:
+        return publisher.feed(snapshot)
+    except BudgetExceeded:
+        if not repeat:
+            raise
+        return publisher.skip()
 
 
 def _write_outputs(plan: Plan, ledger: Ledger, summary: Summary) -> None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from alembic.operations import Operations
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
 VERSION_TABLE: Final = "ledger_version"
@@ -19,6 +16,11 @@ def upgrade(connection: Connection, current: str | None) -> None:
 
     The caller holds a lock that keeps every other process from doing the same.
     """
+    # Only a ledger that is new or old needs these, and they take long to load.
+    from alembic.operations import Operations
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
     script = ScriptDirectory(str(Path(__file__).parent))
     context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
     path = list(script.iterate_revisions(HEAD, current or "base"))

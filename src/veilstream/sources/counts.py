@@ -13,7 +13,7 @@ from veilstream.domain import Calendar, Domain
 from veilstream.domain.axes import as_integers
 from veilstream.errors import InvalidInput
 from veilstream.sealed import Sealed, seal
-from veilstream.sources.encoding import Encoder, Policy
+from veilstream.sources.encoding import Dropped, Encoder, Policy
 from veilstream.sources.readers import open_batches
 
 
@@ -26,13 +26,15 @@ def read_counts(
     calendar: Calendar,
     l1: int,
     unknown: Policy = "error",
+    missing_time: Policy = "error",
     first_t: int = 0,
+    dropped: Dropped | None = None,
 ) -> Iterator[Sealed]:
     """Sealed counts of every step from rows (time, attributes, count).
 
     ``l1`` is the holder's word that one person moves the counts of one step by at most that much in total;
     nothing here can check it. A bin without a row counts zero. All rows are read and checked before this
-    returns.
+    returns. Rows left out are added to ``dropped``, for the operator alone.
 
     >>> from veilstream.domain import Categories
     >>> places = Domain({"place": Categories(["a", "b"])})
@@ -44,7 +46,7 @@ def read_counts(
     if l1 < 1:
         raise InvalidInput(f"l1 {l1}: one person must be allowed at least 1 count; nothing was read")
     columns = tuple(dict.fromkeys((time, *domain.names, value)))
-    encoder = Encoder(domain, calendar, time, unknown)
+    encoder = Encoder(domain, calendar, time, unknown, missing_time, dropped or Dropped())
     cells: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
     counts: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
     for frame in open_batches(source, columns):
