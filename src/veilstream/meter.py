@@ -16,6 +16,7 @@ from veilstream.boxes import Boxes, cells_of
 from veilstream.cell_filter import TailNoise, noisy_cells
 from veilstream.errors import InvalidBudget, InvalidInput
 from veilstream.guarantee import Guarantee
+from veilstream.noise.thinning import WordNoise, checked_sampling, thinned, thinned_scale
 from veilstream.rationals import sqrt_up
 from veilstream.scores import JointScores, Scores
 from veilstream.sealed import Sealed
@@ -87,6 +88,25 @@ class Meter:
         self._admit([self._charge(x, epsilon, purpose)])
         noise = self._noise.laplace(scale, self._size(x))
         return self._values(x, noise, laplace_std(float(scale)), Law.LAPLACE)
+
+    def sampled_laplace(self, x: Sealed, epsilon: Fraction, rate: Fraction, purpose: str) -> Values:
+        """An unbiased estimate from a Bernoulli sample at ``rate`` of the counts ``x``, with less noise on the sample.
+
+        The sample is drawn here, after the charge, and stays secret; see ``thinned_scale`` for the noise and its proof.
+        The standard deviation is that of the noise alone, not of sampling, which depends on the counts.
+        """
+        self._positive(epsilon, purpose)
+        self._one_run("samples")
+        checked_sampling(rate)
+        if x.grid or not isinstance(self._noise, WordNoise):
+            raise InvalidInput(
+                f"sample for {purpose!r}: it needs whole counts and a source of bits; nothing was released"
+            )
+        scale = self._scale(thinned_scale(epsilon, self._sensitivity(x.span, x.l1), rate), purpose)
+        self._admit([self._charge(x, epsilon, purpose)])
+        sample = thinned(np.maximum(exact_values(x), 0), rate, self._noise)
+        noise = self._noise.laplace(scale, self._size(x))
+        return Values((sample + noise) / float(rate), laplace_std(float(scale)) / float(rate), Law.LAPLACE)
 
     def gaussian(self, x: Sealed, mu_squared: Fraction, purpose: str) -> Values:
         """``x`` plus exact discrete Gaussian noise, for a charge of μ² = (L2 sensitivity/σ)².

@@ -40,6 +40,10 @@ class _Listening(Meter):
         question = ("laplace", x.size, x.span, epsilon, purpose)
         return self._answer(question, lambda: super(_Listening, self).laplace(x, epsilon, purpose))
 
+    def sampled_laplace(self, x: Sealed, epsilon: Fraction, rate: Fraction, purpose: str) -> Values:
+        question = ("sampled", x.size, x.span, epsilon, rate, purpose)
+        return self._answer(question, lambda: super(_Listening, self).sampled_laplace(x, epsilon, rate, purpose))
+
     def gaussian(self, x: Sealed, mu_squared: Fraction, purpose: str) -> Values:
         question = ("gaussian", x.size, x.span, mu_squared, purpose)
         return self._answer(question, lambda: super(_Listening, self).gaussian(x, mu_squared, purpose))
