@@ -9,7 +9,10 @@ from veilstream.streams.dsat import DSAT
 from veilstream.streams.dsft import DSFT
 from veilstream.streams.fast import Fast
 from veilstream.streams.fixed_rate import FixedRate
+from veilstream.streams.retroactive_grouping import RetroactiveGrouping
 from veilstream.streams.sample import Sample
+from veilstream.streams.sliding_window import SlidingWindow
+from veilstream.streams.time_unit import TimeUnit
 from veilstream.streams.uniform import Uniform
 
 STREAMS: Final[dict[str, type[StreamMechanism[Any]]]] = {
@@ -21,6 +24,22 @@ STREAMS: Final[dict[str, type[StreamMechanism[Any]]]] = {
     "budget-absorption": BudgetAbsorption,
     "dsft": DSFT,
     "dsat": DSAT,
+    "time-unit": TimeUnit,
+    "sliding-window": SlidingWindow,
+    "retroactive-grouping": RetroactiveGrouping,
 }
 
-__all__ = ["DSAT", "DSFT", "STREAMS", "BudgetAbsorption", "BudgetDistribution", "Fast", "FixedRate", "Sample", "Uniform"]
+__all__ = [
+    "DSAT",
+    "DSFT",
+    "STREAMS",
+    "BudgetAbsorption",
+    "BudgetDistribution",
+    "Fast",
+    "FixedRate",
+    "RetroactiveGrouping",
+    "Sample",
+    "SlidingWindow",
+    "TimeUnit",
+    "Uniform",
+]

@@ -1,0 +1,130 @@
+"""Which bins publish unit by unit, which in groups, and how long their groups are: decided by public outputs alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bins = NDArray[np.int64]
+Reals = NDArray[np.float64]
+Counts = NDArray[np.int32]
+
+RECENT_CHANGE: Final = 1 / 8
+RECENT_MOVE: Final = 1 / 4
+"""Weights of the newest observation in running means."""
+CALM: Final = 1.5
+"""Groups begin where squared changes between units average below this many times what noise alone brings."""
+GROW_BELOW: Final = 1.0
+SHRINK_ABOVE: Final = 3.0
+"""A group's length pays ω/m variances of noise; its move, beyond noise, is held against that."""
+LEAVE_ABOVE: Final = 1.0
+"""One move beyond noise of so many whole windows of noise ends the groups of a bin."""
+FEWEST_UNITS: Final = 8
+MOST_UNITS: Final = 512
+"""Units that a bin publishes one by one before its next groups: doubled by each failure of groups, less a quarter of
+the units of each success, within these."""
+
+
+@dataclass(slots=True)
+class GroupPlan:
+    """For every bin: whether it is ``grouping``, when its open group is ``due``, and what led there.
+
+    ``change`` averages the squared differences of successive unit releases, ``move`` how far the sums of groups were
+    from their guesses (squared, less the noise in it), ``drift`` sums what the monitor saw the open group move so
+    far.
+    """
+
+    grouping: NDArray[np.bool_]
+    due: Counts
+    drift: Reals
+    change: Reals
+    move: Reals
+    units: Counts
+    patience: Counts
+
+    @classmethod
+    def start(cls, bins: int) -> Self:
+        return cls(
+            grouping=np.zeros(bins, dtype=np.bool_),
+            due=np.ones(bins, dtype=np.int32),
+            drift=np.zeros(bins),
+            change=np.zeros(bins),
+            move=np.zeros(bins),
+            units=np.zeros(bins, dtype=np.int32),
+            patience=np.full(bins, FEWEST_UNITS, dtype=np.int32),
+        )
+
+    def copy(self) -> Self:
+        return replace(
+            self,
+            grouping=self.grouping.copy(),
+            due=self.due.copy(),
+            drift=self.drift.copy(),
+            change=self.change.copy(),
+            move=self.move.copy(),
+            units=self.units.copy(),
+            patience=self.patience.copy(),
+        )
+
+    def saw_units(self, bins: Bins, difference: Reals, variance: float, factor: Fraction) -> None:
+        """``bins`` published a unit each, at ``difference`` from the one before, with noise of ``variance``."""
+        so_far = self.units[bins]
+        weight = np.maximum(RECENT_CHANGE, 1 / np.maximum(so_far, 1))
+        change = self.change[bins]
+        change += np.where(so_far == 0, 0.0, weight * (difference**2 - change))
+        self.change[bins] = change
+        self.units[bins] = so_far + 1
+        calm = bins[(so_far + 1 >= self.patience[bins]) & (change <= CALM * 2 * variance)]
+        self.grouping[calm] = True
+        self.due[calm] = longer(np.ones(calm.size, dtype=np.int32), factor)
+        self.move[calm] = 0
+        self.drift[calm] = 0
+
+    def saw_groups(
+        self,
+        bins: Bins,
+        size: Counts,
+        difference: Reals,
+        noise: Reals,
+        window_noise: float,
+        factor: Fraction,
+        largest: int,
+    ) -> None:
+        """``bins`` published groups of ``size`` units whose sums were at ``difference`` from their guesses.
+
+        ``noise`` is the variance of that difference if nothing had moved; ``window_noise`` that of a whole window
+        published unit by unit.
+        """
+        moved = difference**2 - noise
+        # Moves grow with about the square of the length.
+        scaled = self.move[bins] * (size / np.maximum(self.due[bins], 1)) ** 2
+        move = scaled + RECENT_MOVE * (moved - scaled)
+        worth = window_noise / size
+        shrink = move > SHRINK_ABOVE * worth
+        leave = (moved > LEAVE_ABOVE * window_noise) | (shrink & (size <= 2))
+        due = np.where(
+            shrink, np.maximum(size // 2, 2), np.where(move < GROW_BELOW * worth, longer(size, factor), size)
+        )
+        due = np.clip(due, 2, largest).astype(np.int32)
+        self.move[bins] = move * (due / size) ** 2
+        self.due[bins] = due
+        self.drift[bins] = 0
+        gone, stays = bins[leave], bins[~leave]
+        self.grouping[gone] = False
+        self.units[gone] = 0
+        self.change[gone] = 0
+        self.patience[gone] = np.minimum(2 * self.patience[gone], MOST_UNITS)
+        self.patience[stays] = np.maximum(self.patience[stays] - size[~leave] // 4, FEWEST_UNITS)
+
+
+def longer(size: Counts, factor: Fraction) -> Counts:
+    """⌈factor · size⌉, exactly.
+
+    >>> longer(np.array([1, 2, 4], dtype=np.int32), Fraction(17, 10)).tolist()
+    [2, 4, 7]
+    """
+    return (-(-size.astype(np.int64) * factor.numerator // factor.denominator)).astype(np.int32)
