@@ -15,6 +15,7 @@ from veilstream.rationals import round_down
 from veilstream.sealed import Sealed
 from veilstream.streams import schedule
 from veilstream.streams.dissimilarity import changed_columns, check_columns, publish_columns
+from veilstream.streams.usefulness import Useful, mean_error, rehearsed_release, sum_bound
 from veilstream.types import Values
 
 SMALLEST_SHARE = 1 << 20
@@ -87,3 +88,14 @@ class BudgetDistribution:
                 return State(state.step + 1, state.last, remembered), state.last.again()
         values = publish_columns(self.histogram, now, state.last, bins, share, meter)
         return State(state.step + 1, values, (*remembered, (state.step, share))), values
+
+    def expected_error(self, guarantee: Guarantee, bins: int, l1: int = 1) -> float:
+        """Mean absolute noise per bin of a release at its best: the first one in a window."""
+        return mean_error(self._rehearsed(guarantee, bins, l1))
+
+    def usefulness(self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, l1: int = 1) -> Useful:
+        """How far sums of bins of such a release may be off with probability at most ``sigma``."""
+        return Useful(sigma, query_bins, sum_bound(self._rehearsed(guarantee, bins, l1), query_bins, sigma))
+
+    def _rehearsed(self, guarantee: Guarantee, bins: int, l1: int) -> Values:
+        return rehearsed_release(self.histogram, guarantee, guarantee.pure / 4, bins, l1)

@@ -105,10 +105,11 @@ def make_plan(guarantee: Guarantee, steps: int, releases: int, decision_share: F
 
 
 def _default_share(whole: Fraction, bins: int, releases: int) -> Fraction:
-    """decision/publication = (2K³/(U·C²))^⅓ makes the noise of a distance to a noisy release least."""
+    """decision/publication = (2K³/(U·C²))^⅓ makes the noise of a distance to a noisy release least, but no more than
+    a twentieth of all: beyond it the releases lose more than the decisions gain (measured: docs/adaptive.md)."""
     ratio = root_down(math.floor(2 * whole**3 * SHARES**3 / (bins * releases * releases))) / SHARES
     part = round(SHARES * ratio / (1 + ratio))
-    return Fraction(min(max(part, 1), SHARES // 2), SHARES)
+    return Fraction(min(max(part, 1), SHARES // 20), SHARES)
 
 
 def floor_distance(last: Values, bins: int) -> tuple[float, float]:
@@ -138,7 +139,7 @@ class State:
 
 def default_releases(steps: int) -> int:
     """How many releases to pay for where nobody said (measured: docs/adaptive.md)."""
-    return max(1, math.isqrt(steps) // 2)
+    return math.isqrt(steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +210,7 @@ class Sampler:
 
     def _release(self, plan: Plan, state: State, now: Sealed, meter: Meter, epsilon: Fraction) -> tuple[State, Values]:
         values = self.histogram.estimate(now, epsilon, meter)
-        floor, spread = floor_distance(values, now.size)
-        unit = math.hypot(plan.noise_std(float(now.l1)), spread)
-        above = self.margin * unit if self.threshold is None else float(self.threshold)
+        floor, unit = self._noise(plan, values, now.size, float(now.l1))
         next_state = State(
             step=state.step + 1,
             last=values,
@@ -220,9 +219,21 @@ class Sampler:
             released=state.step,
             releases=(*state.releases, state.step),
             threshold=state.threshold,
-            control=state.control or Control(above),
+            control=state.control or Control(self._above(unit)),
         )
         return next_state, values
+
+    def first_threshold(self, plan: Plan, release: Values, bins: int, l1: float) -> tuple[float, float]:
+        """The floor under the distance to ``release``, and how far above it the threshold starts."""
+        floor, unit = self._noise(plan, release, bins, l1)
+        return floor, self._above(unit)
+
+    def _noise(self, plan: Plan, release: Values, bins: int, l1: float) -> tuple[float, float]:
+        floor, spread = floor_distance(release, bins)
+        return floor, math.hypot(plan.noise_std(l1), spread)
+
+    def _above(self, unit: float) -> float:
+        return self.margin * unit if self.threshold is None else float(self.threshold)
 
     def _decide(self, plan: Plan, state: State, last: Values, now: Sealed, meter: Meter) -> tuple[State, Values]:
         assert state.control is not None

@@ -12,6 +12,13 @@ from veilstream.meter import Meter
 from veilstream.sealed import Sealed
 from veilstream.streams.controller import Controller, RatioTracking
 from veilstream.streams.decision import Sampler, State
+from veilstream.streams.usefulness import (
+    Useful,
+    distance_population,
+    distance_release,
+    distance_usefulness,
+    mean_error,
+)
 from veilstream.types import Values
 
 
@@ -43,7 +50,7 @@ class DSAT:
     burn_in: int = 0
     decision_share: Fraction | None = None
     margin: float = 2.0
-    spacing: float = 0.5
+    spacing: float = 0.75
 
     def __post_init__(self) -> None:
         self.sampler()
@@ -67,3 +74,15 @@ class DSAT:
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
         return self.sampler().step(state, now, meter)
+
+    def expected_error(self, guarantee: Guarantee, bins: int, l1: int = 1) -> float:
+        """Mean absolute noise per bin of a release."""
+        return mean_error(distance_release(self.sampler(), guarantee, bins, l1))
+
+    def usefulness(self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, l1: int = 1) -> Useful:
+        """How far sums of bins may be off with probability at most ``sigma``, at the first threshold."""
+        return distance_usefulness(self.sampler(), guarantee, bins, sigma, query_bins, l1)
+
+    def smallest_population(self, guarantee: Guarantee, bins: int, sigma: float = 0.05, l1: int = 1) -> int:
+        """The number of people below which even a complete change may go unnoticed at the first threshold."""
+        return distance_population(self.sampler(), guarantee, bins, sigma, l1)

@@ -10,6 +10,7 @@ from veilstream.histograms.geometric import Geometric
 from veilstream.mechanism import HistogramMechanism
 from veilstream.meter import Meter
 from veilstream.sealed import Sealed
+from veilstream.streams.usefulness import Useful, mean_error, rehearsed_release, sum_bound
 from veilstream.types import Values
 
 
@@ -46,3 +47,14 @@ class Sample:
             return State(state.step + 1, state.last), state.last.again()
         values = self.histogram.estimate(now, meter.guarantee.pure, meter)
         return State(state.step + 1, values), values
+
+    def expected_error(self, guarantee: Guarantee, bins: int, l1: int = 1) -> float:
+        """Mean absolute noise per bin of a release."""
+        return mean_error(self._rehearsed(guarantee, bins, l1))
+
+    def usefulness(self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, l1: int = 1) -> Useful:
+        """How far sums of bins may be off with probability at most ``sigma``."""
+        return Useful(sigma, query_bins, sum_bound(self._rehearsed(guarantee, bins, l1), query_bins, sigma))
+
+    def _rehearsed(self, guarantee: Guarantee, bins: int, l1: int) -> Values:
+        return rehearsed_release(self.histogram, guarantee, guarantee.pure, bins, l1)
