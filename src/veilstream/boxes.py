@@ -22,7 +22,9 @@ def cells_of(shape: tuple[int, ...]) -> int:
 
 
 def require_dense(shape: tuple[int, ...]) -> None:
-    """Refuse to list the cells of a domain that is too large for it."""
+    """Refuse to list the cells of a domain that is too large for it, or that has none."""
+    if cells_of(shape) < 1:
+        raise InvalidDomain(f"domain {shape}: it has no cells; nothing was released")
     if cells_of(shape) > MAX_DENSE_CELLS:
         raise InvalidDomain(
             f"domain {'x'.join(map(str, shape))} of {cells_of(shape):.3g} cells: a dense histogram has at most "

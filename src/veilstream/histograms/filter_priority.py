@@ -25,7 +25,7 @@ MAX_LEVELS = 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Listed:
+class Listed:
     """The blocks of one resolution that reached its level: coordinates on the coarse grid and noisy counts."""
 
     shift: int
@@ -89,15 +89,15 @@ class FilterPriority:
         coordinates = coordinates_of(x.shape)
         share, scale = self._share(x.shape, x.l1, x.span.steps, epsilon, meter)
         numbers, std = np.zeros(x.size), np.zeros(x.size)
-        listed: list[_Listed] = []
+        listed: list[Listed] = []
         for shift in resolutions(x.shape, self.levels):
             shape = coarse_shape(x.shape, shift)
             labels = np.asarray(np.ravel_multi_index(tuple(coordinates >> shift), shape), dtype=np.int64)
             values = meter.laplace(x.sums(labels, cells_of(shape)), share, "filter")
-            reached = np.flatnonzero(values.numbers >= self._level(shape, scale))
+            reached = np.flatnonzero(values.numbers >= self.level(shape, scale))
             cells = np.stack(np.unravel_index(reached, shape), axis=1).astype(np.int64)
             noisy = values.numbers[reached].astype(np.float64)
-            listed.append(_Listed(shift, shape, cells, noisy, float(np.max(values.std))))
+            listed.append(Listed(shift, shape, cells, noisy, float(np.max(values.std))))
         for part in agreed(self._sampled(listed)):
             density = np.zeros(cells_of(part.shape))
             flat = np.ravel_multi_index(tuple(part.cells.T), part.shape)
@@ -123,11 +123,11 @@ class FilterPriority:
         (True, Fraction(0, 1))
         """
         share, scale = self._share(records.shape, records.l1, records.span.steps, epsilon, meter)
-        listed: list[_Listed] = []
+        listed: list[Listed] = []
         for shift in resolutions(records.shape, self.levels):
             coarse = records.coarser(shift)
-            found = meter.reaching(coarse, self._level(coarse.shape, scale), share, "filter")
-            listed.append(_Listed(shift, coarse.shape, found.low, found.values, float(np.max(found.std))))
+            found = meter.reaching(coarse, self.level(coarse.shape, scale), share, "filter")
+            listed.append(Listed(shift, coarse.shape, found.low, found.values, float(np.max(found.std))))
         parts = agreed(self._sampled(listed))
         low = np.concatenate([part.cells << part.shift for part in parts])
         high = np.concatenate([(part.cells + 1) << part.shift for part in parts])
@@ -143,12 +143,12 @@ class FilterPriority:
         share = epsilon / len(resolutions(shape, self.levels))
         return share, float(l1 * meter.guarantee.steps_at_once(steps) / share)
 
-    def _level(self, shape: tuple[int, ...], scale: float) -> int:
+    def level(self, shape: tuple[int, ...], scale: float) -> int:
         """The least θ ≥ 1 that at most ``spurious`` of the domain's cells, all empty, are expected to reach."""
         excess = math.log(cells_of(shape)) - math.log(self.spurious) - math.log1p(math.exp(-1 / scale))
         return max(1, math.ceil(scale * excess))
 
-    def _sampled(self, listed: list[_Listed]) -> list[_Listed]:
+    def _sampled(self, listed: list[Listed]) -> list[Listed]:
         return [priority_sample(part, self.keep) for part in listed]
 
 
@@ -163,7 +163,7 @@ def coarse_shape(shape: tuple[int, ...], shift: int) -> tuple[int, ...]:
     return tuple(1 + ((length - 1) >> shift) for length in shape)
 
 
-def priority_sample(part: _Listed, keep: int) -> _Listed:
+def priority_sample(part: Listed, keep: int) -> Listed:
     """The ``keep`` cells of highest priority with values that leave every sum unbiased over the hash."""
     if part.values.size <= keep:
         return part
@@ -185,7 +185,7 @@ def uniform_hash(cells: Integers) -> Floats:
     return ((state >> np.uint64(11)) + np.uint64(1)).astype(np.float64) * 2.0**-53
 
 
-def agreed(listed: list[_Listed]) -> list[_Listed]:
+def agreed(listed: list[Listed]) -> list[Listed]:
     """From coarse to fine: drop blocks outside listed blocks and lower parts to their block.
 
     Each value returned is what its block holds beyond its listed parts.

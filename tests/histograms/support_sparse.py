@@ -1,0 +1,41 @@
+"""Meters for the tests of spatial and sparse histograms."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.accountant import Accountant
+from veilstream.guarantee import Guarantee
+from veilstream.meter import Meter
+from veilstream.noise import ExactSampler
+from veilstream.simulation import SeededSource
+
+
+class Silent:
+    """Noise that is always zero: the first best candidate is chosen and no empty cell reaches a level."""
+
+    def laplace(self, scale: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
+        return np.zeros(size, dtype=np.int64)
+
+    def gaussian(self, sigma: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
+        return np.zeros(size, dtype=np.int64)
+
+    def select(self, gaps: NDArray[np.int64], rate: Fraction) -> int:
+        return int(np.argmin(gaps))
+
+    def reaching(self, scale: Fraction, level: int, trials: int) -> int:
+        return 0
+
+    def below(self, bound: int, count: int) -> NDArray[np.int64]:
+        return np.zeros(count, dtype=np.int64)
+
+
+def silent(epsilon: Fraction = Fraction(1)) -> Meter:
+    return Meter(Accountant(Guarantee(epsilon, w=1), 1), Silent(), 0)
+
+
+def seeded(seed: int, epsilon: Fraction = Fraction(1), w: int | None = 1) -> Meter:
+    return Meter(Accountant(Guarantee(epsilon, w=w), 1), ExactSampler(SeededSource(seed)), 0)
