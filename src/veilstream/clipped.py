@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -82,8 +82,8 @@ class ClippedValues:
 
     def encode_events(
         self,
-        users: ArrayLike,
-        steps: ArrayLike,
+        users: Any,
+        steps: Any,
         values: ArrayLike,
         horizon: int,
         combine: Literal["sum", "mean"] = "sum",
