@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, chi2
-from tests.noise.bits import ScriptedBits
 
 from veilstream.accountant import Accountant
 from veilstream.errors import InvalidInput
@@ -20,6 +19,8 @@ from veilstream.noise import ExactSampler
 from veilstream.noise.thinning import thinned, thinned_scale
 from veilstream.sealed import seal
 from veilstream.simulation import SeededSource
+
+from .bits import ScriptedBits
 
 
 @pytest.mark.parametrize(("n", "rate"), [(1, "1/256"), (5, "1/2"), (70, "77/256"), (64, "255/256"), (200, "3/4")])

@@ -137,7 +137,7 @@ class RetroactiveGrouping:
         size, meets = self._common(w)
         window = state.window.copy()
         window.extend()
-        pending = now if state.pending is None else state.pending + now
+        pending: Sealed | None = now if state.pending is None else state.pending + now
         # The very first unit has no guess to stand in for it.
         if (window.units - 1) % size == 0:
             out = meter.laplace(pending, meter.guarantee.pure / meets, "group")
@@ -255,8 +255,8 @@ class _Step:
             ready = np.flatnonzero(jumped | (window.open_units >= plan.due))
             # Units released with one number are a block of their own; it ends before this unit.
             known = window.open_units[ready] * window.guess[ready]
-            variance = window.last_variance[ready] * window.open_units[ready].astype(np.float64) ** 2
-            window.close(ready, known, variance)
+            known_variance = window.last_variance[ready] * window.open_units[ready].astype(np.float64) ** 2
+            window.close(ready, known, known_variance)
         self.take_in()
         if ready.size:
             total, variance = self.publish(ready, self.epsilon_2, "unit" if first else "group")
