@@ -11,6 +11,7 @@ from veilstream.streams.fast import Fast
 from veilstream.streams.fixed_rate import FixedRate
 from veilstream.streams.retroactive_grouping import RetroactiveGrouping
 from veilstream.streams.sample import Sample
+from veilstream.streams.scheduled import Scheduled
 from veilstream.streams.sliding_window import SlidingWindow
 from veilstream.streams.time_unit import TimeUnit
 from veilstream.streams.uniform import Uniform
@@ -27,6 +28,7 @@ STREAMS: Final[dict[str, type[StreamMechanism[Any]]]] = {
     "time-unit": TimeUnit,
     "sliding-window": SlidingWindow,
     "retroactive-grouping": RetroactiveGrouping,
+    "scheduled": Scheduled,
 }
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "FixedRate",
     "RetroactiveGrouping",
     "Sample",
+    "Scheduled",
     "SlidingWindow",
     "TimeUnit",
     "Uniform",
