@@ -42,6 +42,9 @@ class Domain:
 
     def __init__(self, axes: Mapping[str, Axis]) -> None:
         self.axes = dict(axes)
+        self._check_size()
+
+    def _check_size(self) -> None:
         if self.bins > MAX_BINS:
             raise InvalidDomain(f"domain of {self.bins} bins: the limit is {MAX_BINS}; no domain was made")
 
