@@ -1,4 +1,4 @@
-"""The one way to the numbers inside a Sealed or a SealedRecords, for the trust boundary alone.
+"""The one way to the numbers inside a Sealed, SealedRecords or SealedRows, for the trust boundary alone.
 
 An import contract lets only the Meter, the scores and the codec use this module.
 """
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.sealed import Sealed
+from veilstream.sealed_rows import SealedRows
 from veilstream.sparse import SealedRecords
 
 
@@ -24,3 +25,10 @@ def exact_records(records: SealedRecords) -> tuple[NDArray[np.int64], NDArray[np
     cells = getattr(records, "_SealedRecords__cells")  # noqa: B009 (a private name)
     counts = getattr(records, "_SealedRecords__counts")  # noqa: B009 (a private name)
     return cast(NDArray[np.int64], cells), cast(NDArray[np.int64], counts)
+
+
+def exact_rows(rows: SealedRows) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.uint64]]:
+    """The columns of codes in the order of their hashes, and the hashes."""
+    columns = getattr(rows, "_SealedRows__columns")  # noqa: B009 (a private name)
+    hashes = getattr(rows, "_SealedRows__hashes")  # noqa: B009 (a private name)
+    return cast(tuple[NDArray[np.int32], ...], columns), cast(NDArray[np.uint64], hashes)
