@@ -1,0 +1,22 @@
+"""Private synthetic tables: a model of margins and dependence is published, rows are drawn from it."""
+
+from veilstream.synthesis.choice import Choice
+from veilstream.synthesis.copula import DPCopula
+from veilstream.synthesis.domain import TableDomain
+from veilstream.synthesis.fitting import TablePublisher, fit
+from veilstream.synthesis.kendall import Kendall
+from veilstream.synthesis.mle import BlockMLE
+from veilstream.synthesis.model import CopulaModel
+from veilstream.synthesis.rows import read_rows
+
+__all__ = [
+    "BlockMLE",
+    "Choice",
+    "CopulaModel",
+    "DPCopula",
+    "Kendall",
+    "TableDomain",
+    "TablePublisher",
+    "fit",
+    "read_rows",
+]

@@ -1,0 +1,116 @@
+"""From any table to sealed rows in the order of a keyed hash."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from veilstream.bounding.keyed import Key, Words
+from veilstream.bounding.people import identify
+from veilstream.domain import Domain
+from veilstream.errors import InvalidInput, UnknownValue
+from veilstream.sealed_rows import SealedRows, ordered_rows
+from veilstream.sources.readers import open_batches
+from veilstream.synthesis.domain import TableDomain, table_domain
+
+Columns = list[NDArray[np.int64]]
+
+
+def read_rows(
+    source: Any,
+    domain: Domain,
+    *,
+    user: str | None = None,
+    rows_per_user: int = 1,
+    unknown: Literal["error", "drop"] = "error",
+    t: int = 0,
+    key: Key | None = None,
+) -> SealedRows:
+    """Seal a table: a CSV or Parquet file, or a Polars, pandas or Arrow table.
+
+    With ``user``, the column of people's ids, at most ``rows_per_user`` rows of each are kept, chosen by a keyed
+    hash; rows without an id are left out. Without it the caller promises that nobody has more than that many rows.
+    The key only keeps the choice of samples out of everybody's hands: the guarantee holds whatever it is.
+
+    >>> from veilstream.domain import Categories
+    >>> read_rows({"place": ["a", "b", "a"]}, TableDomain({"place": Categories(["a", "b"])}))
+    SealedRows(shape=2, span=0..0, l1=1)
+    """
+    if type(rows_per_user) is not int or rows_per_user < 1:
+        raise InvalidInput(f"rows_per_user {rows_per_user!r}: a whole number of at least 1; nothing was read")
+    schema, secret = table_domain(domain), key or Key(os.urandom(16))
+    columns: list[Columns] = []
+    people: list[tuple[NDArray[np.int64], Words]] = []
+    for frame in open_batches(source, list(dict.fromkeys([*schema.names, *([user] if user else [])]))):
+        codes, kept = _encoded(frame, schema, unknown)
+        if user is not None:
+            found = identify(frame[user], secret.derive(b"people"))
+            high = np.zeros(len(frame), dtype=np.uint64) if found.high is None else found.high
+            if found.present is not None:
+                kept &= found.present
+            people.append((found.low[kept], high[kept]))
+        columns.append([column[kept] for column in codes])
+    joined = [np.concatenate(parts) for parts in zip(*columns, strict=True)] if columns else _nothing(schema)
+    hashes = content_hashes(joined, secret)
+    if user is not None and people:
+        low, high = (np.concatenate(parts) for parts in zip(*people, strict=True))
+        chosen = _first_of_each(low, high, secret.hash(*joined, 1), rows_per_user)
+        joined = [column[chosen] for column in joined]
+        hashes = content_hashes(joined, secret)
+    return ordered_rows(joined, hashes, schema.shape, t, rows_per_user)
+
+
+def content_hashes(columns: Columns, key: Key) -> Words:
+    """A hash of every row's content and of its number among the rows of equal content.
+
+    The hashes of n + 1 rows are those of n of them and one more, whichever row is added and wherever.
+    """
+    rows = columns[0].size
+    if rows == 0:
+        return np.zeros(0, dtype=np.uint64)
+    content = key.hash(*columns)
+    order = np.argsort(content, kind="stable")
+    ranked = content[order]
+    if (ranked[1:] == ranked[:-1]).any():
+        order = np.lexsort((*columns, content))
+    new = np.ones(rows, dtype=np.bool_)
+    new[1:] = content[order[1:]] != content[order[:-1]]
+    for column in columns:
+        new[1:] |= column[order[1:]] != column[order[:-1]]
+    position = np.arange(rows)
+    number = np.empty(rows, dtype=np.int64)
+    number[order] = position - np.maximum.accumulate(np.where(new, position, 0))
+    return key.hash(content, number)
+
+
+def _encoded(
+    frame: pl.DataFrame, schema: TableDomain, unknown: Literal["error", "drop"]
+) -> tuple[Columns, NDArray[np.bool_]]:
+    codes = schema.columns(frame)
+    kept = np.ones(len(frame), dtype=np.bool_)
+    for name, column in zip(schema.names, codes, strict=True):
+        inside = column >= 0
+        if unknown == "error" and not inside.all():
+            raise UnknownValue(
+                f"attribute '{name}': a row has a value that is missing or outside its bins; nothing was released"
+            )
+        kept &= inside
+    return codes, kept
+
+
+def _first_of_each(low: NDArray[np.int64], high: Words, order: Words, count: int) -> NDArray[np.int64]:
+    """Positions of the ``count`` rows of every person that come first in a keyed order of their content."""
+    ranked = np.lexsort((order, high, low))
+    new = np.ones(low.size, dtype=np.bool_)
+    new[1:] = (low[ranked[1:]] != low[ranked[:-1]]) | (high[ranked[1:]] != high[ranked[:-1]])
+    position = np.arange(low.size)
+    number = position - np.maximum.accumulate(np.where(new, position, 0))
+    return np.sort(ranked[number < count])
+
+
+def _nothing(schema: TableDomain) -> Columns:
+    return [np.zeros(0, dtype=np.int64) for _ in schema.names]
