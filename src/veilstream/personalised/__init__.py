@@ -1,0 +1,51 @@
+"""Personalised privacy: every person their own epsilon, from a public roster.
+
+>>> import numpy as np
+>>> from veilstream.personalised import PersonalAccounts, PersonalMeter, Roster, Stretching, count_people
+>>> roster = Roster(["ann", "bob", "eve"], ["0.5", "0.1", "2"])
+>>> accounts = PersonalAccounts(roster)
+>>> x = count_people(roster, ["eve", "ann"], [1, 0], bins=2)
+>>> Stretching().estimate(x, PersonalMeter(accounts)).numbers.shape
+(2,)
+>>> [str(left) for left in accounts.left()]
+['0', '0', '0']
+"""
+
+from veilstream.personalised.accounts import LevelCosts, PersonalAccounts
+from veilstream.personalised.counts import (
+    CountMechanism,
+    ExponentialCount,
+    ExponentialMedian,
+    Minimum,
+    Partitioned,
+    Sampling,
+    Stretching,
+    Threshold,
+)
+from veilstream.personalised.meter import PersonalMeter
+from veilstream.personalised.partition import Group, privacy_aware, rounds, utility_based
+from veilstream.personalised.people import PeopleCounts, count_levels, count_people
+from veilstream.personalised.roster import Levels, Roster
+
+__all__ = [
+    "CountMechanism",
+    "ExponentialCount",
+    "ExponentialMedian",
+    "Group",
+    "LevelCosts",
+    "Levels",
+    "Minimum",
+    "Partitioned",
+    "PeopleCounts",
+    "PersonalAccounts",
+    "PersonalMeter",
+    "Roster",
+    "Sampling",
+    "Stretching",
+    "Threshold",
+    "count_levels",
+    "count_people",
+    "privacy_aware",
+    "rounds",
+    "utility_based",
+]

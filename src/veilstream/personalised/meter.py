@@ -1,0 +1,95 @@
+"""The door from people's counts to numbers: it charges every level its own cost first and draws afterwards."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from veilstream.accountant import Accountant
+from veilstream.errors import InvalidBudget, InvalidInput
+from veilstream.guarantee import Guarantee
+from veilstream.meter import Meter, NoiseSource
+from veilstream.noise import SecureNoise
+from veilstream.noise.thinning import WordNoise
+from veilstream.personalised.accounts import LevelCosts, PersonalAccounts
+from veilstream.personalised.partition import Group
+from veilstream.personalised.people import PeopleCounts
+from veilstream.personalised.roster import UNIT
+from veilstream.rationals import rational
+from veilstream.scores.base import Scores
+from veilstream.scores.personalised import sampled_counts, sampling_rates, weighted_counts
+from veilstream.sealed import Sealed
+from veilstream.types import Law, Values
+
+
+class PersonalMeter:
+    """Answers questions about people with personal budgets.
+
+    Each answer is admitted by the accounts of all levels, with what it costs a person of each, before an ordinary
+    Meter draws it. Without ``noise`` it draws from the secure source; a seeded one is for simulations.
+    """
+
+    def __init__(self, accounts: PersonalAccounts, noise: NoiseSource | None = None) -> None:
+        self.accounts = accounts
+        self._noise: NoiseSource = SecureNoise() if noise is None else noise
+
+    def group(self, x: PeopleCounts, group: Group, epsilon: Fraction, purpose: str) -> Values:
+        """Counts of a group plus Laplace noise of scale 1/epsilon; costs its people ``epsilon``, others nothing."""
+        self._same_roster(x)
+        costs = LevelCosts.of_levels(x.roster, group.levels, epsilon)
+        meter = self._admitted(costs, epsilon, purpose, x.table)
+        return meter.laplace(x.of_group(group), epsilon, purpose)
+
+    def stretched(self, x: PeopleCounts, share: Fraction, purpose: str, cap: int | None = None) -> Values:
+        """Σ over people of ω_i·x_i plus Laplace noise of scale 1/share, ω_i = min(ε_i, cap/2²⁴); costs share·ω_i.
+
+        A person moves the sum by exactly their ω_i, so noise of scale 1 costs them ω_i.
+        """
+        self._same_roster(x)
+        units = x.roster.units if cap is None else np.minimum(x.roster.units, cap)
+        highest = Fraction(int(units.max()), UNIT)
+        meter = self._admitted(LevelCosts.at_rate(units, share / UNIT), highest * share, purpose, x.table)
+        values = meter.laplace(weighted_counts(x.table, units), highest * share, purpose)
+        return Values(values.numbers / UNIT, values.std / UNIT, Law.LAPLACE)
+
+    def sampled(self, x: PeopleCounts, threshold: Fraction, purpose: str) -> tuple[Values, float]:
+        """Counts of a secret sample plus Laplace noise of scale 1/threshold, and the expected share of people drawn.
+
+        A person with at least the threshold T is always in and pays T; one with less is drawn with probability
+        (e^ε − 1)/(e^T − 1) and pays ε. Neither the sample nor its size is ever shown; the expected share is public.
+        """
+        self._same_roster(x)
+        if not isinstance(self._noise, WordNoise):
+            raise InvalidInput(f"sample for {purpose!r}: it needs a source of bits; nothing was released")
+        level = int(rational(threshold, "threshold") * UNIT)
+        if level < 1:
+            raise InvalidBudget(f"threshold {threshold}: it must be at least 1/{UNIT}; nothing was released")
+        units = x.roster.units
+        rates = sampling_rates(units, level, UNIT)
+        costs = LevelCosts.at_rate(np.minimum(units, level), Fraction(1, UNIT))
+        meter = self._admitted(costs, Fraction(level, UNIT), purpose, x.table)
+        values = meter.laplace(sampled_counts(x.table, rates, self._noise), Fraction(level, UNIT), purpose)
+        return values, float((rates * (x.roster.sizes / 2.0**32)).sum() / x.roster.people)
+
+    def select(self, x: PeopleCounts, scores: Scores, share: Fraction, purpose: str) -> int:
+        """A candidate with probability ∝ exp(share · score/2), where a person moves no score by more than their budget.
+
+        ``scores`` come from ``veilstream.scores.personalised`` and are in units of budget; costs share·ε_i.
+        """
+        self._same_roster(x)
+        highest = x.roster.highest
+        meter = self._admitted(LevelCosts.at_rate(x.roster.units, share / UNIT), highest * share, purpose, x.table)
+        return meter.select(scores, highest * share, purpose)
+
+    def _admitted(self, costs: LevelCosts, largest: Fraction, purpose: str, x: Sealed) -> Meter:
+        if not largest > 0:
+            raise InvalidBudget(f"charge {largest} for {purpose!r}: it must be above 0; nothing was released")
+        if self.accounts.w is not None or x.span.last > self.accounts.now:
+            self.accounts.advance(x.span.last)
+        self.accounts.admit(costs, purpose)
+        return Meter(Accountant(Guarantee(largest, w=1), x.size), self._noise, x.span.last)
+
+    def _same_roster(self, x: PeopleCounts) -> None:
+        if x.roster is not self.accounts.roster:
+            raise InvalidInput("counts of another roster than that of the accounts; nothing was released")

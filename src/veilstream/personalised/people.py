@@ -1,0 +1,69 @@
+"""Counts of people by budget and bin, sealed, and what can be asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilstream.errors import InvalidInput
+from veilstream.personalised.partition import Group
+from veilstream.personalised.roster import Roster
+from veilstream.sealed import Sealed, seal
+
+MAX_CELLS = 1 << 26
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PeopleCounts:
+    """How many people of each level are in each of ``bins`` bins, at one timestamp; a person is in one bin or in none.
+
+    >>> roster = Roster(["ann", "bob", "eve"], ["0.5", "0.1", "0.5"])
+    >>> count_people(roster, ["eve", "ann"], [2, 0], bins=3)
+    PeopleCounts(roster=Roster(people=3, levels=2, epsilon=0.1..0.5), bins=3, table=Sealed(size=6, span=0..0, l1=1))
+    """
+
+    roster: Roster
+    bins: int
+    table: Sealed
+
+    def of_group(self, group: Group) -> Sealed:
+        """Counts of the people of one group: everybody else moves them by nothing."""
+        labels = np.full((self.roster.levels, self.bins), -1, dtype=np.int64)
+        labels[group.levels] = np.arange(self.bins)
+        return self.table.sums(labels.reshape(-1), self.bins)
+
+
+def count_people(
+    roster: Roster, ids: ArrayLike | Sequence[Any], bins_of_people: ArrayLike, bins: int, t: int = 0
+) -> PeopleCounts:
+    """Count records, one per person at most, by level and bin; bin −1 stands for "in no bin"."""
+    levels = roster.level_of(ids) if len(np.asarray(ids)) else np.zeros(0, dtype=np.int64)
+    return count_levels(roster, levels, bins_of_people, bins, t)
+
+
+def count_levels(
+    roster: Roster, levels: NDArray[np.int64], bins_of_people: ArrayLike, bins: int, t: int = 0
+) -> PeopleCounts:
+    """The same from the levels of people, each of whom the caller names once."""
+    places: NDArray[Any] = np.asarray(bins_of_people)
+    if type(bins) is not int or bins < 1 or roster.levels * bins > MAX_CELLS:
+        raise InvalidInput(
+            f"bins {bins!r} times {roster.levels} levels: from 1 to {MAX_CELLS} cells in all; nothing was released"
+        )
+    if places.shape != levels.shape or (places.size and places.dtype.kind not in "iu"):
+        raise InvalidInput(
+            f"{places.size} bins of type {places.dtype} for {levels.size} people: one whole number each is needed; "
+            "nothing was released"
+        )
+    if places.size and (int(places.min()) < -1 or int(places.max()) >= bins):
+        raise InvalidInput(f"records: a bin lies outside -1..{bins - 1}; nothing was released")
+    inside = places >= 0
+    cells = levels[inside] * bins + places[inside].astype(np.int64)
+    counts = np.bincount(cells, minlength=roster.levels * bins)
+    if (counts.reshape(roster.levels, bins).sum(axis=1) > roster.sizes).any():
+        raise InvalidInput("records: a level has more records than people; nothing was released")
+    return PeopleCounts(roster, bins, seal(counts, t))

@@ -1,0 +1,184 @@
+"""Who has which budget: public, exact, and sorted into levels."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilstream.errors import InvalidBudget, InvalidInput
+from veilstream.rationals import Exact, rational, shown
+
+UNIT: Final = 1 << 24
+"""Personal budgets are whole multiples of 1/UNIT: sums over people stay exact in 64 bits."""
+MAX_BUDGET: Final = 1 << 10
+MAX_PEOPLE: Final = 1 << 22
+MAX_LEVELS: Final = 1 << 14
+
+
+class Levels:
+    """Distinct budgets ``units``/2²⁴, rising, and how many people have each."""
+
+    __slots__ = ("sizes", "units")
+
+    def __init__(self, units: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
+        self.units = units
+        self.sizes = sizes
+
+    @property
+    def people(self) -> int:
+        return int(self.sizes.sum())
+
+    @property
+    def levels(self) -> int:
+        return int(self.units.size)
+
+    @property
+    def budgets(self) -> list[Fraction]:
+        """The distinct budgets, rising."""
+        return [Fraction(unit, UNIT) for unit in self.units.tolist()]
+
+    @property
+    def lowest(self) -> Fraction:
+        return Fraction(int(self.units[0]), UNIT)
+
+    @property
+    def highest(self) -> Fraction:
+        return Fraction(int(self.units[-1]), UNIT)
+
+
+class Roster(Levels):
+    """The people that a release is about and the epsilon of each; all of it is public.
+
+    What is protected is the *record* of a person on the roster: whether there is one, and what it says. Whether a
+    person is on the roster, with which budget, and how many have the same, everybody may know: sorting people by
+    budget would give it away anyhow. A budget must therefore not depend on what it protects.
+
+    Budgets are rounded down to multiples of 2⁻²⁴ (or of ``step``); people of equal budgets form a *level*.
+
+    >>> roster = Roster(["ann", "bob", "eve"], ["0.5", "0.1", "0.5"])
+    >>> roster
+    Roster(people=3, levels=2, epsilon=0.1..0.5)
+    >>> roster.sizes.tolist(), roster.level_of(["eve", "bob"]).tolist()
+    ([1, 2], [1, 0])
+    """
+
+    __slots__ = ("_ids", "_level")
+
+    def __init__(
+        self, ids: ArrayLike | Sequence[Any], budgets: ArrayLike | Sequence[Any], step: Exact | None = None
+    ) -> None:
+        people = _checked_ids(ids)
+        distinct, which = _units(budgets, step)
+        if which.size != people.size:
+            raise InvalidInput(f"roster of {people.size} people and {which.size} budgets; no roster was made")
+        rising = bool((people[1:] > people[:-1]).all())
+        order = np.arange(people.size) if rising else np.argsort(people, kind="stable")
+        self._ids = people[order]
+        twice = np.flatnonzero(self._ids[1:] == self._ids[:-1])
+        if twice.size:
+            raise InvalidInput(
+                f"roster: the person of row {int(order[twice[0] + 1]) + 1} is there twice, each may be there once; "
+                "no roster was made"
+            )
+        units, merged = np.unique(distinct, return_inverse=True)
+        level: NDArray[np.int64] = merged.reshape(-1)[which].astype(np.int64)
+        super().__init__(units, np.bincount(level, minlength=units.size))
+        self._level: NDArray[np.int64] = level[order]
+        if self.units.size > MAX_LEVELS:
+            raise InvalidBudget(
+                f"roster with {self.units.size} different budgets: at most {MAX_LEVELS}; round them down with a step "
+                "such as 0.001; no roster was made"
+            )
+
+    @classmethod
+    def of_budgets(cls, budgets: ArrayLike | Sequence[Any], step: Exact | None = None) -> Self:
+        """A roster of people who are known by their position 0, 1, 2, ..."""
+        return cls(np.arange(len(np.asarray(budgets))), budgets, step)
+
+    def level_of(self, ids: ArrayLike | Sequence[Any]) -> NDArray[np.int64]:
+        """The level of each of some people; everybody must be on the roster, and be named once."""
+        wanted = _checked_ids(ids)
+        if self._ids.dtype.kind != wanted.dtype.kind:
+            wanted = wanted.astype(str) if self._ids.dtype.kind == "U" else wanted
+        place = np.searchsorted(self._ids, wanted)
+        found = np.minimum(place, self._ids.size - 1)
+        missing = np.flatnonzero(self._ids[found] != wanted)
+        if missing.size:
+            raise InvalidInput(
+                f"records: the person of row {int(missing[0]) + 1} is not on the roster; nothing was released"
+            )
+        if np.unique(found).size != found.size:
+            raise InvalidInput("records: a person is there twice, each may have one record; nothing was released")
+        return self._level[found]
+
+    def fingerprint(self) -> str:
+        """A short text by which a ledger knows the levels and their sizes again."""
+        digest = hashlib.sha256()
+        digest.update(self.units.astype("<i8").tobytes())
+        digest.update(self.sizes.astype("<i8").tobytes())
+        return digest.hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        ends = f"{float(self.lowest):.4g}..{float(self.highest):.4g}"
+        return f"Roster(people={self.people}, levels={self.levels}, epsilon={ends})"
+
+
+def _checked_ids(ids: ArrayLike | Sequence[Any]) -> NDArray[Any]:
+    people: NDArray[Any] = np.asarray(ids)
+    if people.dtype.kind == "O":
+        if any(one is None or one != one for one in people.tolist()):  # noqa: PLR0124 (NaN is not itself)
+            raise InvalidInput("roster: a person has no id; no roster was made")
+        people = np.asarray([str(one) for one in people.tolist()], dtype=np.str_)
+    if people.ndim != 1 or people.dtype.kind not in "iuU":
+        raise InvalidInput(
+            f"ids of type {people.dtype} in {people.ndim} dimensions: one column of texts or whole numbers is needed; "
+            "nothing was released"
+        )
+    if not 1 <= people.size <= MAX_PEOPLE:
+        raise InvalidInput(f"roster of {people.size} people: from 1 to {MAX_PEOPLE}; no roster was made")
+    return people
+
+
+def _units(budgets: ArrayLike | Sequence[Any], step: Exact | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Whole multiples of 1/UNIT, rounded down, of each different value, read exactly and once; and who has which."""
+    given: NDArray[Any] = np.asarray(budgets)
+    if given.dtype.kind not in "fiu":
+        given = given.astype(object)
+        texts = np.asarray([str(one) for one in given.tolist()], dtype=np.str_)
+        _, first, inverse = np.unique(texts, return_index=True, return_inverse=True)
+        distinct: list[Any] = [given[at] for at in first.tolist()]
+    else:
+        if given.dtype.kind == "f" and np.isnan(given).any():
+            raise InvalidBudget(
+                f"budget of row {int(np.flatnonzero(np.isnan(given))[0]) + 1}: missing; no roster was made"
+            )
+        values, first, inverse = np.unique(given, return_index=True, return_inverse=True)
+        distinct = values.tolist()
+    grain = None if step is None else rational(step, "step", InvalidBudget, "no roster was made")
+    if grain is not None and grain <= 0:
+        raise InvalidBudget(f"step {step}: it must be above 0; no roster was made")
+    whole = [_one(value, int(at) + 1, grain) for value, at in zip(distinct, first.tolist(), strict=True)]
+    return np.asarray(whole, dtype=np.int64), inverse.reshape(-1).astype(np.int64)
+
+
+def _one(value: Any, row: int, grain: Fraction | None) -> int:
+    if value is None or value == "":
+        raise InvalidBudget(f"budget of row {row}: missing; no roster was made")
+    exact = rational(value, f"budget of row {row}", InvalidBudget, "no roster was made")
+    if not 0 < exact <= MAX_BUDGET:
+        raise InvalidBudget(
+            f"budget of row {row}, {shown(value)}: it must be above 0 and at most {MAX_BUDGET}; no roster was made"
+        )
+    rounded = exact if grain is None else exact // grain * grain
+    units = int(rounded * UNIT)
+    if units == 0:
+        least = Fraction(1, UNIT) if grain is None else grain
+        raise InvalidBudget(
+            f"budget of row {row}, {shown(value)}: rounded down to a multiple of {least} it is 0; no roster was made"
+        )
+    return units
