@@ -319,3 +319,11 @@ def test_declared_standard_deviation_is_that_of_the_law(scale: float) -> None:
     q = math.exp(-1 / scale)
     variance = 2 * ((1 - q) / (1 + q) * q**x * x**2.0).sum()
     assert laplace_std(scale) == pytest.approx(math.sqrt(variance), rel=1e-9)
+
+
+def test_a_release_leaves_the_sealed_values_and_earlier_releases_as_they_were() -> None:
+    meter, _ = meter_at(0, Guarantee(1, w=1))
+    x = seal(np.array([5, 7]), 0)
+    first, second = (meter.laplace(x, Fraction(1, 4), "publish") for _ in range(2))
+    assert first.numbers.tolist() == second.numbers.tolist() == [5, 7]
+    assert not np.shares_memory(first.numbers, second.numbers)
