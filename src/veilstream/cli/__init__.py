@@ -1,9 +1,11 @@
-"""The command line: ``veilstream publish | ledger | mechanisms | demo | version``."""
+"""The command line: ``veilstream publish | series | ledger | mechanisms | demo | version``."""
 
 from veilstream.cli.app import app
 from veilstream.cli.ledgers import ledger_app
+from veilstream.cli.series import series
 
 app.add_typer(ledger_app, name="ledger")
+app.command()(series)
 
 
 def main() -> None:

@@ -116,9 +116,9 @@ class Budgeted:
         return Looks(self._free(step + interval, used, recent), interval, step, used, errors, recent)
 
     def _pace(self, step: int, used: int) -> float:
-        """The interval that spreads the looks still to come evenly over the steps still to come."""
+        """The interval that spreads the looks still to come evenly, with one more interval after the last."""
         if self.user_level:
-            return (self.steps - step - 1) / max(1, self.samples - used)
+            return (self.steps - step) / (self.samples - used + 1)
         return self.steps / self.samples
 
     def _free(self, step: int, used: int, recent: NDArray[np.int64]) -> int:
