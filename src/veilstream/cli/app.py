@@ -138,7 +138,7 @@ def publish(
         "out": out,
         "plot": plot,
         "level": level,
-        "set": _settings(setting or []),
+        "set": settings_of(setting or []),
     }
     plan = make_plan(Job.load(config, given))
     if dry_run:
@@ -159,7 +159,8 @@ def _window(text: str | None) -> int | str | None:
         ) from None
 
 
-def _settings(pairs: list[str]) -> dict[str, str]:
+def settings_of(pairs: list[str]) -> dict[str, str]:
+    """``name=value`` pairs as a mapping."""
     from veilstream.errors import InvalidInput
 
     settings: dict[str, str] = {}

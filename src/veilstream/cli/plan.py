@@ -64,15 +64,20 @@ def _domain(job: Job) -> Domain:
         names = list(job.by or ())
         # In CSV files every column is text, so what is seen here is what will be read later.
         return Domain.from_public_data(_public_columns(job, names), names) if names else Domain({})
-    known = Domain.from_json(job.domain)
-    if job.by is None:
+    return chosen_axes(job.domain, job.by)
+
+
+def chosen_axes(domain: str | dict[str, Any], by: tuple[str, ...] | None) -> Domain:
+    """The domain of a JSON file (or of its content) with the attributes ``by`` alone."""
+    known = Domain.from_json(domain)
+    if by is None:
         return known
-    for name in job.by:
+    for name in by:
         if name not in known.axes:
             raise InvalidInput(
                 f"by '{name}': not in the domain, its attributes are {', '.join(known.names)}; nothing was read"
             )
-    return Domain({name: known.axes[name] for name in job.by})
+    return Domain({name: known.axes[name] for name in by})
 
 
 def _calendar(job: Job) -> Calendar:
