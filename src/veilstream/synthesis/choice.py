@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -29,9 +30,9 @@ class Choice:
     All elliptical copulas share the correlations that Kendall's τ gives; ``degrees`` lists the t copulas to try. The
     tree joins the attributes by their strongest published correlations, so it is public. On its m − 1 pairs, gathered
     into ``groups`` × ``groups`` tables, an elliptical candidate scores minus the L1 distance from the exact tables to
-    those that it predicts, and the empirical one minus the mean noise that publishing the tables would add: as in
-    EFPA, the choice weighs what a model gets wrong against what measuring would cost. One person moves a score by at
-    most m − 1.
+    those that it predicts. The empirical one scores minus the mean noise that publishing the tables would add and minus
+    Σ√(2np/π), how far a table is from even the right model by chance. As in EFPA, the choice weighs what a model gets
+    wrong against what measuring would cost. One person moves a score by at most m − 1.
 
     Of the budget for dependence, ``choose`` pays for the choice and ``measure`` for the tables if they are chosen;
     if not, that part is left unspent.
@@ -69,14 +70,15 @@ class Choice:
         coarse = [masses(label, p, self.groups) for label, p in zip(labels, probabilities, strict=True)]
         tables = pair_tables(rows, labels, self.groups, edges)
         families: list[float | None] = [None, *map(float, self.degrees)]
-        predictions: list[NDArray[np.float64] | None] = [
+        predictions = [
             margins.total
             * np.concatenate([_predicted(coarse[j], coarse[k], float(matrix[j, k]), nu) for j, k in edges])
             for nu in families
         ]
         noise = tables.l1 * tables.size / (epsilon * self.measure)
-        penalties = [Fraction(0)] * len(families)
-        scores = prediction_scores(tables, [*predictions, None], [*penalties, noise])
+        chance = Fraction(math.sqrt(2 / math.pi) * float(np.sqrt(predictions[0]).sum()))
+        penalties = [*[Fraction(0)] * len(families), noise + chance]
+        scores = prediction_scores(tables, [*predictions, None], penalties)
         chosen = meter.select(scores, epsilon * self.choose, "copula")
         if chosen == len(families):
             noisy = meter.laplace(tables, epsilon * self.measure, "pair tables")
