@@ -289,6 +289,7 @@ def test_ledger_commands_read_what_was_done(city: City) -> None:
     assert (city.folder / "history.ndjson").read_text() == exported.out
 
 
+@pytest.mark.xdist_group("postgres")
 def test_a_server_as_ledger(city: City, new_postgres: Callable[[], str]) -> None:
     options: dict[str, object] = {"ledger": new_postgres(), "key_file": city.folder / "city.key"}
     assert city.publish(end="2024-01-01T02:00", unknown="drop", **options).code == 0
