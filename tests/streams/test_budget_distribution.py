@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import veilstream as vs
 from veilstream.codec import encode
 from veilstream.errors import InvalidInput
 from veilstream.guarantee import Guarantee
 from veilstream.noise import ExactSampler
-from veilstream.rationals import round_down
 from veilstream.simulation import SeededSource
 from veilstream.streams import BudgetAbsorption, BudgetDistribution
+from veilstream.streams.budget_distribution import half_of
 
 from .adaptive import BINS, hard_streams, walk
 
@@ -41,7 +43,7 @@ def test_it_is_the_algorithm_written_by_hand(w: int) -> None:
     spent: list[Fraction] = []
     expected: list[list[int]] = []
     for t, counts in enumerate(stream):
-        share = round_down((epsilon / 2 - sum(spent[max(0, t - w + 1) :], Fraction(0))) / 2)
+        share = half_of(epsilon / 2 - sum(spent[max(0, t - w + 1) :], Fraction(0)))
         publish = t == 0
         if t > 0:
             distance = sum(abs(int(c) - x) for c, x in zip(counts, expected[-1], strict=True))
@@ -105,3 +107,9 @@ def test_one_step_horizons_and_windows_longer_than_the_stream(kind: Any) -> None
     stream = hard_streams(1)["constant"]
     assert walk(kind(horizon=1), Guarantee(1, w=None), stream).fresh == [0]
     assert walk(kind(), Guarantee(1, w=10**6), hard_streams(20)["growing"]).fullest(10**3) <= 1
+
+
+@given(left=st.fractions(min_value=0, max_value=10**6))
+def test_half_is_never_more_than_half_and_hardly_less(left: Fraction) -> None:
+    assert left / 2 * Fraction(63, 64) <= half_of(left) <= left / 2
+    assert half_of(left).numerator < 1 << 9 or half_of(left).denominator == 1

@@ -11,15 +11,28 @@ from veilstream.guarantee import Guarantee
 from veilstream.histograms.geometric import Geometric
 from veilstream.mechanism import HistogramMechanism
 from veilstream.meter import Meter
-from veilstream.rationals import round_down
 from veilstream.sealed import Sealed
 from veilstream.streams import schedule
 from veilstream.streams.dissimilarity import changed_columns, check_columns, publish_columns
 from veilstream.streams.usefulness import Useful, mean_error, rehearsed_release, sum_bound
 from veilstream.types import Values
 
+SHARE_BITS = 8
 SMALLEST_SHARE = 1 << 20
 """A release with less than this part of the budget would be noise alone; none is made, and nothing is asked."""
+
+
+def half_of(left: Fraction) -> Fraction:
+    """Half of what is left, rounded down to 8 binary digits: halving ends, and noise of the same scales comes again.
+
+    >>> half_of(Fraction(1, 3)), half_of(Fraction(2, 3)), half_of(Fraction(0))
+    (Fraction(85, 512), Fraction(85, 256), Fraction(0, 1))
+    """
+    if left <= 0:
+        return Fraction(0)
+    size = left.numerator.bit_length() - left.denominator.bit_length()
+    unit = Fraction(2) ** (size - SHARE_BITS)
+    return left / 2 // unit * unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +64,8 @@ class BudgetDistribution:
     ([True, False, True, False], ['1/4', '1/60'])
 
     Kellaris, Papadopoulos, Xiao, Papadias: Differentially private event sequences over infinite streams, VLDB 2014,
-    algorithm 1. Changed: the first step releases without a question, and shares are rounded down to multiples of
-    2⁻³⁰. The DSAT paper's reading of it (ε/w for every distance) would spend 1.5·ε.
+    algorithm 1. Changed: the first step releases without a question, and shares are rounded down to
+    8 binary digits. The DSAT paper's reading of it (ε/w for every distance) would spend 1.5·ε.
     """
 
     histogram: HistogramMechanism = field(default_factory=Geometric)
@@ -76,7 +89,7 @@ class BudgetDistribution:
         if guarantee.w is not None:
             remembered = tuple(entry for entry in remembered if entry[0] > state.step - guarantee.w)
         left = guarantee.pure / 2 - sum((amount for _, amount in remembered), Fraction(0))
-        share = round_down(left / 2)
+        share = half_of(left)
         if state.last is None:
             bins = np.ones(now.size, dtype=np.bool_)
         elif share * SMALLEST_SHARE < guarantee.pure:

@@ -117,10 +117,11 @@ def floor_distance(last: Values, bins: int) -> tuple[float, float]:
 
     Exact for Laplace noise; for noise of another or unknown law that of a Gaussian with the same deviation.
     """
-    std = np.broadcast_to(np.asarray(last.std, dtype=np.float64), (bins,))
+    std = np.asarray(last.std, dtype=np.float64)
+    each = bins / std.size
     mean = math.sqrt(0.5) if last.law is Law.LAPLACE else math.sqrt(2 / math.pi)
-    spread = math.sqrt(max(1 - mean * mean, 0.0))
-    return mean * float(std.sum()), spread * float(np.sqrt((std * std).sum()))
+    spread = math.sqrt(1 - mean * mean)
+    return mean * each * float(std.sum()), spread * math.sqrt(each * float((std * std).sum()))
 
 
 @dataclass(frozen=True, slots=True)
