@@ -212,8 +212,7 @@ class Accountant:
 
     def replay(self, charge: Charge) -> None:
         """Count a charge that was admitted before, as the ledger recorded it."""
-        if charge.bins is not None:
-            self._name_bins()
+        self._name_bins([charge])
         if charge.block is not None:
             self._next_block = max(self._next_block, charge.block)
             if charge.epsilon == 0 and isinstance(self._pure, Timeline):
@@ -226,9 +225,13 @@ class Accountant:
             else:
                 line.add(amount, charge.span.first, charge.block)
 
-    def _name_bins(self) -> None:
-        self._pure = self._by_bin(self._pure)
-        self._gaussian = self._by_bin(self._gaussian)
+    def _name_bins(self, charges: list[Charge]) -> None:
+        """Count by bin from now on where a charge names bins."""
+        named = [charge for charge in charges if charge.bins is not None]
+        if any(charge.epsilon for charge in named):
+            self._pure = self._by_bin(self._pure)
+        if any(charge.mu_squared for charge in named):
+            self._gaussian = self._by_bin(self._gaussian)
 
     def _by_bin(self, line: Timeline | BinTimeline) -> BinTimeline:
         if isinstance(line, BinTimeline):
@@ -242,7 +245,7 @@ class Accountant:
                     f"charge for {charges[0].purpose!r} names bins under {self.guarantee}: only at w=1 is one unit "
                     "in one bin; nothing was released"
                 )
-            self._name_bins()
+            self._name_bins(charges)
         self._check_line(self._pure, [(c.epsilon, c) for c in charges], self.guarantee.pure, "budget")
         self._check_line(
             self._gaussian, [(c.mu_squared, c) for c in charges], self.guarantee.mu_squared, "Gaussian budget"

@@ -38,7 +38,10 @@ class BinTimeline:
         self._old: NDArray[Any] = np.zeros(bins, dtype=np.int64)
         self._new: NDArray[Any] = np.full(bins, int(before * self._unit), dtype=np.int64)
         self._cost: NDArray[Any] = np.full(bins, int(cost * self._unit), dtype=np.int64)
-        self._closing: NDArray[np.bool_] = np.zeros(bins, dtype=np.bool_)
+        self._closing: list[NDArray[np.int64] | slice] = []
+        # Never below the sum of the largest of the three costs, each of which a charge can raise: it spares looking for
+        # them at every charge.
+        self._bound = int(before * self._unit) + int(cost * self._unit)
         self._blocks: dict[int, int | None] = {}
         self._at = now
 
@@ -49,33 +52,45 @@ class BinTimeline:
     def advance(self, now: int) -> None:
         if self._at is not None and now > self._at:
             np.maximum(self._new, self._cost, out=self._new)
-            self._cost = np.zeros_like(self._cost)
-            closed = self._closing
-            if closed.any():
-                self._old[closed] = np.maximum(self._old[closed], self._new[closed])
-                self._new[closed] = 0
-                self._edge[closed] = now
-                self._closing = np.zeros_like(closed)
+            self._cost.fill(0)
+            for bins in self._closing:
+                self._old[bins] = np.maximum(self._old[bins], self._new[bins])
+                self._new[bins] = 0
+                self._edge[bins] = now
+            self._closing.clear()
         self._at = now
 
     def would_cost(self, wanted: list[tuple[Fraction, Charge]]) -> Fraction:
+        """Cost of the fullest bin and timestamp among those that ``wanted`` charges, with them."""
         self._refine([amount for amount, _ in wanted])
+        if len(wanted) == 1:
+            return self._with_one(*wanted[0])
         worst = self._cost.copy()
-        past: NDArray[Any] | None = None
+        past = np.zeros_like(self._cost)
         for amount, charge in wanted:
             step = int(amount * self._unit)
             if self._costs_now(charge):
                 worst[self._bins_of(charge)] += step
             if self._reaches_back(charge):
-                past = np.zeros_like(self._cost) if past is None else past
                 past[self._reached(charge)[0]] += step
         for _, charge in wanted:
-            if past is not None and self._reaches_back(charge):
+            if self._reaches_back(charge):
                 bins, since = self._reached(charge)
-                before_edge = since < self._edge[bins]
-                seen = np.where(before_edge, np.maximum(self._old[bins], self._new[bins]), self._new[bins])
-                worst[bins] = np.maximum(worst[bins], seen + past[bins])
+                worst[bins] = np.maximum(worst[bins], self._seen(bins, since) + past[bins])
         return Fraction(int(worst.max(initial=0)), self._unit)
+
+    def _with_one(self, amount: Fraction, charge: Charge) -> Fraction:
+        worst = 0
+        if self._costs_now(charge):
+            worst = int(self._cost[self._bins_of(charge)].max(initial=0))
+        if self._reaches_back(charge):
+            worst = max(worst, int(self._seen(*self._reached(charge)).max(initial=0)))
+        return Fraction(worst, self._unit) + amount
+
+    def _seen(self, bins: NDArray[np.int64] | slice, since: NDArray[np.int64] | int) -> NDArray[Any]:
+        """The largest cost of the past timestamps of each bin that a charge since then can touch."""
+        new: NDArray[Any] = self._new[bins]
+        return np.where(since < self._edge[bins], np.maximum(self._old[bins], new), new)
 
     def add(self, amount: Fraction, charge: Charge) -> None:
         self._refine([amount])
@@ -89,7 +104,7 @@ class BinTimeline:
             self._old[bins] += np.where(since < self._edge[bins], step, 0)
             self._new[bins] += step
         if charge.since is not None:
-            self._closing[self._bins_of(charge)] = True
+            self._closing.append(self._bins_of(charge))
 
     def _bins_of(self, charge: Charge) -> NDArray[np.int64] | slice:
         return slice(None) if charge.bins is None else charge.bins
@@ -110,13 +125,18 @@ class BinTimeline:
         return self._at is None or charge.span.last >= self._at
 
     def _refine(self, amounts: list[Fraction]) -> None:
+        """Make the unit divide all ``amounts``, and leave machine integers before a sum could pass them."""
         unit = lcm(self._unit, *(amount.denominator for amount in amounts))
         factor = unit // self._unit
-        largest = sum(int(cost.max(initial=0)) for cost in (self._old, self._new, self._cost)) * factor
-        if largest + sum(int(amount * unit) for amount in amounts) > SAFE and self._cost.dtype != object:
-            self._old = self._old.astype(object)
-            self._new = self._new.astype(object)
-            self._cost = self._cost.astype(object)
+        asked = 3 * sum(int(amount * unit) for amount in amounts)
+        self._bound = self._bound * factor + asked
+        if self._bound > SAFE and self._cost.dtype != object:
+            largest = sum(int(cost.max(initial=0)) for cost in (self._old, self._new, self._cost))
+            self._bound = largest * factor + asked
+            if self._bound > SAFE:
+                self._old = self._old.astype(object)
+                self._new = self._new.astype(object)
+                self._cost = self._cost.astype(object)
         if factor > 1:
             self._old = self._old * factor
             self._new = self._new * factor
