@@ -161,11 +161,11 @@ def test_window_sums_equal_those_of_a_list_of_units(window: int, history: list[t
             if row[b] or len(units[b]) == 1:
                 blocks += 1
                 size = int(sums.close(np.array([b]), np.array([float(row[2])]), float(blocks))[0])
-                sums.believe(np.array([b]), np.array([row[2] / size]), np.array([size], dtype=np.int32), float(blocks))
+                sums.believe(np.array([b]), np.array([row[2] / size]), size, blocks / size**2)
                 units[b][-size:] = [row[2] / size] * size
                 noises[b][-size:] = [{blocks: 1 / size}] * size
                 last[b] = blocks, size
-        numbers, std = sums.total(guess_is_last_block=True)
+        numbers, std = sums.total()
         for b in (0, 1):
             number, size = last[b]
             shares: dict[int, float] = {}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 Bins = NDArray[np.int64]
 Reals = NDArray[np.float64]
+Singles = NDArray[np.float32]
 Counts = NDArray[np.int32]
 
 RECENT_CHANGE: Final = 1 / 8
@@ -40,9 +41,9 @@ class GroupPlan:
 
     grouping: NDArray[np.bool_]
     due: Counts
-    drift: Reals
-    change: Reals
-    move: Reals
+    drift: Singles
+    change: Singles
+    move: Singles
     units: Counts
     patience: Counts
 
@@ -51,9 +52,9 @@ class GroupPlan:
         return cls(
             grouping=np.zeros(bins, dtype=np.bool_),
             due=np.ones(bins, dtype=np.int32),
-            drift=np.zeros(bins),
-            change=np.zeros(bins),
-            move=np.zeros(bins),
+            drift=np.zeros(bins, dtype=np.float32),
+            change=np.zeros(bins, dtype=np.float32),
+            move=np.zeros(bins, dtype=np.float32),
             units=np.zeros(bins, dtype=np.int32),
             patience=np.full(bins, FEWEST_UNITS, dtype=np.int32),
         )
@@ -74,7 +75,7 @@ class GroupPlan:
         """``bins`` published a unit each, at ``difference`` from the one before, with noise of ``variance``."""
         so_far = self.units[bins]
         weight = np.maximum(RECENT_CHANGE, 1 / np.maximum(so_far, 1))
-        change = self.change[bins]
+        change = self.change[bins].astype(np.float64)
         change += np.where(so_far == 0, 0.0, weight * (difference**2 - change))
         self.change[bins] = change
         self.units[bins] = so_far + 1

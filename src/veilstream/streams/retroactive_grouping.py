@@ -137,17 +137,18 @@ class RetroactiveGrouping:
         size, meets = self._common(w)
         window = state.window.copy()
         window.extend()
-        pending: Sealed | None = now if state.pending is None else state.pending + now
+        pending = now if state.pending is None else state.pending + now
+        waits: Sealed | None = pending
         # The very first unit has no guess to stand in for it.
         if (window.units - 1) % size == 0:
             out = meter.laplace(pending, meter.guarantee.pure / meets, "group")
             every = np.arange(window.guess.size)
             total, variance = out.numbers.astype(np.float64), float(out.std) ** 2
             length = window.close(every, total, variance)
-            window.believe(every, total / length, length, variance)
-            pending = None
-        numbers, std = window.total(guess_is_last_block=True)
-        return State(window, state.plan, pending), Values(numbers, std)
+            window.believe(every, total / length, length, variance / length.astype(np.float64) ** 2)
+            waits = None
+        numbers, std = window.total()
+        return State(window, state.plan, waits), Values(numbers, std)
 
 
 class _Step:
@@ -162,6 +163,7 @@ class _Step:
         self.epsilon_1 = round_down(self.epsilon * rational(parameters.monitor, "monitor"))
         self.epsilon_2 = self.epsilon - self.epsilon_1
         self.bins = self.window.guess.size
+        self.spent = np.zeros(self.bins, dtype=np.bool_)
         l1 = float(now.l1)
         self.one_unit = 2 * (l1 / float(self.epsilon_2)) ** 2
         tail = -math.log(float(rational(parameters.tail, "tail")))
@@ -174,14 +176,19 @@ class _Step:
         return 1 / (gamma * math.log1p(math.expm1(min(per_count, 700.0)) / gamma))
 
     def watch(self, bins: Bins) -> NDArray[np.float64]:
-        """Monitored counts of this unit, less their guesses."""
-        x = self.now if bins.size == self.bins else self.now.select(bins)
+        """Monitored counts of this unit in ``bins``, less their guesses; 0 in other bins."""
+        everywhere = bins.size == self.bins
+        x = self.now if everywhere else self.now.select(bins)
         rate = rational(self.parameters.sampling, "sampling")
         if rate == 1:
-            seen = self.meter.laplace(x, self.epsilon_1, "monitor")
+            seen = self.meter.laplace(x, self.epsilon_1, "monitor").numbers
         else:
-            seen = self.meter.sampled_laplace(x, self.epsilon_1, rate, "monitor")
-        return seen.numbers - self.window.guess[bins]
+            seen = self.meter.sampled_laplace(x, self.epsilon_1, rate, "monitor").numbers
+        if everywhere:
+            return seen - self.window.guess
+        moved = np.zeros(self.bins)
+        moved[bins] = seen - self.window.guess[bins]
+        return moved
 
     def take_in(self) -> None:
         """This unit joins the pending ones."""
@@ -189,16 +196,21 @@ class _Step:
         self.window.extend()
 
     def publish(self, bins: Bins, epsilon: Fraction, purpose: str) -> tuple[NDArray[np.float64], float]:
-        """Noisy sums of what is pending in ``bins``, and their variance; nothing is pending there afterwards."""
+        """Noisy sums of what is pending in ``bins``, and their variance; ``clear`` must follow."""
         assert self.pending is not None
         out = self.meter.laplace(self.pending.select(bins), epsilon, purpose)
-        spent = np.zeros(self.bins, dtype=np.bool_)
-        spent[bins] = True
-        self.pending = self.pending.cleared(spent)
+        self.spent[bins] = True
         return out.numbers.astype(np.float64), float(out.std) ** 2
 
-    def end(self, *, guess_is_last_block: bool) -> tuple[State, Values]:
-        numbers, std = self.window.total(guess_is_last_block=guess_is_last_block)
+    def clear(self) -> None:
+        """Nothing is pending any more in the bins that have published."""
+        assert self.pending is not None
+        self.pending = self.pending.cleared(self.spent)
+        self.spent.fill(False)
+
+    def end(self) -> tuple[State, Values]:
+        self.clear()
+        numbers, std = self.window.total()
         return State(self.window, self.plan, self.pending), Values(numbers, std)
 
     def revised(self) -> tuple[State, Values]:
@@ -207,25 +219,28 @@ class _Step:
         ready = grouped
         if grouped.size:
             moved = self.watch(grouped)
-            waiting = window.open_units[grouped] + 1
-            drift = plan.drift[grouped] + moved
-            plan.drift[grouped] = drift
-            jumped = (moved**2 >= self.one_unit + self.tail_squared) & (waiting > 1)
-            early = drift**2 >= self.one_unit + waiting * self.tail_squared
-            ready = grouped[jumped | early | (waiting >= plan.due[grouped])]
+            waiting = window.open_units + 1
+            plan.drift += moved
+            jumped = np.square(moved, out=moved) >= self.one_unit + self.tail_squared
+            jumped &= waiting > 1
+            publishing = jumped | (waiting >= plan.due)
+            publishing |= np.square(plan.drift) >= waiting * self.tail_squared + self.one_unit
+            publishing &= plan.grouping
+            ready = np.flatnonzero(publishing)
             if jumped.any():
-                self._groups(grouped[jumped], learn=False)
+                self._groups(np.flatnonzero(jumped), learn=False)
+                self.clear()
         self.take_in()
         if ready.size:
             self._groups(ready, learn=True)
         if alone.size:
             self._units(alone)
-        return self.end(guess_is_last_block=True)
+        return self.end()
 
     def _groups(self, bins: Bins, *, learn: bool) -> None:
         window = self.window
         total, variance = self.publish(bins, self.epsilon_2, "group")
-        guess_variance = window.last_variance[bins] / window.last_size[bins].astype(np.float64) ** 2
+        guess_variance = window.guess_variance[bins]
         size = window.close(bins, total, variance)
         if learn:
             parameters = self.parameters
@@ -233,7 +248,7 @@ class _Step:
             difference = total - size * window.guess[bins]
             noise = variance + size.astype(np.float64) ** 2 * guess_variance
             self.plan.saw_groups(bins, size, difference, noise, self.window_noise, self.factor, largest)
-        window.believe(bins, total / size, size, variance)
+        window.believe(bins, total / size, size, variance / size.astype(np.float64) ** 2)
 
     def _units(self, bins: Bins) -> None:
         total, variance = self.publish(bins, self.epsilon, "unit")
@@ -255,15 +270,15 @@ class _Step:
             ready = np.flatnonzero(jumped | (window.open_units >= plan.due))
             # Units released with one number are a block of their own; it ends before this unit.
             known = window.open_units[ready] * window.guess[ready]
-            known_variance = window.last_variance[ready] * window.open_units[ready].astype(np.float64) ** 2
+            known_variance = window.guess_variance[ready] * window.open_units[ready].astype(np.float64) ** 2
             window.close(ready, known, known_variance)
         self.take_in()
         if ready.size:
             total, variance = self.publish(ready, self.epsilon_2, "unit" if first else "group")
             length = size[ready]
-            one = np.ones(ready.size, dtype=np.int32)
-            window.believe(ready, total / length, one, variance / length.astype(np.float64) ** 2)
+            # Units so released are not yet a block: size 0.
+            window.believe(ready, total / length, 0, variance / length.astype(np.float64) ** 2)
             due = longer(length, self.factor)
             largest = self.parameters.largest_group
             plan.due[ready] = due if largest is None else np.minimum(due, largest)
-        return self.end(guess_is_last_block=False)
+        return self.end()

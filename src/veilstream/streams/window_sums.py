@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 Reals = NDArray[np.float64]
+Bins = NDArray[np.int64]
+Singles = NDArray[np.float32]
 Counts = NDArray[np.int32]
 
 
@@ -29,23 +31,23 @@ class WindowSums:
     units: int
     sizes: list[Counts]
     sums: list[Reals]
-    variances: list[NDArray[np.float32]]
+    variances: list[Singles]
     inside_blocks: Counts
     inside_sum: Reals
     inside_variance: Reals
     head_left: Counts
-    head_size: Counts
-    head_sum: Reals
-    head_variance: Reals
+    head_mean: Reals
+    head_mean_variance: Singles
     open_units: Counts
     guess: Reals
-    last_size: Counts
-    last_variance: Reals
+    guess_size: Counts
+    guess_variance: Singles
+    _owns_row: bool = field(default=False, init=False)
 
     @classmethod
     def start(cls, window: int, bins: int) -> Self:
-        def counts(value: int = 0) -> Counts:
-            return np.full(bins, value, dtype=np.int32)
+        def counts() -> Counts:
+            return np.zeros(bins, dtype=np.int32)
 
         def reals() -> Reals:
             return np.zeros(bins)
@@ -60,13 +62,12 @@ class WindowSums:
             inside_sum=reals(),
             inside_variance=reals(),
             head_left=counts(),
-            head_size=counts(1),
-            head_sum=reals(),
-            head_variance=reals(),
+            head_mean=reals(),
+            head_mean_variance=np.zeros(bins, dtype=np.float32),
             open_units=counts(),
             guess=reals(),
-            last_size=counts(1),
-            last_variance=reals(),
+            guess_size=counts(),
+            guess_variance=np.zeros(bins, dtype=np.float32),
         )
 
     def copy(self) -> Self:
@@ -80,13 +81,12 @@ class WindowSums:
             inside_sum=self.inside_sum.copy(),
             inside_variance=self.inside_variance.copy(),
             head_left=self.head_left.copy(),
-            head_size=self.head_size.copy(),
-            head_sum=self.head_sum.copy(),
-            head_variance=self.head_variance.copy(),
+            head_mean=self.head_mean.copy(),
+            head_mean_variance=self.head_mean_variance.copy(),
             open_units=self.open_units.copy(),
             guess=self.guess.copy(),
-            last_size=self.last_size.copy(),
-            last_variance=self.last_variance.copy(),
+            guess_size=self.guess_size.copy(),
+            guess_variance=self.guess_variance.copy(),
         )
 
     def extend(self) -> None:
@@ -103,6 +103,7 @@ class WindowSums:
             self.sizes[slot], self.sums[slot], self.variances[slot] = rows
         self.units += 1
         self.open_units += 1
+        self._owns_row = True
 
     def _leave(self, unit: int) -> None:
         cut = self.head_left > 0
@@ -119,16 +120,18 @@ class WindowSums:
                 self._cut(bins, size[ends_here], self.sums[slot][bins], self.variances[slot][bins])
                 searching = searching[~ends_here]
 
-    def _cut(self, bins: NDArray[np.int64], size: Counts, total: Reals, variance: NDArray[np.float32]) -> None:
+    def _cut(self, bins: Bins, size: Counts, total: Reals, variance: Singles) -> None:
         self.inside_blocks[bins] -= 1
         self.inside_sum[bins] -= total
         self.inside_variance[bins] -= variance
-        self.head_size[bins] = size
-        self.head_left[bins] = size - 1
-        self.head_sum[bins] = total
-        self.head_variance[bins] = variance
+        self._head(bins, size - 1, size, total, variance)
 
-    def close(self, bins: NDArray[np.int64], total: Reals, variance: float | Reals) -> Counts:
+    def _head(self, bins: Bins, left: int | Counts, size: Counts, total: Reals, variance: Singles) -> None:
+        self.head_left[bins] = left
+        self.head_mean[bins] = total / size
+        self.head_mean_variance[bins] = variance / size.astype(np.float32) ** 2
+
+    def close(self, bins: Bins, total: Reals, variance: float | Reals) -> Counts:
         """The open units of ``bins`` become a block with this sum and noise variance; gives how many units it has."""
         size = self.open_units[bins]
         # The accumulators must see what the ring stores, to be able to subtract it exactly.
@@ -138,43 +141,45 @@ class WindowSums:
             self._enter(bins, size, total, stored)
         else:
             self._enter(bins[fits], size[fits], total[fits], stored[fits])
-            long = bins[~fits]
-            self.head_left[long] = self.window
-            self.head_size[long] = size[~fits]
-            self.head_sum[long] = total[~fits]
-            self.head_variance[long] = stored[~fits]
+            self._head(bins[~fits], self.window, size[~fits], total[~fits], stored[~fits])
         self.open_units[bins] = 0
         return size
 
-    def _enter(self, bins: NDArray[np.int64], size: Counts, total: Reals, variance: NDArray[np.float32]) -> None:
+    def _enter(self, bins: Bins, size: Counts, total: Reals, variance: Singles) -> None:
         slot = (self.units - 1) % self.window
-        sizes, sums, variances = self.sizes[slot].copy(), self.sums[slot].copy(), self.variances[slot].copy()
-        sizes[bins], sums[bins], variances[bins] = size, total, variance
-        self.sizes[slot], self.sums[slot], self.variances[slot] = sizes, sums, variances
+        if not self._owns_row:
+            self.sizes[slot] = self.sizes[slot].copy()
+            self.sums[slot] = self.sums[slot].copy()
+            self.variances[slot] = self.variances[slot].copy()
+        self.sizes[slot][bins], self.sums[slot][bins], self.variances[slot][bins] = size, total, variance
         self.inside_blocks[bins] += 1
         self.inside_sum[bins] += total
         self.inside_variance[bins] += variance
 
-    def believe(self, bins: NDArray[np.int64], guess: Reals, size: Counts, variance: float | Reals) -> None:
-        """Open units of ``bins`` count as ``guess``, the mean of ``size`` units whose sum has noise ``variance``."""
+    def believe(self, bins: Bins, guess: Reals, size: int | Counts, variance: float | Reals) -> None:
+        """Open units of ``bins`` count as ``guess``, with noise of ``variance``: the mean of ``size`` units that
+        count in the window by themselves, 0 if none do."""
         self.guess[bins] = guess
-        self.last_size[bins] = size
-        self.last_variance[bins] = variance
+        self.guess_size[bins] = size
+        self.guess_variance[bins] = variance
 
-    def total(self, *, guess_is_last_block: bool) -> tuple[Reals, Reals]:
+    def total(self) -> tuple[Reals, Reals]:
         """The sum over the window and the standard deviation of its noise.
 
-        Blocks have independent noise. If the guess is the mean of the last block, that block counts once for
-        itself and once more for each open unit, by its share.
+        Blocks have independent noise. If the guess is the mean of the last block, its noise counts once for each unit
+        of the block in the window and once more for each open unit: (k + n)² = k² + n(2k + n) times that of the mean.
         """
         still_open = np.minimum(self.open_units, self.window)
-        of_head = self.head_left / self.head_size
-        numbers = self.inside_sum + self.head_sum * of_head + self.guess * still_open
-        variance = self.inside_variance + self.head_variance * of_head**2
-        of_guess = still_open / self.last_size
-        if guess_is_last_block:
-            already = np.where(self.inside_blocks > 0, 1.0, of_head)
-            variance += self.last_variance * of_guess * (2 * already + of_guess)
-        else:
-            variance += self.last_variance * of_guess**2
-        return numbers, np.sqrt(np.maximum(variance, 0))
+        numbers = self.head_left * self.head_mean
+        numbers += self.inside_sum
+        numbers += self.guess * still_open
+        variance = np.square(self.head_left, dtype=np.float64)
+        variance *= self.head_mean_variance
+        variance += self.inside_variance
+        # A guess that belongs to no block has size 0 and is not cut by the edge.
+        shared = np.minimum(np.where(self.inside_blocks > 0, self.guess_size, self.head_left), self.guess_size)
+        shared *= 2
+        shared += still_open
+        shared *= still_open
+        variance += shared * self.guess_variance
+        return numbers, np.sqrt(np.maximum(variance, 0, out=variance), out=variance)
