@@ -11,6 +11,11 @@ from benchmarks.report import PAGE, Suite, write_section
 SUITES: Final = {
     "noise": "benchmarks.noise",
     "ingest": "benchmarks.ingest",
+    "streams": "benchmarks.streams",
+    "stream-utility": "benchmarks.stream_utility",
+    "fast": "benchmarks.fast",
+    "histograms": "benchmarks.histograms",
+    "sparse-histograms": "benchmarks.sparse_histograms",
 }
 """Suite name -> module with ``run``, imported when asked for: no suite needs another's peers."""
 
