@@ -1,0 +1,161 @@
+"""``veilstream synthesize``: a private synthetic table from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from veilstream.cli.reporting import ExitCode, print_json
+
+if TYPE_CHECKING:
+    from veilstream.synthesis import CopulaModel, DPCopula
+    from veilstream.synthesis.quality import Errors
+
+METHODS = ("kendall", "mle", "hybrid")
+COPULAS = ("normal", "choose")
+SUFFIXES = (".parquet", ".csv", ".ndjson")
+ROWS_OF_PAGE = 100_000
+
+
+def synthesize(
+    file: Annotated[str, typer.Argument(help="CSV, CSV.gz or Parquet: one row per person.", show_default=False)],
+    domain: Annotated[Path, typer.Option(help="JSON file of the public bins of each attribute.", show_default=False)],
+    epsilon: Annotated[str, typer.Option(help="Privacy budget of the model, e.g. 1 or 1/2.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Drawn rows: .parquet, .csv or .ndjson.", show_default=False)],
+    rows: Annotated[
+        int | None, typer.Option(help="Rows to draw. Default: the table's noisy count.", show_default=False)
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option(help="Column of the person's id: further rows are left out.", show_default=False)
+    ] = None,
+    rows_per_user: Annotated[int, typer.Option(help="Most rows of one person.")] = 1,
+    unknown: Annotated[str, typer.Option(help="Values outside the domain: 'error' or 'drop'.")] = "error",
+    method: Annotated[
+        str, typer.Option(help="kendall, mle, or hybrid (small attributes split the table).")
+    ] = "kendall",
+    margins: Annotated[str, typer.Option(help="How margins are published; see 'veilstream mechanisms'.")] = "efpa",
+    copula: Annotated[str, typer.Option(help="normal, or choose among normal, t and empirical.")] = "normal",
+    ledger: Annotated[
+        str | None, typer.Option(help="The durable record. Default: OUT.ledger.db.", show_default=False)
+    ] = None,
+    name: Annotated[str, typer.Option(help="Name of the table in the ledger.")] = "table",
+    seed: Annotated[
+        int | None, typer.Option(help="Draw the same rows again; noise has no seed.", show_default=False)
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Page about the quality: .html. It costs nothing.", show_default=False)
+    ] = None,
+    measure: Annotated[
+        str | None, typer.Option(help="Extra budget that measures true errors for the page.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
+) -> int:
+    """Publish a private model of a table and draw synthetic rows from it; run it again to draw more for nothing."""
+    from veilstream.cli.words import number
+    from veilstream.errors import InvalidInput
+    from veilstream.ledger import Ledger
+    from veilstream.sinks import check_writable
+    from veilstream.synthesis import TableDomain, fit, read_rows
+
+    if unknown not in ("error", "drop"):
+        raise InvalidInput(f"unknown {unknown!r}: 'error' or 'drop'; nothing was read")
+    if rows is not None and rows < 0:
+        raise InvalidInput(f"rows {rows}: a whole number of at least 0; nothing was read")
+    if measure is not None and report is None:
+        raise InvalidInput("measure: it is for the page, give --report page.html too; nothing was read")
+    check_writable(out, SUFFIXES)
+    if report is not None:
+        check_writable(report, (".html",))
+    mechanism = _mechanism(method, margins, copula)
+    schema = TableDomain.from_json(domain)
+    sealed = read_rows(
+        file, schema, user=user, rows_per_user=rows_per_user, unknown="drop" if unknown == "drop" else "error"
+    )
+    url = str(out.with_name(out.name + ".ledger.db")) if ledger is None else ledger
+    with Ledger.open(url) as book:
+        known = name in [spec.name for spec in book.streams()]
+        before = known and book.release_at(name, 0) is not None
+        model = fit(sealed, schema, epsilon, mechanism, book, name=name, rows_per_user=rows_per_user)
+        written = _draw(model, out, rows, seed)
+        summary: dict[str, Any] = {
+            "rows": written,
+            "noisy_rows_of_the_table": model.rows,
+            "spent_now": "0" if before else str(model.spent),
+            "copula": sorted(set(model.copulas)),
+            "ledger": url,
+            "outputs": [str(out)],
+        }
+        if report is not None:
+            errors = _write_report(report, model, mechanism, epsilon, sealed, book, measure, name)
+            summary["outputs"].append(str(report))
+            summary["spent_on_page"] = str(errors.epsilon)
+            summary["range_error"] = errors.all_attributes
+    if as_json:
+        print_json(summary)
+        return ExitCode.OK
+    cost = "the stored model was used, nothing was spent" if before else f"spent epsilon {number(model.spent)}"
+    typer.echo(f"drew {written:,} rows of {len(schema.names)} attributes; {cost} (ledger {url})")
+    for path in summary["outputs"]:
+        typer.echo(f"wrote {path}")
+    return ExitCode.OK
+
+
+def _mechanism(method: str, margins: str, copula: str) -> DPCopula:
+    from veilstream.errors import InvalidInput
+    from veilstream.histograms import HISTOGRAMS
+    from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall
+
+    for given, known, what in (
+        (method, METHODS, "method"),
+        (copula, COPULAS, "copula"),
+        (margins, HISTOGRAMS, "margins"),
+    ):
+        if given not in known:
+            raise InvalidInput(f"{what} {given!r}: choose from {', '.join(known)}; nothing was read")
+    return DPCopula(
+        dependence=BlockMLE() if method == "mle" else Kendall(),
+        margins=HISTOGRAMS[margins](),
+        copula=Choice() if copula == "choose" else None,
+        split_below=10 if method == "hybrid" else 0,
+    )
+
+
+def _draw(model: CopulaModel, out: Path, rows: int | None, seed: int | None) -> int:
+    from veilstream.sinks import replacing
+
+    frame = model.sample(rows, seed=seed)
+    write = {".parquet": frame.write_parquet, ".csv": frame.write_csv, ".ndjson": frame.write_ndjson}
+    with replacing(out) as unfinished:
+        write[out.suffix.lower()](unfinished)
+    return len(frame)
+
+
+def _write_report(
+    path: Path,
+    model: CopulaModel,
+    mechanism: DPCopula,
+    epsilon: str,
+    sealed: Any,
+    book: Any,
+    measure: str | None,
+    name: str,
+) -> Errors:
+    from veilstream.cli.words import promise
+    from veilstream.guarantee import Guarantee
+    from veilstream.synthesis.quality import expected_errors, measured_errors
+    from veilstream.synthesis.report import write_report
+
+    # Always the same rows, so that a page made again asks the ledger for the same measurement.
+    drawn = model.sample_codes(ROWS_OF_PAGE, seed=0)
+    expected = expected_errors(model, mechanism, epsilon)
+    measured = None
+    words = promise(Guarantee(epsilon, w=1)).split(" What one person does over")[0]
+    words = words.replace("Whatever one person did within one step changes", "The rows of one person change")
+    if measure is not None:
+        measured = measured_errors(sealed, model, drawn, measure, book, name=f"{name} quality")
+        total = model.spent + measured.epsilon
+        words += f" Together with what this page measured, the budget is epsilon {total}."
+    write_report(path, model, drawn, words=words, expected=expected, measured=measured)
+    return measured or expected

@@ -1,0 +1,132 @@
+"""How far range counts of drawn rows are from the table: expected for nothing, measured for a budget."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.accountant import Accountant
+from veilstream.errors import InvalidInput
+from veilstream.guarantee import Guarantee
+from veilstream.ledger import Ledger
+from veilstream.meter import Meter
+from veilstream.noise import ExactSampler
+from veilstream.publisher import Publisher
+from veilstream.rationals import Exact
+from veilstream.scores.pair_tables import count_ranges, range_error
+from veilstream.sealed import Sealed
+from veilstream.sealed_rows import SealedRows, SealedTable, ordered_rows
+from veilstream.simulation import SeededSource
+from veilstream.streams.uniform import Uniform
+from veilstream.synthesis.copula import DPCopula
+from veilstream.synthesis.model import CopulaModel
+from veilstream.types import Law, Values
+
+Codes = list[NDArray[np.int64]]
+RANGES = 200
+"""Random ranges over all attributes, and as many over each single one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Mean absolute error of random range counts, as shares of the rows: over all attributes, and attribute by
+    attribute."""
+
+    all_attributes: float
+    each: tuple[float, ...]
+    epsilon: Fraction
+    """What it cost: 0 for expected errors."""
+
+
+def random_boxes(
+    shape: tuple[int, ...], axes: tuple[int, ...], seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Low and high ends of ``RANGES`` boxes: random intervals on ``axes``, everything on the others."""
+    words = SeededSource((seed, *axes)).words(2 * RANGES * len(shape))
+    uniform = (words >> np.uint64(11)).reshape(2, RANGES, len(shape)) * 2.0**-53
+    ends = np.sort((uniform * np.array(shape)).astype(np.int64), axis=0)
+    low, high = np.zeros_like(ends[0]), np.broadcast_to(np.array(shape, dtype=np.int64), ends[0].shape).copy()
+    chosen = list(axes)
+    low[:, chosen], high[:, chosen] = ends[0][:, chosen], ends[1][:, chosen] + 1
+    return low, high
+
+
+def _workloads(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    every = tuple(range(len(shape)))
+    return [every, *((axis,) for axis in every)]
+
+
+def _answers(codes: Codes, shape: tuple[int, ...], rows: float, seed: int) -> list[NDArray[np.float64]]:
+    columns = [column.astype(np.int32) for column in codes]
+    scale = rows / max(columns[0].size, 1)
+    counts = [count_ranges(columns, *random_boxes(shape, axes, seed)) for axes in _workloads(shape)]
+    return [np.asarray(count * scale, dtype=np.float64) for count in counts]
+
+
+def expected_errors(model: CopulaModel, copula: DPCopula, epsilon: Exact, *, seed: int = 0, rows: int = 0) -> Errors:
+    """What noise and sampling alone do, found without the table: drawn rows are fitted again with simulated noise.
+
+    It says nothing of how well a copula describes the table: that can only be measured.
+    """
+    count = min(rows or model.rows, 100_000)
+    drawn = model.sample_codes(count, seed)
+    hashes = SeededSource((seed, 7)).words(count)
+    layout, guarantee = model.layout, Guarantee(epsilon, w=1)
+    table = layout.seal(ordered_rows(drawn, hashes, layout.shape, t=0))
+    meter = Meter(Accountant(guarantee, layout.size), ExactSampler(SeededSource((seed, 8))), 0)
+    values = copula.estimate(table, guarantee.epsilon, meter)
+    again = CopulaModel(model.domain, layout, np.asarray(values.numbers, dtype=np.float64), Fraction(0))
+    truth = _answers(drawn, layout.shape, count, seed)
+    found = _answers(again.sample_codes(count, seed + 1), layout.shape, again.rows, seed)
+    errors = [float(np.abs(a - b).mean()) / max(count, 1) for a, b in zip(truth, found, strict=True)]
+    return Errors(errors[0], tuple(errors[1:]), Fraction(0))
+
+
+@dataclass(frozen=True, slots=True)
+class RangeCheck:
+    """Publishes the mean absolute error of public answers to random ranges, one number per set of ranges.
+
+    A mean over ranges moves by at most what one count moves, whatever their number, so that a hundredth of an
+    ordinary budget measures it well.
+
+    >>> RangeCheck(((1.0, 2.0),), seed=0).seed
+    0
+    """
+
+    answers: tuple[tuple[float, ...], ...]
+    seed: int
+
+    def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
+        """The mean errors, then zeros."""
+        if not isinstance(x, SealedTable):
+            raise InvalidInput("RangeCheck: it measures tables, not histograms; nothing was released")
+        numbers, std = np.zeros(x.size), np.zeros(x.size)
+        for index, (axes, answers) in enumerate(zip(_workloads(x.rows.shape), self.answers, strict=True)):
+            low, high = random_boxes(x.rows.shape, axes, self.seed)
+            error = range_error(x.rows, low, high, np.array(answers))
+            noisy = meter.laplace(error, epsilon / len(self.answers), "range error")
+            numbers[index] = float(noisy.numbers[0]) / len(answers)
+            std[index] = float(np.mean(noisy.std)) / len(answers)
+        return Values(numbers, std, Law.MIXED)
+
+
+def measured_errors(
+    rows: SealedRows, model: CopulaModel, drawn: Codes, epsilon: Exact, ledger: Ledger, *, name: str, seed: int = 0
+) -> Errors:
+    """The errors of drawn rows against the table itself, for a budget of their own on the ledger.
+
+    The stream ``name`` holds the charge: measuring the same rows again costs nothing.
+    """
+    answers = _answers(drawn, rows.shape, model.rows, seed)
+    check = RangeCheck(tuple(tuple(float(a) for a in each) for each in answers), seed)
+    sealed: Any = SealedTable(rows, (), spare=len(rows.shape) + 1)
+    guarantee = Guarantee(epsilon, w=1)
+    publisher = Publisher(sealed.size, guarantee, Uniform(check), ledger, stream=name, l1=math.ceil(sealed.l1))
+    release = publisher.feed(sealed, 0)
+    shares = np.maximum(np.asarray(release.values[: len(answers)], dtype=np.float64), 0.0) / max(model.rows, 1)
+    return Errors(float(shares[0]), tuple(shares[1:].tolist()), release.spent)

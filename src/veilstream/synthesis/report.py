@@ -1,0 +1,154 @@
+"""A page about a synthetic table: margins, correlations, errors of range counts. Everything on it is public."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.plots import BAND, INK, LINE, STYLE
+from veilstream.sinks import replacing
+from veilstream.synthesis.correlation import upper_of
+from veilstream.synthesis.margins import shares
+from veilstream.synthesis.model import CopulaModel
+from veilstream.synthesis.quality import Errors
+
+MOST_MARGINS = 12
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<style>body {{ font: 16px/1.5 system-ui, sans-serif; color: #22313f; max-width: 62rem; margin: 2rem auto }}
+table {{ border-collapse: collapse }} td, th {{ padding: .2rem 1rem .2rem 0; text-align: left }}
+img {{ max-width: 100% }}
+</style></head><body><h1>{title}</h1>
+<p>{words}</p>
+<table>{facts}</table>
+<h2>Margins</h2><p>Published counts (line) and drawn rows (area), as shares of all rows.</p>{margins}
+<h2>Correlations</h2><p>Of the normal scores behind the attributes: published (left), and of the drawn rows (right),
+which ties make weaker.</p>{correlations}
+<h2>Random range counts</h2><p>{errors_words}</p><table>{errors}</table>
+</body></html>
+"""
+
+
+def write_report(
+    path: str | Path,
+    model: CopulaModel,
+    drawn: list[NDArray[np.int64]],
+    *,
+    words: str,
+    expected: Errors,
+    measured: Errors | None = None,
+) -> Path:
+    """Write the page, pictures included, to one HTML file."""
+    facts = {
+        "rows of the table, by its noisy count": f"{model.rows:,}",
+        "rows drawn for this page": f"{drawn[0].size:,}",
+        "spent on the model": f"epsilon {model.spent}",
+        "spent on this page": f"epsilon {measured.epsilon}" if measured else "nothing",
+        "copula": ", ".join(sorted(set(model.copulas))),
+        "parts": str(model.layout.parts),
+    }
+    text = _PAGE.format(
+        title="Synthetic table",
+        words=html.escape(words),
+        facts="".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in facts.items()),
+        margins=_picture(_margins(model, drawn)),
+        correlations=_picture(_correlations(model, drawn)),
+        errors_words=_words_of_errors(measured),
+        errors=_table_of_errors(model, expected, measured),
+    )
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+    return Path(path)
+
+
+def _words_of_errors(measured: Errors | None) -> str:
+    first = (
+        "Mean absolute error of 200 random ranges, in percent of the rows. Expected errors come from noise and "
+        "sampling alone: drawn rows were fitted again with simulated noise, without a look at the table."
+    )
+    if measured is None:
+        return first + " How well a copula describes the table itself was not measured; that would cost budget."
+    return first + " Measured errors compare with the table itself, with noise that their own budget paid for."
+
+
+def _table_of_errors(model: CopulaModel, expected: Errors, measured: Errors | None) -> str:
+    names = ["all attributes at once", *(html.escape(name) for name in model.domain.names)]
+    columns = [[expected.all_attributes, *expected.each]]
+    heads = ["ranges over", "expected"]
+    if measured is not None:
+        columns.append([measured.all_attributes, *measured.each])
+        heads.append("measured")
+    lines = ["<tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr>"]
+    for name, *values in zip(names, *columns, strict=True):
+        lines.append(f"<tr><td>{name}</td>" + "".join(f"<td>{100 * value:.3g}%</td>" for value in values) + "</tr>")
+    return "".join(lines)
+
+
+def _figure(width: float, height: float) -> Any:
+    figures: Any = import_module("matplotlib.figure")
+    agg: Any = import_module("matplotlib.backends.backend_agg")
+    figure = figures.Figure(figsize=(width, height), layout="constrained")
+    agg.FigureCanvasAgg(figure)
+    return figure
+
+
+def _picture(figure: Any) -> str:
+    stream = io.BytesIO()
+    figure.savefig(stream, dpi=110, format="png")
+    return f'<img alt="" src="data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}">'
+
+
+def _margins(model: CopulaModel, drawn: list[NDArray[np.int64]]) -> Any:
+    matplotlib: Any = import_module("matplotlib")
+    names = model.domain.names[:MOST_MARGINS]
+    across = min(3, len(names))
+    down = -(-len(names) // across)
+    with matplotlib.rc_context(STYLE):
+        figure = _figure(4 * across, 2.4 * down)
+        axes = figure.subplots(down, across, squeeze=False).reshape(-1)
+        for name, codes, panel in zip(names, drawn, axes, strict=False):
+            published = shares(model.margin(name))
+            shown = np.bincount(codes, minlength=published.size) / max(codes.size, 1)
+            places = list(range(published.size))
+            panel.fill_between(places, shown, step="mid", color=BAND, alpha=0.5, linewidth=0)
+            panel.step(places, published, where="mid", color=LINE, linewidth=0.9)
+            panel.set_title(name, fontsize=10)
+            panel.set_ylim(bottom=0)
+        for panel in axes[len(names) :]:
+            panel.set_visible(False)
+    return figure
+
+
+def _correlations(model: CopulaModel, drawn: list[NDArray[np.int64]]) -> Any:
+    matplotlib: Any = import_module("matplotlib")
+    names = [model.domain.names[axis] for axis in model.layout.modelled]
+    published = model.correlation
+    found = np.eye(len(names))
+    if len(names) > 1 and drawn[0].size > 1:
+        columns = np.stack([drawn[axis] for axis in model.layout.modelled], axis=1).astype(np.float64)
+        varied = columns.std(axis=0) > 0
+        ranks = np.argsort(np.argsort(columns[:, varied], axis=0), axis=0)
+        found[np.ix_(varied, varied)] = np.corrcoef(ranks, rowvar=False) if varied.sum() > 1 else 1.0
+    with matplotlib.rc_context({**STYLE, "axes.grid": False}):
+        figure = _figure(9.5, 4.4)
+        left, right = figure.subplots(1, 2)
+        for panel, matrix in ((left, published), (right, found)):
+            image = panel.imshow(matrix, vmin=-1, vmax=1, cmap="RdBu")
+            panel.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
+            panel.set_yticks(range(len(names)), names, fontsize=8)
+            if len(names) <= 10:
+                for place in np.ndindex(matrix.shape):
+                    colour = "white" if abs(matrix[place]) > 0.6 else INK
+                    text = f"{matrix[place]:.2f}"
+                    panel.text(place[1], place[0], text, ha="center", va="center", fontsize=7, color=colour)
+        strongest = float(np.abs(upper_of(published)).max(initial=0.0))
+        figure.suptitle(f"strongest published correlation {strongest:.2f}", fontsize=10)
+        figure.colorbar(image, ax=[left, right], shrink=0.8)
+    return figure

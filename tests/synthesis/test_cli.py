@@ -1,0 +1,122 @@
+"""``veilstream synthesize``: rows, a page, a ledger, and clear refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from veilstream.cli import app
+from veilstream.ledger import Ledger
+
+SECRET = "jane.doe@example.org"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    age = np.arange(600) % 90
+    people = {"age": age, "income": age * 700 % 50_000, "sex": ["f", "m"] * 300, "id": np.arange(600) // 2}
+    pl.DataFrame(people).write_csv(tmp_path / "in.csv")
+    bins = {
+        "age": {"low": 0, "high": 100, "cells": 100},
+        "income": {"low": 0, "high": 50000, "cells": 100},
+        "sex": ["f", "m"],
+    }
+    (tmp_path / "domain.json").write_text(json.dumps(bins))
+    return tmp_path
+
+
+def run(folder: Path, *options: str, file: str = "in.csv") -> tuple[int, str, str]:
+    base = ["synthesize", str(folder / file), "--domain", str(folder / "domain.json")]
+    result = CliRunner().invoke(app, [*base, *options])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "ndjson"])
+def test_rows_are_drawn_and_drawn_again_for_nothing(folder: Path, suffix: str) -> None:
+    out = folder / f"out.{suffix}"
+    options = ["--epsilon", "1", "--rows", "1000", "--out", str(out), "--json"]
+    code, said, _ = run(folder, *options)
+    assert code == 0
+    assert json.loads(said)["spent_now"] == "1"
+    read: dict[str, Any] = {"parquet": pl.read_parquet, "csv": pl.read_csv, "ndjson": pl.read_ndjson}
+    frame = read[suffix](out)
+    assert frame.shape == (1000, 3)
+    assert set(frame["sex"]) <= {"f", "m"}
+    assert frame["age"].is_between(0, 100).all()
+    _, again, _ = run(folder, *options)
+    assert json.loads(again)["spent_now"] == "0"
+
+
+def test_a_page_costs_nothing_unless_it_measures(folder: Path) -> None:
+    page = folder / "page.html"
+    options = [
+        "--epsilon",
+        "1",
+        "--out",
+        str(folder / "o.csv"),
+        "--ledger",
+        str(folder / "b.db"),
+        "--report",
+        str(page),
+    ]
+    code, said, _ = run(folder, *options)
+    assert code == 0
+    assert "wrote" in said
+    text = page.read_text()
+    assert text.count("data:image/png") == 2
+    assert "nothing" in text
+    with Ledger.open(folder / "b.db") as ledger:
+        assert [spec.name for spec in ledger.streams()] == ["table"]
+    for _ in range(2):
+        run(folder, *options, "--measure", "1/10")
+    with Ledger.open(folder / "b.db") as ledger:
+        charged = [sum(row.charge.epsilon for row in ledger.charges(name)) for name in ("table", "table quality")]
+    assert [str(amount) for amount in charged] == ["1", "1/10"]
+    assert "measured" in page.read_text()
+
+
+@pytest.mark.parametrize("method", ["kendall", "mle", "hybrid"])
+def test_every_method_and_the_choice_of_the_copula_run(folder: Path, method: str) -> None:
+    out = folder / "out.parquet"
+    code, said, _ = run(
+        folder, "--epsilon", "4", "--method", method, "--copula", "choose", "--out", str(out), "--user", "id", "--json"
+    )
+    assert code == 0
+    assert 200 < json.loads(said)["noisy_rows_of_the_table"] < 400
+
+
+REFUSED: dict[str, tuple[list[str], str]] = {
+    "method": (["--method", "magic"], "choose from kendall, mle, hybrid"),
+    "margins": (["--margins", "magic"], "margins 'magic'"),
+    "rows": (["--rows", "-5"], "rows -5"),
+    "measure": (["--measure", "1"], "give --report"),
+    "epsilon": (["--epsilon", "0"], "epsilon 0"),
+    "user": (["--user", "nobody"], "column 'nobody' is missing"),
+    "out": (["--out", "out.xlsx"], "must end in"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_options_are_refused_in_one_line_before_anything_is_spent(folder: Path, name: str) -> None:
+    options, words = REFUSED[name]
+    code, said, complaint = run(folder, "--epsilon", "1", "--out", str(folder / "o.csv"), *options)
+    assert code == 2
+    assert said == ""
+    assert words in complaint
+    assert not (folder / "o.csv").exists()
+
+
+def test_values_outside_the_domain_are_never_quoted(folder: Path) -> None:
+    (folder / "bad.csv").write_text(f"age,income,sex\n3,5,{SECRET}\n")
+    code, _, complaint = run(folder, "--epsilon", "1", "--out", str(folder / "o.csv"), file="bad.csv")
+    assert code == 2
+    assert "attribute 'sex'" in complaint
+    assert SECRET not in complaint
