@@ -1,0 +1,21 @@
+"""Generated streams and tables for experiments, each the same for the same seed."""
+
+from veilstream.evaluate.workloads.base import Workload, as_array
+from veilstream.evaluate.workloads.census import Census
+from veilstream.evaluate.workloads.dependence import Margin, dependent_table, random_correlation
+from veilstream.evaluate.workloads.roads import MovingObjects, RoadNetwork
+from veilstream.evaluate.workloads.taxi import TaxiGrid
+from veilstream.evaluate.workloads.zipf import Zipf
+
+__all__ = [
+    "Census",
+    "Margin",
+    "MovingObjects",
+    "RoadNetwork",
+    "TaxiGrid",
+    "Workload",
+    "Zipf",
+    "as_array",
+    "dependent_table",
+    "random_correlation",
+]
