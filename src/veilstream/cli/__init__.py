@@ -1,15 +1,17 @@
-"""The command line: ``veilstream publish | series | plan | histogram | ledger | mechanisms | demo | version``."""
+"""The command line: ``veilstream publish | series | plan | histogram | synthesize | ledger | mechanisms | demo``."""
 
 from veilstream.cli.app import app
 from veilstream.cli.histogram import histogram
 from veilstream.cli.ledgers import ledger_app
 from veilstream.cli.schedule import plan
 from veilstream.cli.series import series
+from veilstream.cli.synthesize import synthesize
 
 app.add_typer(ledger_app, name="ledger")
 app.command()(series)
 app.command()(plan)
 app.command()(histogram)
+app.command()(synthesize)
 
 
 def main() -> None:
