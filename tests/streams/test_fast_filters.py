@@ -137,7 +137,7 @@ def test_systematic_resampling_keeps_shares_within_one_particle() -> None:
     weight = np.array([[0.5, 0.25, 0.125, 0.125], [0.0, 0.0, 1.0, 0.0], [0.1, 0.2, 0.3, 0.4]])
     x = np.tile(np.arange(4.0), (3, 1))
     for offset in (0.0, 0.3, 0.999):
-        new = _resampled(x, weight, offset)
+        new = _resampled(x, np.cumsum(3 * weight, axis=1), offset)
         for row, shares in zip(new, weight, strict=True):
             copies = np.bincount(row.astype(int), minlength=4)
             assert copies.sum() == 4

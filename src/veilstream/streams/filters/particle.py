@@ -81,30 +81,34 @@ class ParticleCloud:
 def _correct(
     x: NDArray[np.float64], z: NDArray[np.float64], std: NDArray[np.float64], offset: float, law: Law
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    weight = np.abs(x - z) / std
-    if law is Law.LAPLACE:
-        weight *= np.sqrt(2)
-    else:
-        weight *= weight / 2
-    weight -= weight.min(axis=1, keepdims=True)
-    np.exp(-weight, out=weight)
-    weight /= weight.sum(axis=1, keepdims=True)
-    level = np.einsum("ij,ij->i", weight, x)
-    spread = np.maximum(np.einsum("ij,ij,ij->i", weight, x, x) - level**2, 0.0)
-    return _resampled(x, weight, offset), level, spread
+    """Resampled particles, and the mean and variance of the weighed ones."""
+    apart = x - z
+    weight = np.abs(apart)
+    weight /= -std / np.sqrt(2) if law is Law.LAPLACE else std
+    if law is not Law.LAPLACE:
+        weight *= weight
+        weight /= -2
+    weight -= weight.max(axis=1, keepdims=True)
+    np.exp(weight, out=weight)
+    covered = np.cumsum(weight, axis=1)
+    total = covered[:, -1]
+    weight *= apart
+    mean = weight.sum(axis=1) / total
+    spread = np.maximum(np.einsum("ij,ij->i", weight, apart) / total - mean**2, 0.0)
+    return _resampled(x, covered, offset), z[:, 0] + mean, spread
 
 
-def _resampled(x: NDArray[np.float64], weight: NDArray[np.float64], offset: float) -> NDArray[np.float64]:
+def _resampled(x: NDArray[np.float64], covered: NDArray[np.float64], offset: float) -> NDArray[np.float64]:
     """Systematic resampling: the particle that covers each of the points (i + offset)/N of the summed weights."""
     count = x.shape[1]
-    covered = np.cumsum(weight, axis=1)
-    covered *= count
-    covered -= offset
-    ends = np.ceil(covered, out=covered)
+    ends = covered * (count / covered[:, -1:])
+    ends -= offset
+    np.ceil(ends, out=ends)
     # Rounding must not cost a row its last point.
     ends[:, -1] = count
-    np.clip(ends, 0, count, out=ends)
-    copies = np.diff(ends, axis=1, prepend=0.0).astype(np.int64)
+    copies = ends.astype(np.int64)
+    np.clip(copies, 0, count, out=copies)
+    copies[:, 1:] -= copies[:, :-1].copy()
     return np.repeat(x.ravel(), copies.ravel()).reshape(x.shape)
 
 
