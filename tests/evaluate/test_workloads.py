@@ -147,7 +147,7 @@ def test_objects_stay_on_roads_keep_their_number_and_take_the_quickest_way() -> 
     for x, y in objects.positions(7):
         assert x.size == 500
         round_it = (np.isclose(x, 0) | np.isclose(x, 10)) | (np.isclose(y, 0) | np.isclose(y, 10))
-        # The diagonals take 57 steps and more, the way round 20; the road at (4, 5) is cut off: nobody is on any of them.
+        # Diagonals take 57 steps and more, the way round 20; the road at (4, 5) is cut off: nobody is on any of them.
         assert round_it.all()
     assert (as_array(objects, 7).sum(axis=1) == 500).all()
 
