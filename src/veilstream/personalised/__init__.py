@@ -22,16 +22,19 @@ from veilstream.personalised.counts import (
     Stretching,
     Threshold,
 )
+from veilstream.personalised.estimators import PrivateLogisticRegression, PrivateSVM
 from veilstream.personalised.meter import PersonalMeter
 from veilstream.personalised.partition import Group, privacy_aware, rounds, utility_based
 from veilstream.personalised.people import PeopleCounts, count_levels, count_people
 from veilstream.personalised.roster import Levels, Roster
+from veilstream.personalised.stream import GroupedRelease, PersonalisedPublisher
 
 __all__ = [
     "CountMechanism",
     "ExponentialCount",
     "ExponentialMedian",
     "Group",
+    "GroupedRelease",
     "LevelCosts",
     "Levels",
     "Minimum",
@@ -39,6 +42,9 @@ __all__ = [
     "PeopleCounts",
     "PersonalAccounts",
     "PersonalMeter",
+    "PersonalisedPublisher",
+    "PrivateLogisticRegression",
+    "PrivateSVM",
     "Roster",
     "Sampling",
     "Stretching",

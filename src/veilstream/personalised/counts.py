@@ -129,7 +129,7 @@ class Stretching:
         cap = self.cap(x.roster)
         values = meter.stretched(x, ONE, "stretched counts", cap)
         factor = x.roster.people * UNIT / int((np.minimum(x.roster.units, cap) * x.roster.sizes).sum())
-        return Values(values.numbers * factor, values.std * factor, values.law)
+        return Values(np.asarray(values.numbers * factor, dtype=np.float64), values.std * factor, values.law)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,9 @@ def frequency_weights(roster: Levels, groups: Sequence[Group], spread: float) ->
     for row, group in enumerate(groups):
         member[row, group.levels] = 1
     overlap = (member * roster.sizes) @ member.T / np.outer(people, people)
-    weights = np.linalg.solve(np.diag(noise) + spread * overlap, np.ones(len(groups)))
-    return weights / weights.sum()
+    solved = np.linalg.solve(np.diag(noise) + spread * overlap, np.ones(len(groups)))
+    weights: NDArray[np.float64] = np.asarray(solved / solved.sum(), dtype=np.float64)
+    return weights
 
 
 def combine_counts(roster: Levels, groups: Sequence[Group], values: Sequence[Values], spread: float) -> Values:

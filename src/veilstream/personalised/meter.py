@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from fractions import Fraction
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilstream.accountant import Accountant
 from veilstream.errors import InvalidBudget, InvalidInput
 from veilstream.guarantee import Guarantee
 from veilstream.meter import Meter, NoiseSource
 from veilstream.noise import SecureNoise
-from veilstream.noise.thinning import WordNoise
 from veilstream.personalised.accounts import LevelCosts, PersonalAccounts
 from veilstream.personalised.partition import Group
 from veilstream.personalised.people import PeopleCounts
 from veilstream.personalised.roster import UNIT
 from veilstream.rationals import rational
 from veilstream.scores.base import Scores
+from veilstream.scores.empirical_risk import (
+    SLACK,
+    WEIGHT,
+    BitNoise,
+    Loss,
+    Risk,
+    SealedExamples,
+    objective_perturbed,
+    output_perturbed,
+)
 from veilstream.scores.personalised import sampled_counts, sampling_rates, weighted_counts
 from veilstream.sealed import Sealed
-from veilstream.types import Law, Values
+from veilstream.types import Law, Span, Values
+
+Perturbation: TypeAlias = Literal["objective", "output"]
+HIDING: Final = 64
+"""The share 1/HIDING of a budget hides that a minimum is found with finite precision."""
 
 
 class PersonalMeter:
@@ -60,16 +77,13 @@ class PersonalMeter:
         (e^ε − 1)/(e^T − 1) and pays ε. Neither the sample nor its size is ever shown; the expected share is public.
         """
         self._same_roster(x)
-        if not isinstance(self._noise, WordNoise):
-            raise InvalidInput(f"sample for {purpose!r}: it needs a source of bits; nothing was released")
-        level = int(rational(threshold, "threshold") * UNIT)
-        if level < 1:
-            raise InvalidBudget(f"threshold {threshold}: it must be at least 1/{UNIT}; nothing was released")
+        words = self._bits(purpose)
+        level = _threshold_units(threshold)
         units = x.roster.units
         rates = sampling_rates(units, level, UNIT)
         costs = LevelCosts.at_rate(np.minimum(units, level), Fraction(1, UNIT))
         meter = self._admitted(costs, Fraction(level, UNIT), purpose, x.table)
-        values = meter.laplace(sampled_counts(x.table, rates, self._noise), Fraction(level, UNIT), purpose)
+        values = meter.laplace(sampled_counts(x.table, rates, words), Fraction(level, UNIT), purpose)
         return values, float((rates * (x.roster.sizes / 2.0**32)).sum() / x.roster.people)
 
     def select(self, x: PeopleCounts, scores: Scores, share: Fraction, purpose: str) -> int:
@@ -82,14 +96,102 @@ class PersonalMeter:
         meter = self._admitted(LevelCosts.at_rate(x.roster.units, share / UNIT), highest * share, purpose, x.table)
         return meter.select(scores, highest * share, purpose)
 
+    def classifier(
+        self,
+        x: SealedExamples,
+        weights: NDArray[np.int64],
+        epsilon: Fraction,
+        loss: Loss,
+        regularisation: float,
+        purpose: str,
+        *,
+        perturbation: Perturbation = "objective",
+    ) -> NDArray[np.float64]:
+        """The coefficients of a linear classifier; costs a person of level ℓ epsilon · weights[ℓ]/2²⁴."""
+        roster = self.accounts.roster
+        risk = self._risk(x, weights, roster.sizes, loss, regularisation)
+        self._charge(LevelCosts.at_rate(weights, epsilon / WEIGHT), epsilon, purpose, x.span)
+        return self._solve(x, weights, epsilon, risk, purpose, perturbation)
+
+    def sampled_classifier(
+        self,
+        x: SealedExamples,
+        threshold: Fraction,
+        loss: Loss,
+        regularisation: float,
+        purpose: str,
+        *,
+        perturbation: Perturbation = "objective",
+    ) -> NDArray[np.float64]:
+        """The same from a secret sample as in ``sampled``; N is the expected size of the sample, which is public."""
+        roster = self.accounts.roster
+        words = self._bits(purpose)
+        level = _threshold_units(threshold)
+        rates = sampling_rates(roster.units, level, UNIT)
+        everyone = np.full(roster.levels, WEIGHT, dtype=np.int64)
+        expected = Fraction(sum((rates.astype(object) * roster.sizes).tolist()), 1 << 32)
+        risk = replace(self._risk(x, everyone, roster.sizes, loss, regularisation), total=expected)
+        costs = LevelCosts.at_rate(np.minimum(roster.units, level), Fraction(1, UNIT))
+        self._charge(costs, Fraction(level, UNIT), purpose, x.span)
+        return self._solve(x.sampled(rates, words), everyone, Fraction(level, UNIT), risk, purpose, perturbation)
+
+    def _risk(
+        self, x: SealedExamples, weights: NDArray[np.int64], sizes: NDArray[np.int64], loss: Loss, strength: float
+    ) -> Risk:
+        if not 0 < strength < float("inf"):
+            raise InvalidInput(f"regularisation {strength!r}: it must be above 0; nothing was released")
+        inside = weights > 0
+        if not inside.any() or int(weights.max()) > WEIGHT or int(weights.min()) < 0:
+            raise InvalidInput(f"weights: from 0 to {WEIGHT}, and one above 0; nothing was released")
+        total = Fraction(int((weights * sizes).sum()), WEIGHT)
+        smallest = Fraction(int(weights[inside].min()), WEIGHT)
+        return Risk(loss, strength, total, smallest, int(sizes[inside].sum()), x.dimensions)
+
+    def _solve(
+        self,
+        x: SealedExamples,
+        weights: NDArray[np.int64],
+        epsilon: Fraction,
+        risk: Risk,
+        purpose: str,
+        perturbation: Perturbation,
+    ) -> NDArray[np.float64]:
+        if perturbation == "output":
+            solution, price = output_perturbed(x, weights, risk, epsilon), epsilon
+        else:
+            needed = 4 * risk.loss.curvature / (risk.total * epsilon)
+            stronger = math.nextafter(max(risk.regularisation, float(needed)), math.inf)
+            risk = replace(risk, regularisation=stronger)
+            bent = SLACK * risk.loss.curvature / (risk.total * risk.strength)
+            price = epsilon * risk.smallest / HIDING
+            scale = SLACK * risk.root / (epsilon - epsilon / HIDING - bent)
+            solution = objective_perturbed(x, weights, risk, scale, price, self._bits(purpose))
+        meter = Meter(Accountant(Guarantee(price, w=1), solution.size), self._noise, x.span.last)
+        return np.asarray(meter.laplace(solution, price, purpose).numbers, dtype=np.float64)
+
+    def _bits(self, purpose: str) -> BitNoise:
+        if not isinstance(self._noise, BitNoise):
+            raise InvalidInput(f"noise for {purpose!r}: it needs a source of bits; nothing was released")
+        return self._noise
+
     def _admitted(self, costs: LevelCosts, largest: Fraction, purpose: str, x: Sealed) -> Meter:
+        self._charge(costs, largest, purpose, x.span)
+        return Meter(Accountant(Guarantee(largest, w=1), x.size), self._noise, x.span.last)
+
+    def _charge(self, costs: LevelCosts, largest: Fraction, purpose: str, span: Span) -> None:
         if not largest > 0:
             raise InvalidBudget(f"charge {largest} for {purpose!r}: it must be above 0; nothing was released")
-        if self.accounts.w is not None or x.span.last > self.accounts.now:
-            self.accounts.advance(x.span.last)
+        if self.accounts.w is not None or span.last > self.accounts.now:
+            self.accounts.advance(span.last)
         self.accounts.admit(costs, purpose)
-        return Meter(Accountant(Guarantee(largest, w=1), x.size), self._noise, x.span.last)
 
     def _same_roster(self, x: PeopleCounts) -> None:
         if x.roster is not self.accounts.roster:
             raise InvalidInput("counts of another roster than that of the accounts; nothing was released")
+
+
+def _threshold_units(threshold: Fraction) -> int:
+    level = int(rational(threshold, "threshold") * UNIT)
+    if level < 1:
+        raise InvalidBudget(f"threshold {threshold}: it must be at least 1/{UNIT}; nothing was released")
+    return level

@@ -5,6 +5,7 @@ A group is a run of levels; everybody in it is charged the lowest budget of the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -49,7 +50,7 @@ def everybody(roster: Levels) -> list[Group]:
 def at_least(roster: Levels, threshold: object) -> list[Group]:
     """One group of those with at least ``threshold``; the others are left out: the mechanism *Threshold*."""
     limit = rational(threshold, "threshold")
-    first = int(np.searchsorted(roster.units, int(np.ceil(limit * UNIT))))
+    first = int(np.searchsorted(roster.units, math.ceil(limit * UNIT)))
     if first == roster.levels:
         raise InvalidInput(
             f"threshold {threshold}: nobody has so much, the highest budget is {roster.highest}; nothing was released"
@@ -94,7 +95,8 @@ def privacy_aware(roster: Levels, k: int | None = None, minimum: int = 1, most: 
     def waste(start: NDArray[np.int64], end: NDArray[np.int64]) -> Floats:
         low = budgets[start]
         spread = second[end] - second[start] - 2 * low * (first[end] - first[start])
-        return np.maximum(spread + low * low * (weight[end] - weight[start]), 0.0)
+        total: Floats = np.maximum(spread + low * low * (weight[end] - weight[start]), 0.0)
+        return total
 
     wanted = min(most, roster.levels, roster.people // minimum) if k is None else k
     found = cheapest_cuts(waste, roster.sizes, wanted, minimum)
@@ -128,18 +130,18 @@ def utility_based(roster: Levels, loss: Loss, minimum: int = 1) -> list[Group]:
     """
     _check_sizes(roster, None, minimum)
     budgets = roster.units / UNIT
-    below = np.concatenate([[0], np.cumsum(roster.sizes)]).astype(np.float64)
+    below: Floats = np.concatenate([[0], np.cumsum(roster.sizes)]).astype(np.float64)
     g = roster.levels
     best = np.full(g + 1, -np.inf)
     best[0] = 0.0
-    cut = np.zeros(g + 1, dtype=np.int64)
+    cut: NDArray[np.int64] = np.zeros(g + 1, dtype=np.int64)
     for end in range(1, g + 1):
         starts = int(np.searchsorted(below, below[end] - minimum, side="right"))
         if starts == 0:
             continue
         gain = best[:starts] + 1 / loss(below[end] - below[:starts], budgets[:starts])
-        cut[end] = int(np.argmax(gain))
-        best[end] = gain[cut[end]]
+        start = int(np.argmax(gain))
+        cut[end], best[end] = start, gain[start]
     cuts = [g]
     while cuts[-1] > 0:
         cuts.append(int(cut[cuts[-1]]))
@@ -207,7 +209,8 @@ def risk_loss(dimensions: int, regularisation: float, smoothness: float = 0.25) 
 
     def loss(people: Floats, epsilon: Floats) -> Floats:
         of_sample = np.log(1 / confidence) / (people * target)
-        return numerator / (people * epsilon * target) ** 2 + of_sample + target / 2
+        bound: Floats = numerator / (people * epsilon * target) ** 2 + of_sample + target / 2
+        return bound
 
     return loss
 

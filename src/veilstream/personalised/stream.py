@@ -1,0 +1,143 @@
+"""Streams of counts about people with personal budgets, on one durable ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from veilstream.errors import InvalidInput
+from veilstream.guarantee import Guarantee
+from veilstream.ledger import Ledger
+from veilstream.mechanism import StreamMechanism
+from veilstream.personalised.counts import SPREAD, Partitioned
+from veilstream.personalised.ensemble import combine_counts
+from veilstream.personalised.partition import Group
+from veilstream.personalised.people import PeopleCounts
+from veilstream.personalised.roster import Roster
+from veilstream.publisher import Publisher
+from veilstream.types import Release, Values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupedRelease:
+    """Estimates for everybody on the roster at one timestamp, and the committed release of each group behind them."""
+
+    t: int
+    values: Values
+    releases: Sequence[Release]
+
+
+class PersonalisedPublisher:
+    """One stream per group of similar budgets, each under its own Guarantee, on one ledger.
+
+    A person is in one group of the public roster for ever, so they meet one stream, and inside any w successive
+    timestamps (None: for ever) it costs them at most the lowest budget of their group, which is not above their own.
+    Any stream mechanism serves; ``values`` combines the groups' counts by ``frequency_weights`` and costs nothing.
+
+    Each group commits by itself. After a crash in the middle of a step, feed the step again: groups that had committed
+    return what they released, the others go on.
+
+    >>> from veilstream import STREAMS
+    >>> from veilstream.personalised import Roster, count_levels
+    >>> roster = Roster.of_budgets([0.1] * 50 + [1] * 950)
+    >>> publisher = PersonalisedPublisher(roster, bins=2, w=10, mechanism=STREAMS["uniform"]())
+    >>> x = count_levels(roster, np.repeat([0, 1], [50, 950]), np.arange(1000) % 2, bins=2, t=0)
+    >>> release = publisher.feed(x)
+    >>> release.values.numbers.shape, [str(one.spent) for one in release.releases]
+    ((2,), ['1677721/167772160', '1/10'])
+    """
+
+    def __init__(
+        self,
+        roster: Roster,
+        bins: int,
+        w: int | None,
+        mechanism: StreamMechanism[Any],
+        ledger: str | Path | Ledger | None = None,
+        *,
+        stream: str = "default",
+        groups: Sequence[Group] | None = None,
+        spread: float = SPREAD,
+    ) -> None:
+        self.roster = roster
+        self.bins = bins
+        self.groups = list(Partitioned(spread=spread).groups(roster) if groups is None else groups)
+        self._check_groups()
+        self._spread = spread
+        self._owns_ledger = not isinstance(ledger, Ledger)
+        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+        self.publishers: list[Publisher[Any]] = [
+            Publisher(
+                bins,
+                Guarantee(group.epsilon, w),
+                mechanism,
+                self.ledger,
+                stream=f"{stream}/{roster.fingerprint()}/{number + 1} of {len(self.groups)}",
+            )
+            for number, group in enumerate(self.groups)
+        ]
+
+    def _check_groups(self) -> None:
+        met = np.zeros(self.roster.levels, dtype=np.int64)
+        for number, group in enumerate(self.groups):
+            met[group.levels] += 1
+            lowest = self.roster.budgets[int(group.levels.min())]
+            if group.epsilon > lowest:
+                raise InvalidInput(
+                    f"group {number + 1} at epsilon {group.epsilon}: one of its people has {lowest}; "
+                    "nothing was released"
+                )
+        if int(met.max(initial=0)) > 1 or not self.groups:
+            raise InvalidInput("groups: a level of budgets is in two of them, or there are none; nothing was released")
+
+    def feed(self, x: PeopleCounts) -> GroupedRelease:
+        """Publish the counts of one timestamp, group by group."""
+        if x.roster is not self.roster or x.bins != self.bins:
+            raise InvalidInput(
+                f"counts of {x.bins} bins and perhaps another roster: the stream has {self.bins} bins; "
+                "nothing was released"
+            )
+        pairs = zip(self.publishers, self.groups, strict=True)
+        releases = [publisher.feed(x.of_group(group)) for publisher, group in pairs]
+        values = [Values(one.values, one.std, one.law, one.fresh) for one in releases]
+        combined = combine_counts(self.roster, self.groups, values, self._spread)
+        return GroupedRelease(x.table.span.last, combined, releases)
+
+    def spent(self) -> list[Fraction]:
+        """What the ledger's charges cost a person of each level in the fullest window so far."""
+        totals = np.zeros(self.roster.levels, dtype=object)
+        for publisher, group in zip(self.publishers, self.groups, strict=True):
+            totals[group.levels] = _fullest(publisher)
+        return [Fraction(total) for total in totals.tolist()]
+
+    def close(self) -> None:
+        if self._owns_ledger:
+            self.ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _fullest(publisher: Publisher[Any]) -> Fraction:
+    """The cost of the fullest window, summed from the recorded charges themselves, window by window."""
+    charges = [row.charge for row in publisher.ledger.charges(publisher.stream)]
+    w = publisher.guarantee.w
+    if w is None:
+        return sum((charge.epsilon for charge in charges), Fraction(0))
+    starts = {charge.span.last - w + 1 for charge in charges} | {charge.span.first for charge in charges}
+    windows = [
+        sum((c.epsilon for c in charges if c.span.first <= start + w - 1 and start <= c.span.last), Fraction(0))
+        for start in starts
+    ]
+    return max(windows, default=Fraction(0))
