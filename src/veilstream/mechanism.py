@@ -62,7 +62,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())
     if isinstance(value, Mapping):
-        table = cast(Mapping[Any, Any], value)
+        table = cast(Mapping[Any, Any], value)  # type: ignore[redundant-cast]  # pyright knows less here
         return {str(key): _plain(item) for key, item in table.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in cast(Sequence[Any], value)]
