@@ -33,8 +33,8 @@ def test_a_table_without_noise_by_hand() -> None:
     """Levels at ε = 3: whole domain, 4 blocks of 4, 16 cells, each with scale 1.
 
     θ is 1 for the domain, ⌈ln 4 − ln(1 + 1/e)⌉ = 2 for blocks and ⌈ln 16 − ln(1 + 1/e)⌉ = 3 for cells. Of the 21
-    records, 9 sit in cell 1 and 1 in cell 2 (block 0), 10 are spread over block 2 (2 and 3 a cell), 1 is in block 3: too
-    light, so it is left to the domain, as the 1 in cell 2 and the cells of 2 are left to their blocks.
+    records, 9 sit in cell 1 and 1 in cell 2 (block 0), 10 are spread over block 2 (2 and 3 a cell), 1 is in block 3:
+    too light, so it is left to the domain, as the 1 in cell 2 and the cells of 2 are left to their blocks.
     """
     counts = np.array([0, 9, 1, 0, 0, 0, 0, 0, 2, 3, 2, 3, 0, 0, 1, 0])
     values = FilterPriority().estimate(seal(counts, 0), Fraction(3), silent(Fraction(3)))

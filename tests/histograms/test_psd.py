@@ -32,22 +32,22 @@ def rows_in(shape: tuple[int, ...], count: int) -> Any:
 @pytest.mark.parametrize("kind", ["hybrid", "quad"])
 def test_without_noise_leaves_that_are_cells_are_the_data(kind: Literal["hybrid", "quad"]) -> None:
     counts = np.array([1, 0, 0, 7, 4, 4, 0, 4])
-    assert PSD(kind).estimate(seal(counts, 0), ONE, silent()).numbers == pytest.approx(counts)
+    assert PSD(kind, prune=0).estimate(seal(counts, 0), ONE, silent()).numbers == pytest.approx(counts)
 
 
 def test_a_quad_tree_of_height_two_by_hand() -> None:
     """A 4×3 table is halved at row 2, then each half at column 2: four boxes, each spread evenly."""
     table = np.array([[4, 0, 1], [0, 0, 3], [8, 8, 0], [0, 0, 2]])
-    values = PSD("quad", height=2).estimate(seal(table.ravel(), 0, shape=(4, 3)), ONE, silent())
+    values = PSD("quad", height=2, prune=0).estimate(seal(table.ravel(), 0, shape=(4, 3)), ONE, silent())
     expected = np.array([[1, 1, 2], [1, 1, 2], [4, 4, 1], [4, 4, 1]])
     assert values.numbers.reshape(4, 3) == pytest.approx(expected)
 
 
 def test_a_median_is_cut_where_it_halves_the_data() -> None:
     counts = np.array([10, 1, 1, 1, 1, 1, 1, 1])
-    values = PSD("kd", height=1).estimate(seal(counts, 0), ONE, silent())
+    values = PSD("kd", height=1, prune=0).estimate(seal(counts, 0), ONE, silent())
     assert values.numbers == pytest.approx(counts)
-    boxes = PSD("kd", height=1).estimate_records(
+    boxes = PSD("kd", height=1, prune=0).estimate_records(
         seal_records(np.repeat(np.arange(8), counts)[:, None], (8,), 0), ONE, silent()
     )
     assert boxes.low.tolist() == [[0], [1]]
@@ -88,10 +88,25 @@ def test_parents_are_the_sums_of_their_children() -> None:
     assert again.numbers == pytest.approx(np.rint(values.numbers * 2**12), abs=1e-6)
 
 
+def test_a_light_node_is_spread_evenly_and_stays_the_sum_of_its_children() -> None:
+    """Two halves of 100 and 3 records; what was measured below has a deviation of 2: the second is left whole."""
+    parents = [np.array([0]), np.array([0, 0]), np.array([0, 0, 1, 1])]
+    edges = [[0, 8], [0, 4, 8], [0, 1, 4, 7, 8]]
+    noisy = [[103.0], [100.0, 3.0], [90.0, 10.0, 0.0, 3.0]]
+    levels = [
+        Level(np.array(e[:-1])[:, None], np.array(e[1:])[:, None], p, np.array(y), 2.0)
+        for p, e, y in zip(parents, edges, noisy, strict=True)
+    ]
+    assert least_squares(levels)[0] == pytest.approx([90, 10, 0, 3])
+    values, variance = least_squares(levels, prune=2.0)
+    assert values == pytest.approx([90, 10, 3 * 3 / 4, 3 * 1 / 4])
+    assert variance[2] == pytest.approx(9 * variance[3])
+
+
 def test_declared_deviation_is_the_error_on_data_that_are_even_inside_leaves() -> None:
     """Mean and variance over 1500 runs of 8 leaves, within 6 sigma: false alarm below 1e-7 in all."""
     runs, counts = 1500, np.repeat([5, 0, 9, 1, 3, 3, 0, 8], 4)
-    mechanism = PSD("quad", height=3, count_every=1)
+    mechanism = PSD("quad", height=3, count_every=1, prune=0)
     every = [mechanism.estimate(seal(counts, 0), ONE, seeded(seed)) for seed in range(runs)]
     error = np.array([values.numbers - counts for values in every])[:, ::4]
     declared = np.asarray(every[0].std)[::4]
@@ -138,7 +153,7 @@ def test_medians_move_towards_the_data() -> None:
     """A cut outside the crowd at 30..35 has weight e^(-10,000) against one at its middle: it is never seen."""
     rows = 30 + np.arange(20_000)[:, None] % 6
     records = seal_records(rows, (1000,), 0)
-    cuts = [PSD("kd", height=1).estimate_records(records, ONE, seeded(seed)).low[1, 0] for seed in range(10)]
+    cuts = [PSD("kd", height=1, prune=0).estimate_records(records, ONE, seeded(seed)).low[1, 0] for seed in range(10)]
     assert cuts == [33] * 10
 
 
@@ -170,7 +185,7 @@ def test_eight_attributes_of_a_thousand_values_in_bounded_memory() -> None:
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"kind": "oct"}, {"height": -1}, {"height": 99}, {"count_every": 0}, {"median_share": Fraction(1)}],
+    [{"kind": "oct"}, {"height": -1}, {"height": 99}, {"count_every": 0}, {"median_share": Fraction(1)}, {"prune": -1}],
     ids=str,
 )
 def test_bad_parameters_are_refused(parameters: dict[str, Any]) -> None:

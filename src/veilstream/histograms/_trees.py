@@ -141,13 +141,16 @@ def geometric_shares(depths: list[int], dimensions: int) -> list[Fraction]:
     return [Fraction(weight, sum(weights)) for weight in weights]
 
 
-def least_squares(levels: list[Level]) -> tuple[Floats, Floats]:
+def least_squares(levels: list[Level], prune: float = 0.0) -> tuple[Floats, Floats]:
     """Estimates and variances of the leaves (the last level) that best fit all noisy counts of the tree.
 
     The generalised least-squares fit under "a node is the sum of its children". Upwards, a node's own count and
     the sum of its children's estimates are averaged with weights inverse to their variances; downwards, what a
     node's final estimate has over that sum is shared among the children in proportion to their variances, and a child
     with share k of the variance V of the sum has final variance v − k²·(V − final variance of the node).
+
+    A node whose final estimate is less than ``prune`` times √V says nothing about where in it the data are: it is
+    shared among all below it by volume instead, and stays the sum of its children.
     """
     upward: list[tuple[Floats, Floats]] = [_own(levels[-1])]
     for depth in range(len(levels) - 2, -1, -1):
@@ -160,15 +163,25 @@ def least_squares(levels: list[Level]) -> tuple[Floats, Floats]:
         weight = spread / (spread + level.variance)
         upward.append((below + weight * (level.noisy - below), weight * level.variance))
     final, variance = upward.pop()
+    whole, volume = np.zeros(1, dtype=np.bool_), _volumes(levels[0])
     for level in levels[1:]:
         estimate, spread = upward.pop()
-        size = final.size
-        excess = final - sums_by(level.parent, estimate, size)
-        total = sums_by(level.parent, spread, size)
-        share = spread / total[level.parent]
-        final = estimate + share * excess[level.parent]
-        variance = np.maximum(spread - share**2 * (total - variance)[level.parent], 0.0)
+        parent, size = level.parent, final.size
+        excess = final - sums_by(parent, estimate, size)
+        total = sums_by(parent, spread, size)
+        share = spread / total[parent]
+        below = _volumes(level)
+        part = below / volume[parent]
+        whole, volume = (whole | (final < prune * np.sqrt(total)))[parent], below
+        fitted = np.maximum(spread - share**2 * (total - variance)[parent], 0.0)
+        final = np.where(whole, part * final[parent], estimate + share * excess[parent])
+        variance = np.where(whole, part**2 * variance[parent], fitted)
     return final, variance
+
+
+def _volumes(level: Level) -> Floats:
+    volumes: Floats = np.prod((level.high - level.low).astype(np.float64), axis=1)
+    return volumes
 
 
 def sums_by(labels: Integers, values: Floats, count: int) -> Floats:
@@ -180,7 +193,7 @@ def _own(level: Level) -> tuple[Floats, Floats]:
     return level.noisy, np.full(level.noisy.size, level.variance)
 
 
-def leaf_boxes(shape: tuple[int, ...], levels: list[Level]) -> Boxes:
+def leaf_boxes(shape: tuple[int, ...], levels: list[Level], prune: float) -> Boxes:
     """The leaves with their least-squares counts; sums over leaves are consistent by construction."""
-    values, variance = least_squares(levels)
+    values, variance = least_squares(levels, prune)
     return Boxes(shape, levels[-1].low, levels[-1].high, values, np.sqrt(variance))

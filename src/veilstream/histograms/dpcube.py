@@ -59,7 +59,7 @@ class DPCube:
     """
 
     cell_share: Fraction = Fraction(1, 2)
-    height: int = 24
+    height: int = 16
     oblivious: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -105,7 +105,9 @@ def partition(cells: Floats, spread: float, height: int) -> tuple[Integers, Flag
     even = np.ones(1, dtype=np.bool_)
     improvement = 2 * spread * math.log(max(values.size, 2))
     for depth in range(height + 1):
-        local = np.searchsorted(open_boxes, labels[active])
+        number = np.zeros(even.size, dtype=np.int64)
+        number[open_boxes] = np.arange(open_boxes.size)
+        local = number[labels[active]]
         cuts = _best_cuts(values[active], coordinates[:, active], local, low[open_boxes], high[open_boxes])
         rough = _uneven(values[active], local, open_boxes.size, spread) | (cuts.gain > improvement)
         rough &= cuts.gain > -np.inf
@@ -116,7 +118,8 @@ def partition(cells: Floats, spread: float, height: int) -> tuple[Integers, Flag
         axis, cut = cuts.axis[rough], cuts.cut[rough]
         fresh = even.size + np.arange(parents.size)
         order = np.cumsum(rough) - 1
-        active, local = active[rough[local]], order[local[rough[local]]]
+        going_on = np.flatnonzero(rough[local])
+        active, local = active[going_on], order[local[going_on]]
         above = coordinates[axis[local], active] >= cut[local]
         labels[active[above]] = fresh[local[above]]
         low, high = np.concatenate([low, low[parents]]), np.concatenate([high, high[parents]])
@@ -137,31 +140,34 @@ class _Best:
 
 
 def _best_cuts(values: Floats, coordinates: Integers, local: Integers, low: Integers, high: Integers) -> _Best:
-    """With sums S and sizes m on either side, a cut lowers the squares by S_l²/m_l + S_r²/m_r − S²/m."""
+    """With sum S and size m of the box and S_l, m_l = s·m below the cut, it lowers the squares by
+    S_l²/m_l + S_r²/m_r − S²/m = (S_l − s·S)²/(s(1 − s)m)."""
     boxes = len(low)
     gain, axis = np.full(boxes, -np.inf), np.zeros(boxes, dtype=np.int64)
     cut = np.zeros(boxes, dtype=np.int64)
     for candidate in range(low.shape[1]):
         widths = high[:, candidate] - low[:, candidate]
+        wide = np.flatnonzero(widths > 1)
+        if wide.size == 0:
+            continue
         end = np.cumsum(widths)
         begin = end - widths
         place = (begin - low[:, candidate])[local] + coordinates[candidate]
-        slabs = int(end[-1])
-        running = np.concatenate([[0.0], np.cumsum(sums_by(place, values, slabs))])
-        size = np.concatenate([[0], np.cumsum(np.bincount(place, minlength=slabs))])
+        running = np.concatenate([[0.0], np.cumsum(sums_by(place, values, int(end[-1])))])
+        total = running[end] - running[begin]
+        thickness = np.bincount(local, minlength=boxes) / widths
+        # At the last slab of a box nothing is left above: its 0/0 becomes -1, below every true gain.
         owner = np.repeat(np.arange(boxes), widths)
-        inner = np.ones(slabs, dtype=np.bool_)
-        inner[end - 1] = False
-        at, owner = np.flatnonzero(inner), owner[inner]
-        left, left_size = running[at + 1] - running[begin[owner]], size[at + 1] - size[begin[owner]]
-        right, right_size = running[end[owner]] - running[at + 1], size[end[owner]] - size[at + 1]
-        lowered = (left * right_size - right * left_size) ** 2 / (left_size * right_size * (left_size + right_size))
-        best = np.full(boxes, -np.inf)
-        np.maximum.at(best, owner, lowered)
+        left = running[1:] - running[begin][owner]
+        share = (np.arange(1, running.size) - begin[owner]) / widths[owner]
+        rest = share * (1 - share) * widths[owner] * thickness[owner]
+        lowered = np.divide((left - share * total[owner]) ** 2, rest, out=np.full(rest.size, -1.0), where=share < 1)
+        best = np.maximum.reduceat(lowered, begin)
         winners = np.flatnonzero(lowered == best[owner])[::-1]
         where = np.zeros(boxes, dtype=np.int64)
-        where[owner[winners]] = at[winners] + 1
-        better = best > gain
+        where[owner[winners]] = winners + 1
+        better = np.zeros(boxes, dtype=np.bool_)
+        better[wide] = best[wide] > gain[wide]
         gain = np.where(better, best, gain)
         axis[better] = candidate
         cut = np.where(better, where - begin + low[:, candidate], cut)
