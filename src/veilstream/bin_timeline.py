@@ -38,6 +38,7 @@ class BinTimeline:
         self._old: NDArray[Any] = np.zeros(bins, dtype=np.int64)
         self._new: NDArray[Any] = np.full(bins, int(before * self._unit), dtype=np.int64)
         self._cost: NDArray[Any] = np.full(bins, int(cost * self._unit), dtype=np.int64)
+        self._charged_now = cost > 0
         self._closing: list[NDArray[np.int64] | slice] = []
         # Never below the sum of the largest of the three costs, each of which a charge can raise: it spares looking for
         # them at every charge.
@@ -53,6 +54,7 @@ class BinTimeline:
         if self._at is not None and now > self._at:
             np.maximum(self._new, self._cost, out=self._new)
             self._cost.fill(0)
+            self._charged_now = False
             for bins in self._closing:
                 self._old[bins] = np.maximum(self._old[bins], self._new[bins])
                 self._new[bins] = 0
@@ -81,7 +83,7 @@ class BinTimeline:
 
     def _with_one(self, amount: Fraction, charge: Charge) -> Fraction:
         worst = 0
-        if self._costs_now(charge):
+        if self._costs_now(charge) and self._charged_now:
             worst = int(self._cost[self._bins_of(charge)].max(initial=0))
         if self._reaches_back(charge):
             worst = max(worst, int(self._seen(*self._reached(charge)).max(initial=0)))
@@ -97,6 +99,7 @@ class BinTimeline:
         step = int(amount * self._unit)
         if self._costs_now(charge):
             self._cost[self._bins_of(charge)] += step
+            self._charged_now = True
         if charge.block is not None:
             self._blocks[charge.block] = self._at
         if self._reaches_back(charge):

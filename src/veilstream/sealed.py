@@ -126,11 +126,7 @@ class Sealed:
 
     def select(self, bins: Index) -> Sealed:
         """Some of the values, by public positions (each at most once)."""
-        chosen = np.arange(self.size, dtype=np.int64)[bins]
-        # Rising positions are all different, and that is seen at once: sorting many costs more than their noise.
-        rising = bool((chosen[1:] > chosen[:-1]).all())
-        if not rising and np.unique(chosen).size != chosen.size:
-            raise InvalidInput("select: a position occurs twice; use sums; nothing was done")
+        chosen = _positions(bins, self.size)
         if not self.placed:
             return self._derive(self.__exact[..., chosen])
         named = chosen if self.bins is None else self.bins[chosen]
@@ -280,6 +276,18 @@ class Sealed:
 def seal(counts: NDArray[np.int64], t: int, l1: int = 1, shape: tuple[int, ...] | None = None) -> Sealed:
     """Close exact counts of timestamp ``t``, to which one unit contributes at most ``l1`` in total."""
     return Sealed(np.array(counts, dtype=np.int64), Span(t, t), Fraction(l1), shape=shape, placed=True)
+
+
+def _positions(bins: Index, size: int) -> NDArray[np.int64]:
+    """Different positions from 0 to size − 1."""
+    # Rising positions between the limits are all different: seen at once, where sorting costs more than noise.
+    rising = isinstance(bins, np.ndarray) and bins.dtype == np.int64 and bool((bins[1:] > bins[:-1]).all())
+    if isinstance(bins, np.ndarray) and rising and bins.size and bins[0] >= 0 and bins[-1] < size:
+        return bins
+    chosen = np.arange(size, dtype=np.int64)[bins]
+    if np.unique(chosen).size != chosen.size:
+        raise InvalidInput("select: a position occurs twice; use sums; nothing was done")
+    return chosen
 
 
 def _finer(exact: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
