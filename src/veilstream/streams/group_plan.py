@@ -9,10 +9,12 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.streams.window_sums import LONGEST
+
 Bins = NDArray[np.int64]
 Reals = NDArray[np.float64]
 Singles = NDArray[np.float32]
-Counts = NDArray[np.int32]
+Counts = NDArray[np.int16]
 
 RECENT_CHANGE: Final = 1 / 8
 RECENT_MOVE: Final = 1 / 4
@@ -51,12 +53,12 @@ class GroupPlan:
     def start(cls, bins: int) -> Self:
         return cls(
             grouping=np.zeros(bins, dtype=np.bool_),
-            due=np.ones(bins, dtype=np.int32),
+            due=np.ones(bins, dtype=np.int16),
             drift=np.zeros(bins, dtype=np.float32),
             change=np.zeros(bins, dtype=np.float32),
             move=np.zeros(bins, dtype=np.float32),
-            units=np.zeros(bins, dtype=np.int32),
-            patience=np.full(bins, FEWEST_UNITS, dtype=np.int32),
+            units=np.zeros(bins, dtype=np.int16),
+            patience=np.full(bins, FEWEST_UNITS, dtype=np.int16),
         )
 
     def copy(self) -> Self:
@@ -78,10 +80,10 @@ class GroupPlan:
         change = self.change[bins].astype(np.float64)
         change += np.where(so_far == 0, 0.0, weight * (difference**2 - change))
         self.change[bins] = change
-        self.units[bins] = so_far + 1
+        self.units[bins] = np.minimum(so_far + 1, MOST_UNITS)
         calm = bins[(so_far + 1 >= self.patience[bins]) & (change <= CALM * 2 * variance)]
         self.grouping[calm] = True
-        self.due[calm] = longer(np.ones(calm.size, dtype=np.int32), factor)
+        self.due[calm] = longer(np.ones(calm.size, dtype=np.int16), factor)
         self.move[calm] = 0
         self.drift[calm] = 0
 
@@ -110,7 +112,7 @@ class GroupPlan:
         due = np.where(
             shrink, np.maximum(size // 2, 2), np.where(move < GROW_BELOW * worth, longer(size, factor), size)
         )
-        due = np.clip(due, 2, largest).astype(np.int32)
+        due = np.clip(due, 2, largest).astype(np.int16)
         self.move[bins] = move * (due / size) ** 2
         self.due[bins] = due
         self.drift[bins] = 0
@@ -123,9 +125,10 @@ class GroupPlan:
 
 
 def longer(size: Counts, factor: Fraction) -> Counts:
-    """⌈factor · size⌉, exactly.
+    """⌈factor · size⌉, exactly, up to ``LONGEST``.
 
-    >>> longer(np.array([1, 2, 4], dtype=np.int32), Fraction(17, 10)).tolist()
+    >>> longer(np.array([1, 2, 4], dtype=np.int16), Fraction(17, 10)).tolist()
     [2, 4, 7]
     """
-    return (-(-size.astype(np.int64) * factor.numerator // factor.denominator)).astype(np.int32)
+    exact = -(-size.astype(np.int64) * factor.numerator // factor.denominator)
+    return np.minimum(exact, LONGEST).astype(np.int16)

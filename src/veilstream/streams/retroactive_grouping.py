@@ -16,7 +16,7 @@ from veilstream.rationals import Exact, rational, round_down
 from veilstream.sealed import Sealed
 from veilstream.streams import schedule
 from veilstream.streams.group_plan import GroupPlan, longer
-from veilstream.streams.window_sums import WindowSums
+from veilstream.streams.window_sums import LONGEST, WindowSums
 from veilstream.types import Values
 
 Bins = NDArray[np.int64]
@@ -87,6 +87,11 @@ class RetroactiveGrouping:
         schedule.whole(self.window, "window", self)
         schedule.whole(self.largest_group, "largest_group", self)
         schedule.whole(self.common_group, "common_group", self)
+        for name in ("window", "largest_group", "common_group"):
+            if (getattr(self, name) or 1) > LONGEST:
+                raise InvalidInput(
+                    f"{name} {getattr(self, name)} of RetroactiveGrouping: at most {LONGEST}; nothing was released"
+                )
         self._between("monitor", self.monitor, 0, 1, closed=False)
         self._between("tail", self.tail, 0, 1)
         self._between("factor", self.factor, 1, 1000)
@@ -124,7 +129,7 @@ class RetroactiveGrouping:
 
     def _common(self, w: int) -> tuple[int, int]:
         """Length of the common groups, and how many of them one protected window can meet."""
-        size = w if self.common_group is None else self.common_group
+        size = min(w, LONGEST) if self.common_group is None else self.common_group
         meets = -(-(w - 1) // size) + 1
         if min(w, size) * meets >= w * size:
             raise InvalidInput(
@@ -175,7 +180,7 @@ class _Step:
         gamma, per_count = float(rational(self.parameters.sampling, "sampling")), float(self.epsilon_1) / l1
         return 1 / (gamma * math.log1p(math.expm1(min(per_count, 700.0)) / gamma))
 
-    def watch(self, bins: Bins) -> NDArray[np.float64]:
+    def watch(self, bins: Bins) -> NDArray[np.float32]:
         """Monitored counts of this unit in ``bins``, less their guesses; 0 in other bins."""
         everywhere = bins.size == self.bins
         x = self.now if everywhere else self.now.select(bins)
@@ -185,8 +190,8 @@ class _Step:
         else:
             seen = self.meter.sampled_laplace(x, self.epsilon_1, rate, "monitor").numbers
         if everywhere:
-            return seen - self.window.guess
-        moved = np.zeros(self.bins)
+            return (seen - self.window.guess).astype(np.float32)
+        moved = np.zeros(self.bins, dtype=np.float32)
         moved[bins] = seen - self.window.guess[bins]
         return moved
 
@@ -224,7 +229,9 @@ class _Step:
             jumped = np.square(moved, out=moved) >= self.one_unit + self.tail_squared
             jumped &= waiting > 1
             publishing = jumped | (waiting >= plan.due)
-            publishing |= np.square(plan.drift) >= waiting * self.tail_squared + self.one_unit
+            level = waiting * np.float32(self.tail_squared)
+            level += self.one_unit
+            publishing |= np.square(plan.drift) >= level
             publishing &= plan.grouping
             ready = np.flatnonzero(publishing)
             if jumped.any():
@@ -261,12 +268,12 @@ class _Step:
         every = np.arange(self.bins)
         first = window.units == 0
         if first:
-            ready, size = every, np.ones(self.bins, dtype=np.int32)
+            ready, size = every, np.ones(self.bins, dtype=np.int16)
         else:
             jumped = self.watch(every) ** 2 >= self.one_unit + self.tail_squared
             assert self.pending is not None
             self.pending = self.pending.cleared(jumped)
-            size = np.where(jumped, 1, window.open_units).astype(np.int32)
+            size = np.where(jumped, 1, window.open_units).astype(np.int16)
             ready = np.flatnonzero(jumped | (window.open_units >= plan.due))
             # Units released with one number are a block of their own; it ends before this unit.
             known = window.open_units[ready] * window.guess[ready]

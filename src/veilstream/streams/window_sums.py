@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+LONGEST: Final = 30_000
+"""The most units in a window or a block: counts of units fit in two bytes, and mix with four-byte reals as they are."""
 Reals = NDArray[np.float64]
 Bins = NDArray[np.int64]
 Singles = NDArray[np.float32]
-Counts = NDArray[np.int32]
+Counts = NDArray[np.int16]
 
 
 @dataclass(slots=True)
@@ -47,7 +49,7 @@ class WindowSums:
     @classmethod
     def start(cls, window: int, bins: int) -> Self:
         def counts() -> Counts:
-            return np.zeros(bins, dtype=np.int32)
+            return np.zeros(bins, dtype=np.int16)
 
         def reals() -> Reals:
             return np.zeros(bins)
@@ -92,7 +94,7 @@ class WindowSums:
     def extend(self) -> None:
         """A unit begins: it is open in every bin, and the oldest unit leaves the window."""
         bins = self.guess.size
-        rows = np.zeros(bins, dtype=np.int32), np.zeros(bins), np.zeros(bins, dtype=np.float32)
+        rows = np.zeros(bins, dtype=np.int16), np.zeros(bins), np.zeros(bins, dtype=np.float32)
         if self.units < self.window:
             self.sizes.append(rows[0])
             self.sums.append(rows[1])
@@ -128,7 +130,7 @@ class WindowSums:
 
     def _head(self, bins: Bins, left: int | Counts, size: Counts, total: Reals, variance: Singles) -> None:
         self.head_left[bins] = left
-        self.head_mean[bins] = total / size
+        self.head_mean[bins] = on_grid(total / size)
         self.head_mean_variance[bins] = variance / size.astype(np.float32) ** 2
 
     def close(self, bins: Bins, total: Reals, variance: float | Reals) -> Counts:
@@ -159,7 +161,7 @@ class WindowSums:
     def believe(self, bins: Bins, guess: Reals, size: int | Counts, variance: float | Reals) -> None:
         """Open units of ``bins`` count as ``guess``, with noise of ``variance``: the mean of ``size`` units that
         count in the window by themselves, 0 if none do."""
-        self.guess[bins] = guess
+        self.guess[bins] = on_grid(guess)
         self.guess_size[bins] = size
         self.guess_variance[bins] = variance
 
@@ -173,13 +175,20 @@ class WindowSums:
         numbers = self.head_left * self.head_mean
         numbers += self.inside_sum
         numbers += self.guess * still_open
-        variance = np.square(self.head_left, dtype=np.float64)
+        variance = np.square(self.head_left, dtype=np.float32)
         variance *= self.head_mean_variance
-        variance += self.inside_variance
         # A guess that belongs to no block has size 0 and is not cut by the edge.
-        shared = np.minimum(np.where(self.inside_blocks > 0, self.guess_size, self.head_left), self.guess_size)
+        shared = np.where(self.inside_blocks > 0, self.guess_size, self.head_left).astype(np.float32)
+        np.minimum(shared, self.guess_size, out=shared)
         shared *= 2
         shared += still_open
         shared *= still_open
-        variance += shared * self.guess_variance
-        return numbers, np.sqrt(np.maximum(variance, 0, out=variance), out=variance)
+        shared *= self.guess_variance
+        variance += shared
+        variance += self.inside_variance.astype(np.float32)
+        return numbers, np.sqrt(np.maximum(variance, 0, out=variance), out=variance).astype(np.float64)
+
+
+def on_grid(x: Reals) -> Reals:
+    """The nearest multiples of 2⁻⁸: sums of them stay exact however long the stream, and shrink well when stored."""
+    return np.rint(x * 256) / 256
