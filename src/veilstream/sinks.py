@@ -195,7 +195,7 @@ def _write_objects(file: IO[str], table: pl.DataFrame, *, first: bool) -> None:
 
 def _as_text(table: pl.DataFrame) -> pl.DataFrame:
     """Times as ISO 8601, which text files have no type for."""
-    if not isinstance(table["time"].dtype, pl.Datetime):
+    if "time" not in table.columns or not isinstance(table["time"].dtype, pl.Datetime):
         return table
     distinct = table["time"].unique(maintain_order=True)
     names = [moment.isoformat() for moment in distinct if isinstance(moment, datetime)]
