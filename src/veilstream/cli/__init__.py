@@ -3,6 +3,7 @@
 from veilstream.cli.app import app
 from veilstream.cli.histogram import histogram
 from veilstream.cli.ledgers import ledger_app
+from veilstream.cli.personalised import personalised
 from veilstream.cli.schedule import plan
 from veilstream.cli.series import series
 from veilstream.cli.synthesize import synthesize
@@ -12,6 +13,7 @@ app.command()(series)
 app.command()(plan)
 app.command()(histogram)
 app.command()(synthesize)
+app.command()(personalised)
 
 
 def main() -> None:

@@ -26,11 +26,13 @@ from veilstream.personalised.estimators import PrivateLogisticRegression, Privat
 from veilstream.personalised.meter import PersonalMeter
 from veilstream.personalised.partition import Group, privacy_aware, rounds, utility_based
 from veilstream.personalised.people import PeopleCounts, count_levels, count_people
+from veilstream.personalised.release import CountRelease, release_counts
 from veilstream.personalised.roster import Levels, Roster
 from veilstream.personalised.stream import GroupedRelease, PersonalisedPublisher
 
 __all__ = [
     "CountMechanism",
+    "CountRelease",
     "ExponentialCount",
     "ExponentialMedian",
     "Group",
@@ -52,6 +54,7 @@ __all__ = [
     "count_levels",
     "count_people",
     "privacy_aware",
+    "release_counts",
     "rounds",
     "utility_based",
 ]

@@ -84,11 +84,17 @@ class Sampling:
 
     threshold: Exact | None = None
 
-    def estimate(self, x: PeopleCounts, meter: PersonalMeter) -> Values:
+    def units(self, roster: Levels) -> int:
+        """The threshold in units of budgets."""
         if self.threshold is None:
-            threshold = Fraction(int((x.roster.units * x.roster.sizes).sum()) // x.roster.people, UNIT)
-        else:
-            threshold = rational(self.threshold, "threshold")
+            return int((roster.units * roster.sizes).sum()) // roster.people
+        units = int(rational(self.threshold, "threshold") * UNIT)
+        if units < 1:
+            raise InvalidInput(f"threshold {self.threshold}: it must be at least 1/{UNIT}; nothing was released")
+        return units
+
+    def estimate(self, x: PeopleCounts, meter: PersonalMeter) -> Values:
+        threshold = Fraction(self.units(x.roster), UNIT)
         values, share = meter.sampled(x, threshold, "sample")
         return Values(values.numbers / share, values.std / share, values.law)
 

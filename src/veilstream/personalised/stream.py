@@ -78,7 +78,7 @@ class PersonalisedPublisher:
                 Guarantee(group.epsilon, w),
                 mechanism,
                 self.ledger,
-                stream=f"{stream}/{roster.fingerprint()}/{number + 1} of {len(self.groups)}",
+                stream=f"{stream}/group {number + 1} of {len(self.groups)}",
             )
             for number, group in enumerate(self.groups)
         ]

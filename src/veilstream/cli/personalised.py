@@ -1,0 +1,189 @@
+"""``veilstream personalised``: counts from a file in which everybody names their own epsilon."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from veilstream.cli.reporting import print_json
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from veilstream.domain import Domain
+    from veilstream.personalised import CountRelease, Roster
+    from veilstream.personalised.release import Recorded
+
+METHODS = ("stretching", "utility", "waste", "sampling", "threshold", "minimum")
+
+
+def _option(*names: str, words: str) -> Any:
+    return typer.Option(*names, help=words, show_default=False)
+
+
+def personalised(
+    file: Annotated[str, typer.Argument(help="CSV, CSV.gz or Parquet, a row per person.", show_default=False)],
+    person: Annotated[str, _option("--person", words="Column of the person's id.")],
+    ledger: Annotated[str, _option("--ledger", words="The durable record: a file or a PostgreSQL URL.")],
+    epsilon_column: Annotated[str, _option("--epsilon-column", words="Column of everybody's own epsilon.")] = "epsilon",
+    by: Annotated[list[str] | None, _option("--by", words="Attribute to count by; repeat for several.")] = None,
+    domain: Annotated[str | None, _option("--domain", words="JSON file of the public bins of each attribute.")] = None,
+    method: Annotated[str, typer.Option("--method", help=f"One of: {', '.join(METHODS)}.")] = "stretching",
+    threshold: Annotated[
+        str | None, _option("--threshold", words="Epsilon of 'threshold' and 'sampling' (default there: the mean).")
+    ] = None,
+    minimum: Annotated[int, typer.Option("--minimum", help="Fewest people of a group.")] = 100,
+    groups: Annotated[int | None, _option("--groups", words="Number of groups of 'waste'. Default: the best.")] = None,
+    step: Annotated[
+        str | None, _option("--step", words="Round budgets down to multiples of this, to have fewer of them.")
+    ] = None,
+    unknown: Annotated[str, typer.Option("--unknown", help="Values outside the domain: 'error' or 'drop'.")] = "error",
+    stream: Annotated[str, typer.Option("--stream", help="Name of the release in the ledger.")] = "counts",
+    out: Annotated[str | None, _option("--out", words="Table of counts: .parquet, .csv, .json or .ndjson.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
+) -> None:
+    """Publish counts once, each person protected by the epsilon in their own row; the epsilons are public."""
+    from veilstream.ledger import Ledger
+    from veilstream.personalised import Roster, count_people, release_counts
+    from veilstream.sinks import WRITERS, check_writable, write_table
+
+    mechanism = _mechanism(method, threshold, minimum, groups)
+    if out is not None:
+        check_writable(out, WRITERS)
+    bins = _domain(domain, by or [])
+    table = _table(file, [person, epsilon_column, *bins.names])
+    roster = Roster(_ids(table[person], person), table[epsilon_column].to_list(), step)
+    x = count_people(roster, _ids(table[person], person), _places(bins, table, unknown), bins.bins)
+    with Ledger.open(ledger) as opened:
+        release = release_counts(x, mechanism, opened, stream, bins.fingerprint()[:16])
+    counts = _labelled(bins, release)
+    if out is not None:
+        write_table([counts], out)
+    if as_json:
+        print_json(_summary(roster, release, counts))
+    else:
+        _tell(roster, release, counts, method, out)
+
+
+def _mechanism(method: str, threshold: str | None, minimum: int, groups: int | None) -> Recorded:
+    from veilstream.errors import InvalidInput
+    from veilstream.personalised import Minimum, Partitioned, Sampling, Stretching, Threshold
+
+    if threshold is not None and method not in ("threshold", "sampling"):
+        raise InvalidInput(f"threshold {threshold}: method '{method}' has none; nothing was read")
+    match method:
+        case "stretching":
+            return Stretching()
+        case "utility":
+            return Partitioned(by="utility", k=groups, minimum=minimum)
+        case "waste":
+            return Partitioned(by="waste", k=groups, minimum=minimum)
+        case "sampling":
+            return Sampling(threshold)
+        case "threshold" if threshold is None:
+            raise InvalidInput("threshold: missing; method 'threshold' needs --threshold; nothing was read")
+        case "threshold":
+            assert threshold is not None
+            return Threshold(threshold)
+        case "minimum":
+            return Minimum()
+        case _:
+            raise InvalidInput(f"method {method!r}: one of {', '.join(METHODS)}; nothing was read")
+
+
+def _domain(path: str | None, by: list[str]) -> Domain:
+    from veilstream.domain import Domain
+    from veilstream.errors import InvalidInput
+
+    if path is None:
+        if by:
+            raise InvalidInput(f"by '{by[0]}': its public bins are needed, give --domain; nothing was read")
+        return Domain({})
+    known = Domain.from_json(path)
+    for name in by:
+        if name not in known.axes:
+            raise InvalidInput(
+                f"by '{name}': not in the domain, its attributes are {', '.join(known.names)}; nothing was read"
+            )
+    return Domain({name: known.axes[name] for name in by}) if by else known
+
+
+def _table(file: str, columns: list[str]) -> pl.DataFrame:
+    import polars as pl
+
+    from veilstream.errors import InvalidInput
+    from veilstream.sources.readers import open_batches
+
+    batches = list(open_batches(file, columns))
+    if not batches or not sum(len(batch) for batch in batches):
+        raise InvalidInput(f"{file}: 0 rows, at least 1 person is needed; nothing was released")
+    return pl.concat(batches)
+
+
+def _ids(column: pl.Series, name: str) -> list[Any]:
+    from veilstream.errors import InvalidInput
+
+    if column.null_count():
+        raise InvalidInput(
+            f"column '{name}': {column.null_count()} rows have no person; each needs one; nothing was released"
+        )
+    return column.to_list()
+
+
+def _places(domain: Domain, table: pl.DataFrame, unknown: str) -> Any:
+    from veilstream.errors import InvalidInput, UnknownValue
+
+    if unknown not in ("error", "drop"):
+        raise InvalidInput(f"unknown {unknown!r}: 'error' or 'drop'; nothing was released")
+    places = domain.encode(table)
+    if unknown == "error" and (places < 0).any():
+        raise UnknownValue(
+            f"attributes {', '.join(domain.unknown_attributes(table))}: a value lies outside the public domain; "
+            "widen it or give --unknown drop; nothing was released"
+        )
+    return places
+
+
+def _labelled(domain: Domain, release: CountRelease) -> pl.DataFrame:
+    import polars as pl
+
+    from veilstream.types import half_width
+
+    values = release.values
+    width = half_width(0.95, values.std, values.law, integer=False)
+    numbers = pl.Series("value", values.numbers)
+    columns = [numbers, (numbers - width).alias("low"), (numbers + width).alias("high")]
+    labels = domain.labels().get_columns() if domain.names else []
+    return pl.DataFrame([*labels, *columns])
+
+
+def _summary(roster: Roster, release: CountRelease, counts: pl.DataFrame) -> dict[str, Any]:
+    return {
+        "people": roster.people,
+        "levels": roster.levels,
+        "noise_std": float(release.values.std),
+        "streams": release.streams,
+        "charged": [
+            {"epsilon": str(own), "people": int(size), "charged": str(paid)}
+            for own, size, paid in zip(roster.budgets, roster.sizes, release.charged, strict=True)
+        ],
+        "counts": counts.to_dicts(),
+    }
+
+
+def _tell(roster: Roster, release: CountRelease, counts: pl.DataFrame, method: str, out: str | None) -> None:
+    from veilstream.cli.words import number
+
+    ends = f"{number(roster.lowest)} to {number(roster.highest)}"
+    typer.echo(f"{roster.people:,} people with {roster.levels:,} different budgets from {ends}; method '{method}'")
+    typer.echo(
+        "nobody was charged more than their own epsilon; noise: standard deviation "
+        f"{number(float(release.values.std))} per count, errors of scaling up from budgets to people not included"
+    )
+    if out is not None:
+        typer.echo(f"wrote {out} ({len(counts):,} rows)")
+        return
+    for row in counts.iter_rows():
+        *labels, value, low, high = row
+        typer.echo(f"{' '.join(map(str, labels))} {number(value)} ({number(low)} to {number(high)})".strip())

@@ -1,0 +1,107 @@
+"""Personalised streams and recorded releases: each group its own budget on one ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.personalised.support import town
+
+from veilstream import STREAMS
+from veilstream.errors import InvalidInput, LedgerMismatch
+from veilstream.guarantee import Guarantee
+from veilstream.ledger import Ledger
+from veilstream.personalised import (
+    Group,
+    Minimum,
+    Partitioned,
+    PeopleCounts,
+    PersonalisedPublisher,
+    Roster,
+    Sampling,
+    Stretching,
+    Threshold,
+    count_levels,
+    release_counts,
+)
+
+
+def people_at(roster: Roster, t: int) -> PeopleCounts:
+    levels = np.repeat(np.arange(3), 100)
+    return count_levels(roster, levels, (np.arange(300) + t) % 4, bins=4, t=t)
+
+
+@pytest.mark.parametrize("name", ["uniform", "sample", "budget-absorption", "dsat"])
+def test_in_no_window_does_anybody_pay_more_than_their_own(name: str, tmp_path: Path) -> None:
+    roster = Roster.of_budgets(np.repeat(["1/4", "1/2", "1"], 100).tolist())
+    mechanism: Any = STREAMS[name]()
+    with PersonalisedPublisher(roster, 4, 5, mechanism, tmp_path / "budget.db") as publisher:
+        for t in range(17):
+            release = publisher.feed(people_at(roster, t))
+            assert release.t == t
+            assert release.values.numbers.shape == (4,)
+        assert len(publisher.groups) > 1
+        for paid, own in zip(publisher.spent(), roster.budgets, strict=True):
+            assert 0 < paid <= own
+        for one, group in zip(publisher.publishers, publisher.groups, strict=True):
+            assert one.guarantee == Guarantee(group.epsilon, 5)
+
+
+def test_a_stream_goes_on_after_a_restart_and_gives_old_steps_again(tmp_path: Path) -> None:
+    roster = Roster.of_budgets(np.repeat(["1/4", "1/2", "1"], 100).tolist())
+    make: Callable[[], PersonalisedPublisher] = lambda: PersonalisedPublisher(  # noqa: E731
+        roster, 4, 3, STREAMS["uniform"](), tmp_path / "budget.db"
+    )
+    with make() as publisher:
+        first = publisher.feed(people_at(roster, 0))
+    with make() as publisher:
+        again = publisher.feed(people_at(roster, 0))
+        publisher.feed(people_at(roster, 1))
+        assert publisher.spent() == [own * Fraction(2, 3) for own in _charged(publisher)]
+    assert (first.values.numbers == again.values.numbers).all()
+
+
+def _charged(publisher: PersonalisedPublisher) -> list[Fraction]:
+    """What each level's group may cost, with each third rounded as the mechanism rounds it."""
+    charged = [Fraction(0)] * publisher.roster.levels
+    for one, group in zip(publisher.publishers, publisher.groups, strict=True):
+        per_step = next(iter(publisher.ledger.charges(one.stream))).charge.epsilon
+        for level in group.levels.tolist():
+            charged[level] = 3 * per_step
+    return charged
+
+
+def test_groups_that_overlap_or_cost_too_much_are_refused() -> None:
+    roster = Roster.of_budgets(["1/4", "1/2", "1"])
+    both = [Group(np.array([0, 1]), 2, Fraction(1, 4)), Group(np.array([1, 2]), 2, Fraction(1, 2))]
+    with pytest.raises(InvalidInput, match="in two of them"):
+        PersonalisedPublisher(roster, 1, 1, STREAMS["uniform"](), groups=both)
+    dear = [Group(np.array([0, 1, 2]), 3, Fraction(1, 2))]
+    with pytest.raises(InvalidInput, match="one of its people has 1/4"):
+        PersonalisedPublisher(roster, 1, 1, STREAMS["uniform"](), groups=dear)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [Minimum(), Threshold("1/4"), Partitioned(), Partitioned(by="waste", k=2), Stretching(), Sampling()],
+    ids=repr,
+)
+def test_a_recorded_release_is_given_again_and_not_sold_twice(mechanism: Any, tmp_path: Path) -> None:
+    x = town()
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        first = release_counts(x, mechanism, ledger)
+        charges = sum(len(list(ledger.charges(spec.name))) for spec in ledger.streams())
+        again = release_counts(x, mechanism, ledger)
+        assert (first.values.numbers == again.values.numbers).all()
+        assert charges == sum(len(list(ledger.charges(spec.name))) for spec in ledger.streams())
+        assert all(paid <= own for paid, own in zip(first.charged, x.roster.budgets, strict=True))
+        with pytest.raises(LedgerMismatch, match="would pay twice"):
+            release_counts(x, Partitioned(minimum=7), ledger)
+        with pytest.raises(LedgerMismatch, match="would pay twice"):
+            release_counts(x, mechanism, ledger, of="other bins")
+    # Secure noise of standard deviation at most 23: 400 off is beyond 1e-7 for Laplace of scale 16.
+    assert (np.abs(first.values.numbers - 200) < 400).all()
