@@ -62,8 +62,8 @@ def release_counts(
     others = [s.name for s in ledger.streams() if s.name.startswith(f"{stream}/") and not s.name.startswith(f"{name}/")]
     if others:
         raise LedgerMismatch(
-            f"stream {stream!r}: {others[0]!r} was released already, of other people or bins or by other means; the same "
-            "people would pay twice; nothing was released"
+            f"stream {stream!r}: {others[0]!r} was released already, of other people or bins or by other means; the "
+            "same people would pay twice; nothing was released"
         )
     match mechanism:
         case Stretching():

@@ -131,7 +131,10 @@ class PersonalisedPublisher:
 
 def _fullest(publisher: Publisher[Any]) -> Fraction:
     """The cost of the fullest window, summed from the recorded charges themselves, window by window."""
-    charges = [row.charge for row in publisher.ledger.charges(publisher.stream)]
+    rows = [row.charge for row in publisher.ledger.charges(publisher.stream)]
+    # A later charge of a block stands in the place of the earlier ones; one of 0 only closes it.
+    grown = {charge.block: charge for charge in rows if charge.block is not None and charge.epsilon}
+    charges = [charge for charge in rows if charge.block is None] + list(grown.values())
     w = publisher.guarantee.w
     if w is None:
         return sum((charge.epsilon for charge in charges), Fraction(0))
