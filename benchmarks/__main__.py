@@ -14,6 +14,7 @@ SUITES: Final = {
     "streams": "benchmarks.streams",
     "stream-utility": "benchmarks.stream_utility",
     "fast": "benchmarks.fast",
+    "allocation": "benchmarks.allocation",
     "histograms": "benchmarks.histograms",
     "sparse-histograms": "benchmarks.sparse_histograms",
 }
