@@ -17,6 +17,7 @@ SUITES: Final = {
     "allocation": "benchmarks.allocation",
     "histograms": "benchmarks.histograms",
     "sparse-histograms": "benchmarks.sparse_histograms",
+    "personalised": "benchmarks.personalised",
 }
 """Suite name -> module with ``run``, imported when asked for: no suite needs another's peers."""
 
