@@ -180,14 +180,14 @@ def _user_level() -> Table:
 
 
 VARIANTS: Final[dict[str, DSAT]] = {
-    "default (ratio tracking, spacing 0.75, margin 2, at most 1/20 for decisions)": DEFAULT,
+    "default (equal steps, gain 2, spacing 0.75, margin 2, at most 1/50 for decisions)": DEFAULT,
     "no spacing": DSAT(spacing=0.0),
     "spacing 0.5": DSAT(spacing=0.5),
     "spacing 1": DSAT(spacing=1.0),
     "margin 0.5": DSAT(margin=0.5),
-    "gain 0.5": DSAT(controller=RatioTracking(0.5)),
-    "gain 2": DSAT(controller=RatioTracking(2.0)),
-    "equal steps instead of ratios": DSAT(controller=QuantileTracking()),
+    "gain 1": DSAT(controller=QuantileTracking(1.0)),
+    "gain 4": DSAT(controller=QuantileTracking(4.0)),
+    "ratios instead of equal steps": DSAT(controller=RatioTracking()),
     "PID, proportional": DSAT(controller=PID()),
     "PID, all three gains": DSAT(controller=PID(proportional=0.6, integral=0.2, derivative=0.2)),
     "1/100 for decisions": DSAT(decision_share=Fraction(1, 100)),

@@ -27,7 +27,7 @@ class Workload:
     shape: tuple[int, ...]
 
 
-def census(steps: int, drift: bool, rate: float = 0.5, people: int = 500_000, bins: int = 2304) -> Workload:
+def census(steps: int, drift: bool, rate: float = 0.5, people: int = 500_000, bins: int = 1152) -> Workload:
     """People who leave and others who come, at ten different speeds in turn.
 
     Without ``drift`` those who come are drawn from the same population, as in the DSAT paper, so that only chance

@@ -106,10 +106,10 @@ def make_plan(guarantee: Guarantee, steps: int, releases: int, decision_share: F
 
 def _default_share(whole: Fraction, bins: int, releases: int) -> Fraction:
     """decision/publication = (2K³/(U·C²))^⅓ makes the noise of a distance to a noisy release least, but no more than
-    a twentieth of all: beyond it the releases lose more than the decisions gain (measured: docs/adaptive.md)."""
+    a fiftieth of all: beyond it the releases lose more than the decisions gain (measured: docs/adaptive.md)."""
     ratio = root_down(math.floor(2 * whole**3 * SHARES**3 / (bins * releases * releases))) / SHARES
     part = round(SHARES * ratio / (1 + ratio))
-    return Fraction(min(max(part, 1), SHARES // 20), SHARES)
+    return Fraction(min(max(part, 1), SHARES // 50), SHARES)
 
 
 def floor_distance(last: Values, bins: int) -> tuple[float, float]:
