@@ -24,7 +24,6 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from scipy.special import ndtri
 
 from veilstream.accountant import Accountant
@@ -122,6 +121,9 @@ def chernoff(scales: Sequence[tuple[float, int]], log_miss: float) -> float:
         return (log_miss + moments) * widest / share
 
     # Any share gives a valid bound, so the search need not be exact.
+    # Slow to load, and nothing else needs it.
+    from scipy.optimize import minimize_scalar
+
     return float(minimize_scalar(bound, bounds=(1e-9, 1 - 1e-9), method="bounded", options={"xatol": 1e-9}).fun)
 
 
