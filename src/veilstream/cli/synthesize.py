@@ -104,7 +104,7 @@ def synthesize(
 
 def _mechanism(method: str, margins: str, copula: str) -> DPCopula:
     from veilstream.errors import InvalidInput
-    from veilstream.histograms import HISTOGRAMS
+    from veilstream.histograms import EFPA, HISTOGRAMS
     from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall
 
     for given, known, what in (
@@ -116,7 +116,7 @@ def _mechanism(method: str, margins: str, copula: str) -> DPCopula:
             raise InvalidInput(f"{what} {given!r}: choose from {', '.join(known)}; nothing was read")
     return DPCopula(
         dependence=BlockMLE() if method == "mle" else Kendall(),
-        margins=HISTOGRAMS[margins](),
+        margins=EFPA(fallback=True) if margins == "efpa" else HISTOGRAMS[margins](),
         copula=Choice() if copula == "choose" else None,
         split_below=10 if method == "hybrid" else 0,
     )
