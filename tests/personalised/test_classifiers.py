@@ -153,14 +153,12 @@ def test_parameters_are_got_and_set_by_name() -> None:
 
 
 def test_scikit_learn_clones_and_cross_validates_them() -> None:
-    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-    from sklearn.base import clone, is_classifier
-    from sklearn.model_selection import cross_val_score
-
+    base: Any = pytest.importorskip("sklearn.base", reason="scikit-learn is not installed")
+    selection: Any = pytest.importorskip("sklearn.model_selection", reason="scikit-learn is not installed")
     rows, signs = data(900)
-    model = clone(PrivateSVM(epsilon=20, regularisation=0.05))
-    assert is_classifier(model)
-    scores = cross_val_score(model, rows, signs, cv=3, params={"epsilon": np.full(900, 20.0)})
+    model = base.clone(PrivateSVM(epsilon=20, regularisation=0.05))
+    assert base.is_classifier(model)
+    scores = selection.cross_val_score(model, rows, signs, cv=3, params={"epsilon": np.full(900, 20.0)})
     # Secure noise: with 600 people and epsilon 20 noise of this kind is a hundredth of the signal.
     assert scores.min() > 0.7
 
