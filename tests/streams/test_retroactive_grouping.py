@@ -204,7 +204,7 @@ def test_every_form_conforms(mechanism: RetroactiveGrouping) -> None:
     check_stream(mechanism)
 
 
-@pytest.mark.parametrize(("w", "group", "meets"), [(5, None, 2), (5, 2, 3), (5, 12, 2), (2, 3, 2)])
+@pytest.mark.parametrize(("w", "group", "meets"), [(9, None, 2), (20, 9, 4), (5, 12, 2), (2, 7, 2)])
 def test_a_group_under_a_window_pays_for_all_the_units_of_a_person(w: int, group: int | None, meets: int) -> None:
     size = group or w
     noise = Silence()
@@ -228,10 +228,10 @@ def test_the_declared_deviation_of_common_groups_is_the_true_one() -> None:
 
 def test_where_it_cannot_help_it_is_refused() -> None:
     with pytest.raises(
-        InvalidInput, match=r"window of 2: noise of 4/2 per mean is not below 2 .* common_group above 2"
+        InvalidInput, match=r"groups of 2 units under a window of 2: .* 2.4 times .* larger common_group"
     ):
-        RetroactiveGrouping().start(vs.Guarantee(1, w=2), 3)
-    with pytest.raises(InvalidInput, match="not below 9"):
+        RetroactiveGrouping(common_group=2).start(vs.Guarantee(1, w=2), 3)
+    with pytest.raises(InvalidInput, match="groups of 1 units"):
         RetroactiveGrouping(common_group=1).start(vs.Guarantee(1, w=9), 3)
     with pytest.raises(InvalidInput, match="user level"):
         RetroactiveGrouping().start(vs.Guarantee(1, w=None), 3)

@@ -84,8 +84,7 @@ class GroupPlan:
         calm = bins[(so_far + 1 >= self.patience[bins]) & (change <= CALM * 2 * variance)]
         self.grouping[calm] = True
         self.due[calm] = longer(np.ones(calm.size, dtype=np.int16), factor)
-        self.move[calm] = 0
-        self.drift[calm] = 0
+        self.change[calm] = 0
 
     def saw_groups(
         self,
@@ -119,7 +118,7 @@ class GroupPlan:
         gone, stays = bins[leave], bins[~leave]
         self.grouping[gone] = False
         self.units[gone] = 0
-        self.change[gone] = 0
+        self.move[gone] = 0
         self.patience[gone] = np.minimum(2 * self.patience[gone], MOST_UNITS)
         self.patience[stays] = np.maximum(self.patience[stays] - size[~leave] // 4, FEWEST_UNITS)
 

@@ -21,6 +21,7 @@ from veilstream.types import Values
 
 Bins = NDArray[np.int64]
 SAMPLING_STEPS = 256
+FEWEST_TOGETHER = 8
 
 
 @dataclass(slots=True)
@@ -55,9 +56,11 @@ class RetroactiveGrouping:
     * ``sampling`` below 1 (a multiple of 1/256) makes the monitor look at a Bernoulli sample of the events.
 
     Under a protected window w > 1 a person may be in other bins at other times, so that bins cannot be charged apart:
-    all wait together in public groups of ``common_group`` units (default w). A sum of m units then moves by min(w,
-    m)·l1, and a window meets n = ⌈(w−1)/m⌉ + 1 groups, each of ε/n: noise min(w, m)·n·l1/(m·ε) per mean, against
-    w·l1/ε unit by unit. Where that is no less, and at user level, it is refused.
+    all wait together in public groups of ``common_group`` units (default w, at least 8). A sum of m units then moves
+    by min(w, m)·l1, and a window meets n = ⌈(w−1)/m⌉ + 1 groups, each of ε/n. On a constant stream a window of ω
+    units holds about ω/m + 4/3 noises (the last counts for waiting units too), each of min(w, m)·n·l1/ε, against ω of
+    w·l1/ε unit by unit. Where that is no less, and at user level, it is refused. There is no monitor: a stream that
+    jumps is better off with :class:`TimeUnit`.
 
     >>> import numpy as np
     >>> from veilstream import Guarantee, simulate
@@ -129,12 +132,15 @@ class RetroactiveGrouping:
 
     def _common(self, w: int) -> tuple[int, int]:
         """Length of the common groups, and how many of them one protected window can meet."""
-        size = min(w, LONGEST) if self.common_group is None else self.common_group
+        size = min(max(w, FEWEST_TOGETHER), LONGEST) if self.common_group is None else self.common_group
         meets = -(-(w - 1) // size) + 1
-        if min(w, size) * meets >= w * size:
+        noises = self.window / size + 4 / 3 if size <= self.window else self.window**2 / size**2
+        share = noises * (min(w, size) * meets) ** 2 / (self.window * w**2)
+        if share >= 1:
             raise InvalidInput(
-                f"groups of {size} units under a window of {w}: noise of {min(w, size) * meets}/{size} per mean is not "
-                f"below {w} unit by unit; give a common_group above {size}, or use TimeUnit; nothing was released"
+                f"groups of {size} units under a window of {w}: even where nothing changes, their error is about "
+                f"{share:.1f} times that of publication unit by unit; give a larger common_group or use TimeUnit; "
+                "nothing was released"
             )
         return size, meets
 
