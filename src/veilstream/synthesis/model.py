@@ -123,11 +123,10 @@ class CopulaModel:
             return
         nu = None if part.kind == NORMAL else part.kind
         count = targets[0].size
-        latent = generator.standard_normal((count, len(targets)))
         factor = np.linalg.cholesky(matrix_of(part.correlations, len(targets)))
+        latent = factor @ generator.standard_normal((len(targets), count))
         scale = None if nu is None else np.sqrt(nu / generator.chisquare(nu, count))
-        for target, margin, row in zip(targets, margins, factor, strict=True):
-            values = latent @ row
+        for target, margin, values in zip(targets, margins, latent, strict=True):
             limits = thresholds(np.cumsum(margin)[:-1], nu)
             target[:] = np.searchsorted(limits, values if scale is None else values * scale, side="left")
             _only_possible(target, margin)
