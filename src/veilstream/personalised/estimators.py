@@ -81,9 +81,9 @@ class _LinearClassifier:
         rows = self._features(given)
         self.n_features_in_ = int(rows.shape[1]) - int(self.fit_intercept)
         signs = self._signs(labels)
-        budgets: Any = [self.epsilon] * rows.shape[0] if epsilon is None else epsilon
-        roster = Roster.of_budgets(budgets)
-        examples = SealedExamples(rows, signs, roster.level_of(np.arange(rows.shape[0])))
+        people = int(rows.shape[0])
+        roster = Roster.of_budgets([self.epsilon] * people if epsilon is None else epsilon)
+        examples = SealedExamples(rows, signs, roster.level_of(np.arange(people)))
         self.accounts_ = PersonalAccounts(roster)
         vectors = self._measure(examples, roster, PersonalMeter(self.accounts_, noise))
         constant = vectors[:, -1:] if self.fit_intercept else np.zeros((len(vectors), 1))

@@ -135,9 +135,9 @@ def utility_based(roster: Levels, loss: Loss, minimum: int = 1) -> list[Group]:
     best = np.full(g + 1, -np.inf)
     best[0] = 0.0
     cut: NDArray[np.int64] = np.zeros(g + 1, dtype=np.int64)
-    for end in range(1, g + 1):
-        starts = int(np.searchsorted(below, below[end] - minimum, side="right"))
-        if starts == 0:
+    possible = np.searchsorted(below, below - minimum, side="right").tolist()
+    for end, starts in enumerate(possible):
+        if end == 0 or starts == 0:
             continue
         gain = best[:starts] + 1 / loss(below[end] - below[:starts], budgets[:starts])
         start = int(np.argmax(gain))
