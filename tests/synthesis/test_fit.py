@@ -34,6 +34,7 @@ from veilstream.synthesis import (
     fit,
     read_rows,
 )
+from veilstream.transcript import RecordingMeter, ReplayingMeter, Transcript
 
 ROWS = 20_000
 
@@ -267,3 +268,28 @@ def test_bad_parameters_and_histograms_are_refused() -> None:
     with pytest.raises(InvalidInput, match="publishes tables"):
         DPCopula(margins=Geometric()).estimate(seal(np.arange(3), 0), Fraction(1), meter)
     assert not meter.charges
+
+
+@pytest.mark.parametrize(
+    "copula",
+    [
+        DPCopula(),
+        DPCopula(margins=Geometric(), dependence=BlockMLE()),
+        DPCopula(copula=Choice()),
+        DPCopula(split_below=10, copula=Choice()),
+    ],
+    ids=str,
+)
+def test_a_model_is_made_of_the_meters_answers_and_nothing_else(copula: DPCopula) -> None:
+    """Given the same answers, quite another table brings the same questions and the very same numbers."""
+    domain = TableDomain({**domain_of(values=50).axes, "g": Categories(range(3))})
+    layout = copula.layout(domain.shape)
+    transcript = Transcript()
+    numbers = []
+    for rows, seed, kind in ((3000, 1, RecordingMeter), (40, 9, ReplayingMeter)):
+        table = {**correlated(0.4, rows, 50, seed), "g": np.arange(rows) % (seed % 3 + 1)}
+        accountant = Accountant(Guarantee(1, w=1), layout.size)
+        meter = kind(accountant, ExactSampler(SeededSource(seed)), 0, transcript)
+        numbers.append(copula.estimate(layout.seal(read_rows(table, domain)), Fraction(1), meter).numbers)
+    assert np.array_equal(numbers[0], numbers[1])
+    assert not transcript.entries
