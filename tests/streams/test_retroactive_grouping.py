@@ -260,8 +260,8 @@ def test_slow_bins_gain_and_fast_ones_lose_little() -> None:
     rng = np.random.default_rng(3)  # noqa: TID251 (data, not noise)
     t = np.arange(300)[:, None]
     streams = {
-        "constant": (np.full((300, 60), 50), 0.0, 0.65),
-        "rare": (rng.poisson(0.2, (300, 60)), 0.0, 0.65),
+        "constant": (np.full((300, 60), 50), 0.0, 0.75),
+        "rare": (rng.poisson(0.2, (300, 60)), 0.0, 0.75),
         "alternating": (np.where((t + np.arange(60)) % 2, 1000, 0), 0.85, 1.1),
         "random walk": (20_000 + np.rint(np.cumsum(rng.normal(0, 100, (300, 60)), 0)).astype(int), 0.85, 1.1),
     }

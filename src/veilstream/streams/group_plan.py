@@ -19,14 +19,14 @@ Counts = NDArray[np.int16]
 RECENT_CHANGE: Final = 1 / 8
 RECENT_MOVE: Final = 1 / 4
 """Weights of the newest observation in running means."""
-CALM: Final = 1.5
+CALM: Final = 1.2
 """Groups begin where squared changes between units average below this many times what noise alone brings."""
 GROW_BELOW: Final = 1.0
 SHRINK_ABOVE: Final = 3.0
 """A group's length pays ω/m variances of noise; its move, beyond noise, is held against that."""
 LEAVE_ABOVE: Final = 1.0
 """One move beyond noise of so many whole windows of noise ends the groups of a bin."""
-FEWEST_UNITS: Final = 8
+FEWEST_UNITS: Final = 12
 MOST_UNITS: Final = 512
 """Units that a bin publishes one by one before its next groups: doubled by each failure of groups, less a quarter of
 the units of each success, within these."""
