@@ -23,7 +23,6 @@ from veilstream.sealed import Sealed
 from veilstream.types import Span
 
 Integers = NDArray[np.int64]
-MAX_RECORDS = 1 << 40
 
 
 class SealedRecords:

@@ -68,7 +68,7 @@ class PSD:
     * Least squares by variances instead of three passes over a complete tree: it takes uneven trees, single cells
       that cannot be cut, levels that are not counted, and returns the variance of every leaf.
     * The default is the quad-tree: with a public height that reaches (nearly) single cells it was better than the
-      hybrid on all of the DPBench histograms, because medians take 3/10 of ε and leave some leaves wide.
+      hybrid on all DPBench lines but one, because medians take 3/10 of ε and leave some leaves wide.
     * The height is public. Ending a branch by its exact count, or taking the height from the exact number of
       records, would be a choice by private data that nobody paid for.
     """
