@@ -23,7 +23,7 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
 
 audit: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n auto tests --run-audit
+	$(BIN)/python -m pytest -n auto tests/audit --run-audit
 
 $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)

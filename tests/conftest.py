@@ -1,4 +1,4 @@
-"""A PostgreSQL server for the tests that need one: started on first use and stopped at the end."""
+"""A PostgreSQL server for the tests that need one, and the option that adds the long statistical runs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,17 @@ import pytest
 import sqlalchemy as sa
 
 NewLedger = Callable[[], str]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--run-audit", action="store_true", help="run the long statistical tests alone")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    wanted = bool(config.getoption("--run-audit"))
+    left_out = [item for item in items if (item.get_closest_marker("audit") is not None) != wanted]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if (item.get_closest_marker("audit") is not None) == wanted]
 
 
 @pytest.fixture(scope="session")
