@@ -228,5 +228,7 @@ def _plot() -> None:
         for name, mechanism, style in (("Uniform", Uniform(), ":"), ("Sample", Sample(), "--")):
             axes.axhline(measure(mechanism, guarantee, workload).bins, color="grey", linestyle=style, label=name)
         axes.set(title=workload.name, xscale="log", yscale="log", xlabel="releases per window", ylabel="error of bins")
+        axes.set_xticks(SWEEP, [str(c) for c in SWEEP])
+        axes.minorticks_off()
     figure.axes[0].legend(fontsize="small")
     figure.savefig(FIGURE, dpi=110)

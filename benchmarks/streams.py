@@ -37,15 +37,7 @@ MECHANISMS: Final[tuple[Any, ...]] = (
     BudgetDistribution(columns=16),
 )
 
-LONG: Final[tuple[Any, ...]] = (
-    Uniform(),
-    Sample(),
-    FixedRate(),
-    DSFT(),
-    DSAT(),
-    BudgetDistribution(),
-    BudgetAbsorption(),
-)
+LONG: Final[tuple[Any, ...]] = (FixedRate(), DSAT(), BudgetDistribution(), BudgetAbsorption())
 
 
 def run() -> Sequence[Table]:
