@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from veilstream.errors import InvalidInput
 from veilstream.guarantee import Guarantee
 from veilstream.meter import Meter
-from veilstream.rationals import Exact, rational, round_down
+from veilstream.rationals import Exact, rational
 from veilstream.sealed import Sealed
 from veilstream.streams import schedule
 from veilstream.streams.group_plan import GroupPlan, longer
@@ -171,7 +171,7 @@ class _Step:
         self.window, self.plan = state.window.copy(), state.plan.copy()
         self.pending, self.now, self.meter = state.pending, now, meter
         self.epsilon = meter.guarantee.pure
-        self.epsilon_1 = round_down(self.epsilon * rational(parameters.monitor, "monitor"))
+        self.epsilon_1 = self.epsilon * rational(parameters.monitor, "monitor")
         self.epsilon_2 = self.epsilon - self.epsilon_1
         self.bins = self.window.guess.size
         self.spent = np.zeros(self.bins, dtype=np.bool_)
