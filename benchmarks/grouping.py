@@ -156,7 +156,7 @@ def _utility_table(title: str, found: list[Errors]) -> Table:
             f"{e.unit:.3g}",
             f"{e.grouped:.3g}",
             f"{e.grouped / e.unit:.3f}",
-            f"{e.slow:.3f} ({e.slow_bins:.0%})",
+            "-" if np.isnan(e.slow) else f"{e.slow:.3f} ({e.slow_bins:.0%})",
             "-" if np.isnan(e.fast) else f"{e.fast:.3f}",
         ]
         for e in found
@@ -213,29 +213,32 @@ def _kinds_of_change() -> Table:
     )
 
 
-def _timed_steps(mechanism: StreamMechanism[Any], stream: Stream) -> tuple[list[float], int]:
+def _two_noises(noise: SecureNoise) -> float:
+    start = time.thread_time()
+    noise.laplace(Fraction(10), URLS)
+    noise.laplace(Fraction(10), URLS)
+    return time.thread_time() - start
+
+
+def _timed_steps(mechanism: StreamMechanism[Any], stream: Stream) -> tuple[list[float], list[float], int]:
+    """Seconds of every settled step, of two noises per bin drawn just before it, and the bytes of the state."""
     guarantee = Guarantee("0.1", w=1)
     accountant, noise = Accountant(guarantee, stream.bins), SecureNoise()
     state = mechanism.start(guarantee, stream.bins)
-    seconds: list[float] = []
+    steps: list[float] = []
+    peers: list[float] = []
     for t, counts in zip(range(TIMED_STEPS), stream.units(), strict=False):
         now = seal(counts, t)
+        peers.append(_two_noises(noise))
         start = time.thread_time()
         state, _ = mechanism.step(state, now, Meter(accountant, noise, t))
-        seconds.append(time.thread_time() - start)
-    return seconds, sum(x.nbytes for x in encode(state).arrays)
+        steps.append(time.thread_time() - start)
+    settled = TIMED_STEPS // 3
+    return steps[settled:], peers[settled:], sum(x.nbytes for x in encode(state).arrays)
 
 
 def _speed() -> Table:
     stream = world_cup(PUBLISHED_STEPS)
-    noise = SecureNoise()
-
-    def two() -> float:
-        start = time.thread_time()
-        noise.laplace(Fraction(10), URLS)
-        noise.laplace(Fraction(10), URLS)
-        return time.thread_time() - start
-
     mechanisms: list[tuple[str, int, StreamMechanism[Any]]] = [
         ("TimeUnit", 15, TimeUnit()),
         *(("RetroactiveGrouping", w, RetroactiveGrouping(window=w)) for w in (5, 15, 60)),
@@ -243,27 +246,29 @@ def _speed() -> Table:
     ]
     rows: list[list[str]] = []
     for name, window, mechanism in mechanisms:
-        peer = [two() for _ in range(20)]
-        seconds, size = _timed_steps(mechanism, stream)
-        settled = seconds[TIMED_STEPS // 3 :]
-        # The typical step against the typical draw: both feel the same neighbours on the machine.
-        middle, reference = float(np.median(settled)), float(np.median(peer))
+        steps, peers, size = _timed_steps(mechanism, stream)
+        step, peer = float(np.median(steps)), float(np.median(peers))
+        best = min(steps) / min(peers)
         rows.append(
             [
                 name,
                 str(window),
-                f"{middle * 1e3:.1f}",
-                f"{reference * 1e3:.1f}",
-                f"{middle / reference:.1f}×",
+                f"{step * 1e3:.1f}",
+                f"{peer * 1e3:.1f}",
+                f"{step / peer:.1f}×",
+                f"{best:.1f}×",
                 f"{size / 1e6:.1f}",
                 f"{size / 8 / URLS:.1f}",
             ]
         )
-        progress(f"{name} ω={window}: {middle * 1e3:.1f} ms a step, {middle / reference:.1f}× two noises per bin")
+        progress(f"{name} ω={window}: {step * 1e3:.1f} ms a step, {step / peer:.1f}× two noises (best {best:.1f}×)")
     return Table(
         title="One step, 88,762 bins",
-        notes="Processor time of a settled step, charging included, against two exact noises per bin (median of 20).",
-        columns=["mechanism", "ω", "step ms", "two noises ms", "ratio", "state MB", "state, in arrays of bins"],
+        notes=(
+            "Processor time of a settled step, charging included, against two exact noises per bin drawn just before it: "
+            "medians, and the fastest step against the fastest draw. Aim: at most 4×."
+        ),
+        columns=["mechanism", "ω", "step ms", "two noises ms", "ratio", "best", "state MB", "in arrays of bins"],
         rows=rows,
     )
 
