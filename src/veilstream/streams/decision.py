@@ -139,7 +139,7 @@ class State:
 
 
 def default_releases(steps: int) -> int:
-    """How many releases to pay for where nobody said (measured: docs/adaptive.md)."""
+    """How many releases to pay for where nobody said: midway between once per window and every step, no optimum."""
     return math.isqrt(steps)
 
 
