@@ -14,9 +14,11 @@ SUITES: Final = {
     "streams": "benchmarks.streams",
     "stream-utility": "benchmarks.stream_utility",
     "fast": "benchmarks.fast",
+    "grouping": "benchmarks.grouping",
     "allocation": "benchmarks.allocation",
     "histograms": "benchmarks.histograms",
     "sparse-histograms": "benchmarks.sparse_histograms",
+    "synthesis": "benchmarks.synthesis",
     "personalised": "benchmarks.personalised",
 }
 """Suite name -> module with ``run``, imported when asked for: no suite needs another's peers."""
