@@ -16,6 +16,7 @@ import pytest
 
 from veilstream.ledger import Ledger
 from veilstream.publisher import Publisher
+from veilstream.streams import STREAMS
 from veilstream.types import Charge, Span
 
 from .support import City, rows, veilstream
@@ -133,6 +134,15 @@ def test_a_preview_reads_and_writes_nothing(city: City) -> None:
     # of deviation 3.03 errs by more than 0.1 with probability below 1e-40; the seed is fixed besides.
     assert machine["noise_std"] == pytest.approx(4.223, abs=0.01)
     assert machine["mean_absolute_error"] == pytest.approx(2.945, abs=0.1)
+
+
+@pytest.mark.parametrize("mechanism", sorted(STREAMS))
+def test_a_preview_says_what_to_expect_of_every_mechanism(city: City, mechanism: str) -> None:
+    outcome = city.publish("--dry-run", "--json", mechanism=mechanism, window=1 if "grouping" in mechanism else 3)
+    assert outcome.code == 0, outcome.err
+    assert any("errs by" in line for line in outcome.json["outlook"])
+    if mechanism in ("dsft", "dsat"):
+        assert any("people" in line for line in outcome.json["outlook"])
 
 
 def test_a_job_file_is_the_same_as_options(city: City) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from veilstream.cli.plan import Plan
 from veilstream.cli.words import number, promise
 from veilstream.simulation import simulate_many
+from veilstream.streams.usefulness import forecast
 
 DRAWS = 200_000
 """Noise values enough for a mean absolute error within about one per cent."""
@@ -33,6 +34,7 @@ class Preview:
     epsilon_per_window: Fraction
     noise_std: float
     mean_absolute_error: float
+    outlook: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -46,6 +48,7 @@ class Preview:
             "epsilon_per_window": str(self.epsilon_per_window),
             "noise_std": self.noise_std,
             "mean_absolute_error": self.mean_absolute_error,
+            "outlook": list(self.outlook),
         }
 
 
@@ -75,6 +78,7 @@ def preview(plan: Plan) -> Preview:
         epsilon_per_window=fullest,
         noise_std=float(np.mean(result.noise_std)),
         mean_absolute_error=float(np.abs(np.asarray(result)).mean()),
+        outlook=tuple(forecast(plan.mechanism, guarantee, plan.bins, plan.job.l1, steps).lines),
     )
 
 
@@ -93,6 +97,7 @@ def describe_preview(plan: Plan, seen: Preview) -> list[tuple[str, str]]:
         ("noise per bin", f"standard deviation {number(seen.noise_std)}"),
         ("expected error per bin", f"{number(seen.mean_absolute_error)} counts on average, from noise alone"),
     ]
+    lines.extend(("outlook", line) for line in seen.outlook)
     if not seen.oblivious:
         lines.append(("note", "this mechanism adapts to the data; the figures are those of a stream of zeros"))
     if seen.simulated_steps < seen.steps:
