@@ -9,7 +9,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.streams.window_sums import LONGEST
+from veilstream.streams.window_sums import LONGEST, coarse
 
 Bins = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -79,7 +79,7 @@ class GroupPlan:
         weight = np.maximum(RECENT_CHANGE, 1 / np.maximum(so_far, 1))
         change = self.change[bins].astype(np.float64)
         change += np.where(so_far == 0, 0.0, weight * (difference**2 - change))
-        self.change[bins] = change
+        self.change[bins] = coarse(change)
         self.units[bins] = np.minimum(so_far + 1, MOST_UNITS)
         calm = bins[(so_far + 1 >= self.patience[bins]) & (change <= CALM * 2 * variance)]
         self.grouping[calm] = True
@@ -112,7 +112,7 @@ class GroupPlan:
             shrink, np.maximum(size // 2, 2), np.where(move < GROW_BELOW * worth, longer(size, factor), size)
         )
         due = np.clip(due, 2, largest).astype(np.int16)
-        self.move[bins] = move * (due / size) ** 2
+        self.move[bins] = coarse(move * (due / size) ** 2)
         self.due[bins] = due
         self.drift[bins] = 0
         gone, stays = bins[leave], bins[~leave]

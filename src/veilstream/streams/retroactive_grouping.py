@@ -16,7 +16,7 @@ from veilstream.rationals import Exact, rational
 from veilstream.sealed import Sealed
 from veilstream.streams import schedule
 from veilstream.streams.group_plan import GroupPlan, longer
-from veilstream.streams.window_sums import LONGEST, WindowSums
+from veilstream.streams.window_sums import LONGEST, WindowSums, coarse
 from veilstream.types import Values
 
 Bins = NDArray[np.int64]
@@ -231,7 +231,7 @@ class _Step:
         if grouped.size:
             moved = self.watch(grouped)
             waiting = window.open_units + 1
-            plan.drift += moved
+            plan.drift = coarse(plan.drift + moved)
             jumped = np.square(moved, out=moved) >= self.one_unit + self.tail_squared
             jumped &= waiting > 1
             publishing = jumped | (waiting >= plan.due)

@@ -131,13 +131,13 @@ class WindowSums:
     def _head(self, bins: Bins, left: int | Counts, size: Counts, total: Reals, variance: Singles) -> None:
         self.head_left[bins] = left
         self.head_mean[bins] = on_grid(total / size)
-        self.head_mean_variance[bins] = variance / size.astype(np.float32) ** 2
+        self.head_mean_variance[bins] = coarse(variance / size.astype(np.float32) ** 2)
 
     def close(self, bins: Bins, total: Reals, variance: float | Reals) -> Counts:
         """The open units of ``bins`` become a block with this sum and noise variance; gives how many units it has."""
         size = self.open_units[bins]
         # The accumulators must see what the ring stores, to be able to subtract it exactly.
-        stored = np.broadcast_to(np.asarray(variance, dtype=np.float32), size.shape)
+        stored = np.broadcast_to(coarse(np.asarray(variance)), size.shape)
         fits = size <= self.window
         if fits.all():
             self._enter(bins, size, total, stored)
@@ -163,7 +163,7 @@ class WindowSums:
         count in the window by themselves, 0 if none do."""
         self.guess[bins] = on_grid(guess)
         self.guess_size[bins] = size
-        self.guess_variance[bins] = variance
+        self.guess_variance[bins] = coarse(np.asarray(variance))
 
     def total(self) -> tuple[Reals, Reals]:
         """The sum over the window and the standard deviation of its noise.
@@ -186,7 +186,17 @@ class WindowSums:
         shared *= self.guess_variance
         variance += shared
         variance += self.inside_variance.astype(np.float32)
-        return numbers, np.sqrt(np.maximum(variance, 0, out=variance), out=variance).astype(np.float64)
+        return numbers, coarse(np.sqrt(np.maximum(variance, 0, out=variance), out=variance)).astype(np.float64)
+
+
+def coarse(x: Reals | Singles) -> Singles:
+    """The next numbers of eight binary digits away from zero: noise is never declared too small, and half the bytes are 0.
+
+    >>> coarse(np.array([0.0, 3.0, 1000.25])).tolist()
+    [0.0, 3.0, 1004.0]
+    """
+    bits = x.astype(np.float32).view(np.uint32)
+    return ((bits + np.uint32(0xFFFF)) & np.uint32(0xFFFF0000)).view(np.float32)
 
 
 def on_grid(x: Reals) -> Reals:
