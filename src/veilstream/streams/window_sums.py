@@ -190,7 +190,7 @@ class WindowSums:
 
 
 def coarse(x: Reals | Singles) -> Singles:
-    """The next numbers of eight binary digits away from zero: noise is never declared too small, and half the bytes are 0.
+    """The next numbers of eight binary digits away from zero: noise is never declared too small; half the bytes are 0.
 
     >>> coarse(np.array([0.0, 3.0, 1000.25])).tolist()
     [0.0, 3.0, 1004.0]
