@@ -395,6 +395,8 @@ def _peers() -> Sequence[Table]:
     for label, workload in cases.items():
         sanity = 1.0 if label.startswith("8") else 0.0005 * len(workload.codes)
         for name, method in methods.items():
+            if name == "AIM" and not label.startswith("8"):
+                continue
             begun = time.perf_counter()
             relative, absolute = score(method, workload, Fraction(1), 1, sanity)
             seconds = time.perf_counter() - begun
@@ -403,7 +405,8 @@ def _peers() -> Sequence[Table]:
     return [
         Table(
             "Graphical models at ε = 1",
-            "MST and AIM on private-pgm's mbi (delta = 1e-9, rows sampled), one run each; DPCopula has delta = 0.",
+            "MST and AIM on private-pgm's mbi (delta = 1e-9, rows sampled), one run each; DPCopula has delta = 0. "
+            "AIM, with a model of at most 4 MB, is left out where compiling it took more memory than there was.",
             ["table", "method", "relative error", "absolute error (rows)", "seconds"],
             rows,
         )
