@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -164,12 +164,15 @@ def table_of(
             cells.append(f"{relative:.3g} / {absolute:.3g}")
             progress(f"{title}, {label}, {name}: {cells[-1]} ({time.perf_counter() - begun:.0f} s)")
         rows.append(cells)
-    return Table(
-        title,
-        notes + " Cells: mean relative error / mean absolute error (rows); 5 runs, fewer of slow methods.",
-        ["", *methods],
-        rows,
-    )
+    return Table(title, f"{notes} {explained(methods, runs)}", ["", *methods], rows)
+
+
+def explained(methods: Iterable[str], runs: dict[str, int]) -> str:
+    """What the cells are, and of how many runs each column is the mean."""
+    counts = {name: runs.get(name, RUNS) for name in methods}
+    each = [f"{', '.join(n for n in counts if counts[n] == count)}: {count}" for count in sorted({*counts.values()})]
+    text = f"{next(iter(counts.values()))}" if len(each) == 1 else "; ".join(each)
+    return f"Cells: mean relative error / mean absolute error (rows). Runs: {text}."
 
 
 def correlated(rows: int, attributes: int, margin: str, values: int = VALUES, seed: int = 1) -> Codes:
