@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from veilstream.errors import InvalidDomain, InvalidInput
 
 MAX_DENSE_CELLS = 10**7
+FEW_RANGES = 16
+SHARES_AT_ONCE = 1 << 22
 SPARSE_METHODS = "psd, fp"
 """Names in ``HISTOGRAMS`` of the methods that never list the cells of a domain."""
 
@@ -84,16 +87,37 @@ class Boxes:
                 f"ranges of shapes {lows.shape} and {highs.shape} on a domain of {len(self.shape)} attributes: "
                 "one low and one high end for each are needed; nothing was counted"
             )
-        if lows.ndim == 1:
-            return self._count(lows, highs)
-        return np.array([self._count(a, b) for a, b in zip(lows, highs, strict=True)], dtype=np.float64)
+        counts = self._counts(np.atleast_2d(lows), np.atleast_2d(highs))
+        return float(counts[0]) if lows.ndim == 1 else counts
 
-    def _count(self, low: NDArray[Any], high: NDArray[Any]) -> float:
-        share = np.ones(self.size)
-        for axis in range(len(self.shape)):
-            a, b = self.low[:, axis], self.high[:, axis]
-            share *= np.maximum(np.minimum(b, high[axis]) - np.maximum(a, low[axis]), 0) / (b - a)
-        return float(share @ self.values)
+    def _counts(self, low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.float64]:
+        """Σ value · share, where a box's share of a range is the product of its shares along the axes.
+
+        Boxes of a grid or a tree have few different sides: shares are found once for every different side on the
+        first half of the axes and once on the second half, and a sparse matrix of values joins the two. That pays
+        from a few ranges on.
+        """
+        if len(low) < FEW_RANGES:
+            return np.asarray(_shares(np.concatenate([self.low, self.high], axis=1), low, high) @ self.values)
+        half = (len(self.shape) + 1) // 2
+        first, at_first = self._sides(slice(0, half))
+        second, at_second = self._sides(slice(half, None))
+        values = csr_array((self.values, (at_first, at_second)), shape=(len(first), len(second)))
+        counts = np.empty(len(low))
+        step = max(1, SHARES_AT_ONCE // max(len(first), len(second), 1))
+        for begin in range(0, len(low), step):
+            a, b = low[begin : begin + step], high[begin : begin + step]
+            left = np.asarray(values.T @ _shares(first, a[:, :half], b[:, :half]).T, dtype=np.float64)
+            counts[begin : begin + step] = np.einsum("sq,qs->q", left, _shares(second, a[:, half:], b[:, half:]))
+        return counts
+
+    def _sides(self, axes: slice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The different sides of boxes on some axes (their low ends, then their high ends), and which each box has."""
+        corners = np.concatenate([self.low[:, axes], self.high[:, axes]], axis=1)
+        if corners.shape[1] == 0:
+            return np.zeros((1, 0), dtype=np.int64), np.zeros(self.size, dtype=np.int64)
+        different, which = np.unique(corners, axis=0, return_inverse=True)
+        return different, which.reshape(-1)
 
     def dense(self) -> NDArray[np.float64]:
         """One number per cell, in the shape of the domain, where that can be listed."""
@@ -102,3 +126,14 @@ class Boxes:
         for low, high, density in zip(self.low, self.high, self.values / self.volumes, strict=True):
             grid[tuple(slice(a, b) for a, b in zip(low, high, strict=True))] += density
         return grid
+
+
+def _shares(sides: NDArray[np.int64], low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.float64]:
+    """Which share of every side lies in every range: ranges × sides."""
+    axes = sides.shape[1] // 2
+    shares = np.ones((len(low), len(sides)))
+    for axis in range(axes):
+        a, b = sides[:, axis], sides[:, axes + axis]
+        inside = np.minimum(b, high[:, axis, None]) - np.maximum(a, low[:, axis, None])
+        shares *= np.maximum(inside, 0) / (b - a)
+    return shares

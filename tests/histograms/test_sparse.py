@@ -255,6 +255,16 @@ def test_listing_from_a_dataset_and_its_neighbour_is_within_epsilon() -> None:
 # --- Boxes --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("shape", [(9,), (9, 7), (5, 6, 7)])
+def test_many_ranges_are_counted_as_one_by_one(shape: tuple[int, ...]) -> None:
+    words = SeededSource(len(shape)).words(2 * 300 * len(shape)).reshape(2, 300, len(shape))
+    ends = np.sort((words % np.array(shape, dtype=np.uint64)).astype(np.int64), axis=0)
+    boxes = Boxes(shape, ends[0, :200], ends[1, :200] + 1, np.arange(-50, 150, dtype=np.float64))
+    low, high = ends[0, 200:], ends[1, 200:] + 1
+    one_by_one = [boxes.count(a, b) for a, b in zip(low, high, strict=True)]
+    np.testing.assert_allclose(boxes.count(low, high), one_by_one, rtol=1e-9, atol=1e-9)
+
+
 def test_ranges_are_answered_as_from_the_dense_table() -> None:
     low = np.array([[0, 0], [4, 2], [5, 2]])
     high = np.array([[4, 6], [6, 6], [6, 3]])
