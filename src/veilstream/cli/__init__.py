@@ -4,6 +4,7 @@ from veilstream.cli.app import app
 from veilstream.cli.histogram import histogram
 from veilstream.cli.ledgers import ledger_app
 from veilstream.cli.personalised import personalised
+from veilstream.cli.reproduce import reproduce
 from veilstream.cli.schedule import plan
 from veilstream.cli.series import series
 from veilstream.cli.synthesize import synthesize
@@ -14,6 +15,7 @@ app.command()(plan)
 app.command()(histogram)
 app.command()(synthesize)
 app.command()(personalised)
+app.command()(reproduce)
 
 
 def main() -> None:

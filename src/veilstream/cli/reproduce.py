@@ -1,0 +1,97 @@
+"""``veilstream reproduce``: the papers' figures, run again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from veilstream.cli.reporting import ExitCode, print_json
+
+if TYPE_CHECKING:
+    from veilstream.experiments import Figure, Paper, Setting
+
+DATA: Final = "VEILSTREAM_DATA"
+
+
+def reproduce(
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names of figures (dsat-2) or papers (dsat). Default: all.", show_default=False),
+    ] = None,
+    scale: Annotated[str, typer.Option(help="'small' (minutes) or 'paper' (as the papers, hours).")] = "small",
+    out: Annotated[Path, typer.Option(help="Directory of pictures, pages and results.")] = Path("experiments"),
+    data: Annotated[
+        Path | None,
+        typer.Option(help=f"Directory of real datasets. Default: ${DATA}.", show_default=False),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes. Default: one per core.", show_default=False)] = None,
+    list_only: Annotated[bool, typer.Option("--list", help="List the figures and run nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
+) -> int:
+    """Run figures of the papers under this library's guarantees, draw them, and say whether their claims hold.
+
+    Finished measurements are kept: the same command goes on after an interruption. Figures that need real data are
+    left out, by name, where the data are not there.
+    """
+    from veilstream.errors import InvalidInput
+    from veilstream.experiments import Scale, Setting, chosen
+
+    if scale not in list(Scale):
+        raise InvalidInput(f"scale {scale!r}: choose from {', '.join(Scale)}; nothing was run")
+    if workers is not None and workers < 1:
+        raise InvalidInput(f"workers {workers}: at least 1 is needed; nothing was run")
+    place = data or (Path(os.environ[DATA]) if DATA in os.environ else None)
+    setting = Setting(Scale(scale), place)
+    wanted = chosen(figures or [])
+    if list_only:
+        return _tell(wanted, setting, as_json)
+    done: dict[str, dict[str, str]] = {}
+    for paper, figure in wanted:
+        missing = figure.missing(setting)
+        if missing:
+            typer.echo(f"{figure.name}: left out, {', '.join(missing)} not found (--data)", err=True)
+            continue
+        done[figure.name] = _one(paper, figure, setting, out, workers, as_json)
+    if as_json:
+        print_json(done)
+    return ExitCode.OK if done else ExitCode.USAGE
+
+
+def _one(paper: Paper, figure: Figure, setting: Setting, out: Path, workers: int | None, quiet: bool) -> dict[str, str]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from veilstream.experiments import reproduce as run
+
+    operator = Console(stderr=True, highlight=False)
+    columns: Any = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=operator, disable=quiet or not operator.is_terminal) as progress:
+        task = progress.add_task(figure.name, total=None)
+
+        def advance(done: int, jobs: int) -> None:
+            progress.update(task, completed=done, total=jobs)
+
+        result = run(paper, figure, setting, out, workers=workers, progress=advance)
+    if not quiet:
+        typer.echo(f"{figure.name}: the claim {result.finding.verdict}. {result.finding.words}")
+        typer.echo(f"  {result.picture}, {result.page}, {result.results}")
+    return {
+        "verdict": str(result.finding.verdict),
+        "words": result.finding.words,
+        "picture": str(result.picture),
+        "page": str(result.page),
+        "results": str(result.results),
+    }
+
+
+def _tell(wanted: list[tuple[Paper, Figure]], setting: Setting, as_json: bool) -> int:
+    if as_json:
+        print_json({figure.name: {"title": figure.title, "needs": figure.needs} for _, figure in wanted})
+        return ExitCode.OK
+    for _, figure in wanted:
+        missing = figure.missing(setting)
+        typer.echo(f"{figure.name:24} {figure.title}" + (f" (needs {', '.join(missing)})" if missing else ""))
+    return ExitCode.OK

@@ -1,0 +1,26 @@
+"""All papers whose figures can be reproduced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from veilstream.errors import InvalidInput
+from veilstream.experiments.dsat import DSAT_PAPER
+from veilstream.experiments.figure import Figure, Paper
+
+PAPERS: Final[dict[str, Paper]] = {paper.name: paper for paper in (DSAT_PAPER,)}
+
+
+def chosen(names: Sequence[str]) -> list[tuple[Paper, Figure]]:
+    """The figures of these names; the name of a paper means all of its figures, no name all there are.
+
+    >>> [figure.name for _, figure in chosen(["dsat-2"])]
+    ['dsat-2']
+    """
+    every = [(paper, figure) for paper in PAPERS.values() for figure in paper.figures]
+    known = {figure.name for _, figure in every} | PAPERS.keys()
+    for name in names:
+        if name not in known:
+            raise InvalidInput(f"figure {name!r}: choose from {', '.join(sorted(known))}; nothing was run")
+    return [(paper, figure) for paper, figure in every if not names or paper.name in names or figure.name in names]

@@ -1,0 +1,47 @@
+"""Run a figure's jobs, draw it, judge it, and write its section."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from veilstream.evaluate.runner import Progress, run_jobs
+from veilstream.experiments.figure import Figure, Finding, Paper, Setting
+from veilstream.experiments.page import write_section
+from veilstream.sinks import replacing
+
+RUNS: Final = "runs"
+DPI: Final = 110
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduced:
+    """What one figure left behind."""
+
+    finding: Finding
+    picture: Path
+    page: Path
+    results: Path
+
+
+def reproduce(
+    paper: Paper,
+    figure: Figure,
+    setting: Setting,
+    directory: str | Path,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Reproduced:
+    """Figure, page and results below ``directory``; finished measurements of an earlier call are taken from there."""
+    place = Path(directory)
+    results = place / RUNS / f"{figure.name}-{setting.scale}"
+    jobs = figure.jobs(setting)
+    table = run_jobs(jobs, results, workers=workers, progress=progress)
+    picture = place / f"{figure.name}.png"
+    with replacing(picture) as unfinished:
+        figure.draw(table).savefig(unfinished, dpi=DPI, format="png")
+    finding = figure.judge(table)
+    page = write_section(paper, figure, finding, setting, len(jobs), place)
+    return Reproduced(finding, picture, page, results / "results.parquet")

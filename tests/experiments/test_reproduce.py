@@ -1,0 +1,58 @@
+"""Every figure runs at small scale, is drawn, judged and described."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from veilstream.errors import BrokenFile, InvalidInput
+from veilstream.experiments import PAPERS, Figure, Finding, Paper, Scale, Setting, Verdict, chosen, reproduce
+from veilstream.experiments.page import write_section
+
+DATA = Path(os.environ.get("VEILSTREAM_DATA", str(Path(__file__).resolve().parents[3] / "shared" / "data")))
+SMALL = Setting(Scale.SMALL, DATA)
+
+
+@pytest.mark.parametrize(("paper", "figure"), [pytest.param(p, f, id=f.name) for p, f in chosen([])])
+def test_every_figure_runs(paper: Paper, figure: Figure, tmp_path: Path) -> None:
+    if figure.missing(SMALL):
+        pytest.skip(f"{', '.join(figure.missing(SMALL))}: lies beside the project")
+    result = reproduce(paper, figure, SMALL, tmp_path, workers=1)
+    assert result.picture.read_bytes().startswith(b"\x89PNG")
+    assert result.finding.words
+    assert f"**The claim {result.finding.verdict}.**" in result.page.read_text(encoding="utf-8")
+    table = pl.read_parquet(result.results)
+    assert table.height > 0
+    assert table["value"].is_finite().all()
+
+
+def test_names_are_of_their_paper_and_unique() -> None:
+    names = [figure.name for _, figure in chosen([])]
+    assert len(set(names)) == len(names)
+    assert all(figure.name.startswith(f"{paper.name}-") for paper, figure in chosen([]))
+    assert [paper.name for paper, _ in chosen(["dsat"])] == ["dsat"] * len(PAPERS["dsat"].figures)
+    with pytest.raises(InvalidInput, match="figure 'dsat-99'"):
+        chosen(["dsat-99"])
+
+
+def test_a_page_keeps_its_other_sections_in_the_papers_order(tmp_path: Path) -> None:
+    paper, figure = chosen(["dsat-2"])[0]
+    other = Figure("dsat-1", "another", "c.", "s.", figure.jobs, figure.draw, figure.judge)
+    both = Paper("dsat", "t", "r", (other, figure))
+    table = pl.DataFrame({"k": [0.25], "none": [None]})
+    write_section(both, figure, Finding(Verdict.HOLDS, "first words.", table), SMALL, 3, tmp_path)
+    write_section(both, other, Finding(Verdict.FAILS, "other words."), SMALL, 3, tmp_path)
+    page = write_section(both, figure, Finding(Verdict.PARTLY, "new words."), SMALL, 3, tmp_path)
+    text = page.read_text(encoding="utf-8")
+    assert text.index("other words.") < text.index("new words.")
+    assert "first words." not in text
+    assert "does not hold" in text
+    assert paper.name == "dsat"
+
+
+def test_missing_data_are_named() -> None:
+    with pytest.raises(BrokenFile, match=r"no\.csv: there is no such file"):
+        Setting(Scale.SMALL).file("no.csv")
