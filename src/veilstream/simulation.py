@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -65,18 +66,21 @@ def _run(
     snapshots: NDArray[Any],
     seed: int | tuple[int, ...],
     l1: int,
+    shape: tuple[int, ...] | None,
     lanes: tuple[int, ...] = (),
 ) -> _Run:
     if snapshots.ndim != 2:
         raise InvalidInput(f"snapshots of shape {snapshots.shape}: (steps, bins) is needed; nothing was simulated")
     steps, bins = int(snapshots.shape[0]), int(snapshots.shape[1])
+    if shape is not None and math.prod(shape) != bins:
+        raise InvalidInput(f"shape {shape} for {bins} bins: its product must be {bins}; nothing was simulated")
     accountant = Accountant(guarantee, bins)
     noise = ExactSampler(SeededSource(seed))
     state = mechanism.start(guarantee, bins)
     run = _Run(np.empty((steps, *lanes, bins)), np.zeros(steps, dtype=np.bool_), [], np.zeros(steps))
     for t in range(steps):
         meter = Meter(accountant, noise, t, lanes)
-        state, values = mechanism.step(state, seal(checked_counts(snapshots[t], bins), t, l1), meter)
+        state, values = mechanism.step(state, seal(checked_counts(snapshots[t], bins), t, l1, shape), meter)
         run.values[t] = values.numbers
         run.fresh[t] = values.fresh
         run.spent.append(newly_spent(meter.charges, guarantee))
@@ -85,18 +89,25 @@ def _run(
 
 
 def simulate(
-    mechanism: StreamMechanism[Any], guarantee: Guarantee, snapshots: NDArray[Any], seed: int, *, l1: int = 1
+    mechanism: StreamMechanism[Any],
+    guarantee: Guarantee,
+    snapshots: NDArray[Any],
+    seed: int,
+    *,
+    l1: int = 1,
+    shape: tuple[int, ...] | None = None,
 ) -> Simulated:
     """Run ``mechanism`` over ``snapshots`` (steps × bins, whole numbers) with repeatable noise.
 
-    Budgets are enforced as in a real stream; only the source of randomness differs.
+    Budgets are enforced as in a real stream; only the source of randomness differs. ``shape`` is the public shape of
+    the bins, for histogram methods that use neighbourhood in more dimensions.
 
     >>> import veilstream as vs
     >>> y = vs.simulate(vs.STREAMS["sample"](), vs.Guarantee(1, w=3), np.full((6, 2), 40), seed=7)
     >>> y.shape, y.fresh.tolist(), [str(e) for e in y.spent]
     ((6, 2), [True, False, False, True, False, False], ['1', '0', '0', '1', '0', '0'])
     """
-    return _run(mechanism, guarantee, np.asarray(snapshots), seed, l1).as_array()
+    return _run(mechanism, guarantee, np.asarray(snapshots), seed, l1, shape).as_array()
 
 
 def simulate_many(
@@ -107,6 +118,7 @@ def simulate_many(
     *,
     runs: int = 100,
     l1: int = 1,
+    shape: tuple[int, ...] | None = None,
 ) -> Simulated:
     """``runs`` independent simulations as runs × steps × bins.
 
@@ -120,10 +132,10 @@ def simulate_many(
     """
     array = np.asarray(snapshots)
     if all(getattr(part, "oblivious", False) for part in (mechanism, getattr(mechanism, "histogram", mechanism))):
-        run = _run(mechanism, guarantee, array, seed, l1, lanes=(runs,))
+        run = _run(mechanism, guarantee, array, seed, l1, shape, lanes=(runs,))
         together = np.ascontiguousarray(run.values.transpose(1, 0, 2))
         return _Run(together, run.fresh, run.spent, run.std).as_array()
-    each = [_run(mechanism, guarantee, array, (seed, number), l1) for number in range(runs)]
+    each = [_run(mechanism, guarantee, array, (seed, number), l1, shape) for number in range(runs)]
     return _Run(
         np.stack([run.values for run in each]),
         np.stack([run.fresh for run in each]),
