@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks.report import Table, best_seconds, progress
+from veilstream.evaluate.metrics import area_under_curve, misclassification
 from veilstream.noise import ExactSampler
 from veilstream.personalised import (
     CountMechanism,
@@ -226,16 +227,11 @@ def _classified(
 
 
 def _auc(model: Any, rows: Floats, labels: NDArray[np.int64]) -> float:
-    """The chance that a row of class 1 ranks above one of class 0, by ranks with ties shared."""
-    from scipy.stats import rankdata
-
-    ranks = np.asarray(rankdata(model.decision_function(rows)), dtype=np.float64)
-    ones, zeros = int(labels.sum()), int((1 - labels).sum())
-    return (float(ranks[labels == 1].sum()) - ones * (ones + 1) / 2) / (ones * zeros)
+    return area_under_curve(model.decision_function(rows), labels)
 
 
 def _misclassified(model: Any, rows: Floats, labels: NDArray[np.int64]) -> float:
-    return 1 - float(model.score(rows, labels))
+    return misclassification(model.predict(rows), labels)
 
 
 Results: TypeAlias = dict[tuple[str, str], dict[str, float]]

@@ -14,11 +14,16 @@ from scipy.stats import spearmanr
 from veilstream.errors import BrokenFile, InvalidInput
 from veilstream.evaluate import datasets, series_workloads
 from veilstream.evaluate.metrics import (
+    area_under_curve,
     average_relative_error,
     coverage,
     mean_absolute_error,
+    mean_squared_error,
+    misclassification,
     outbreak_f1,
     rank_correlation,
+    relative_frequency_error,
+    sum_of_squared_errors,
 )
 
 DATA = Path(os.environ.get("VEILSTREAM_DATA", Path(__file__).parents[2] / ".." / "shared" / "data"))
@@ -34,6 +39,41 @@ def test_relative_error_uses_the_sanity_bound() -> None:
     assert average_relative_error([5, 8], [0, 10], bound=2) == pytest.approx((5 / 2 + 2 / 10) / 2)
     assert average_relative_error([5, 8], [5, 8]) == 0
     assert mean_absolute_error([5, 8], [0, 10]) == 3.5
+
+
+def test_squares_and_frequencies_are_those_of_their_definitions() -> None:
+    r, x = some_series()
+    assert sum_of_squared_errors(r, x) == pytest.approx(3 * mean_squared_error(r, x))
+    assert mean_squared_error(r, x) == pytest.approx(float(((r - x) ** 2).mean()))
+    assert relative_frequency_error(r, x, people=50) == pytest.approx(mean_absolute_error(r, x) / 50)
+    with pytest.raises(InvalidInput, match="people 0"):
+        relative_frequency_error(r, x, people=0)
+
+
+def test_area_under_the_curve_counts_pairs() -> None:
+    scores = np.round(series_workloads.linear(seed=6, steps=80)[:, 0] / 500)
+    labels = series_workloads.linear(seed=7, steps=80)[:, 0] % 2
+    ones, zeros = scores[labels == 1], scores[labels == 0]
+    pairs = (ones[:, None] > zeros).mean() + (ones[:, None] == zeros).mean() / 2
+    assert area_under_curve(scores, labels) == pytest.approx(float(pairs))
+    assert misclassification(labels, labels) == 0
+    assert misclassification(1 - labels, labels) == 1
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "words"),
+    [
+        ([1, 2], [1, 1], "one class alone"),
+        ([1, 2, 3], [1, 0], "shape"),
+        ([1, 2], [1, 2], "labels 0 or 1"),
+        ([1, np.nan], [1, 0], "must be numbers"),
+    ],
+)
+def test_rows_without_a_class_are_refused(scores: list[float], labels: list[int], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        area_under_curve(scores, labels)
+    with pytest.raises(InvalidInput, match="predicted classes"):
+        misclassification([0.5, 1], [0, 1])
 
 
 def test_f1_is_that_of_its_definition() -> None:
@@ -69,7 +109,17 @@ def test_runs_are_averaged() -> None:
     assert coverage(both - 1, both + 1, x) >= 0.5
 
 
-@pytest.mark.parametrize("metric", [average_relative_error, mean_absolute_error, outbreak_f1, rank_correlation])
+@pytest.mark.parametrize(
+    "metric",
+    [
+        average_relative_error,
+        mean_absolute_error,
+        mean_squared_error,
+        sum_of_squared_errors,
+        outbreak_f1,
+        rank_correlation,
+    ],
+)
 def test_bad_series_are_refused(metric: Callable[[Any, Any], float]) -> None:
     with pytest.raises(InvalidInput, match="NaN"):
         metric([1.0, np.nan], [1.0, 2.0])

@@ -1,7 +1,8 @@
-"""How far released series are from the original ones.
+"""How far released series are from the original ones, and how well classifiers do.
 
 Series are arrays of steps, of steps × bins, or of runs × steps × bins; the original may lack the axis of runs.
 Every metric is one number, the mean over bins and runs. The original is private: so is a metric of real data.
+Errors of range counts are in ``range_error``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from veilstream.errors import InvalidInput
 
 
 def average_relative_error(released: ArrayLike, original: ArrayLike, bound: float = 1.0) -> float:
-    """Mean of |r − x| / max{x, bound}; the sanity ``bound`` keeps small counts from ruling the mean.
+    """Mean of |r − x| / max{x, bound} (MRE); the sanity ``bound`` keeps small counts from ruling the mean.
 
     >>> average_relative_error([11, 4], [10, 0])
     2.05
@@ -35,6 +36,39 @@ def mean_absolute_error(released: ArrayLike, original: ArrayLike) -> float:
     """
     r, x = _aligned(released, original)
     return float(np.abs(r - x).mean())
+
+
+def mean_squared_error(released: ArrayLike, original: ArrayLike) -> float:
+    """Mean of (r − x)².
+
+    >>> mean_squared_error([11, 4], [10, 0])
+    8.5
+    """
+    r, x = _aligned(released, original)
+    return float(np.square(r - x).mean())
+
+
+def sum_of_squared_errors(released: ArrayLike, original: ArrayLike) -> float:
+    """Σ(r − x)² over the bins of one histogram, the mean over steps (SSE).
+
+    >>> sum_of_squared_errors([[11, 4], [3, 3]], [[10, 0], [3, 2]])
+    9.0
+    """
+    r, x = _aligned(released, original)
+    return float(np.square(r - x).sum(axis=2).mean())
+
+
+def relative_frequency_error(released: ArrayLike, original: ArrayLike, people: int) -> float:
+    """Mean of |r − x| / n, where n = ``people`` is the number of people behind the counts.
+
+    The thesis of H. Li (section 5.3) prints it without the modulus, by which errors of both signs would cancel.
+
+    >>> relative_frequency_error([11, 4], [10, 0], people=100)
+    0.025
+    """
+    if people < 1:
+        raise InvalidInput(f"people {people}: at least 1 is needed; nothing was measured")
+    return mean_absolute_error(released, original) / people
 
 
 def outbreak_f1(released: ArrayLike, original: ArrayLike, share: float = 0.05) -> float:
@@ -76,6 +110,46 @@ def coverage(low: ArrayLike, high: ArrayLike, original: ArrayLike) -> float:
     below, x = _aligned(low, original)
     above, _ = _aligned(high, original)
     return float(((below <= x) & (x <= above)).mean())
+
+
+def area_under_curve(scores: ArrayLike, labels: ArrayLike) -> float:
+    """The chance that a row of class 1 has a higher score than one of class 0, ties counted half (AUC of ROC).
+
+    >>> area_under_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])
+    0.75
+    """
+    s, truth = _labelled(scores, labels)
+    ones = int(truth.sum())
+    zeros = truth.size - ones
+    if not (ones and zeros):
+        raise InvalidInput("labels of one class alone: the curve needs both 0 and 1; nothing was measured")
+    ranks = rankdata(s)
+    return float((ranks[truth].sum() - ones * (ones + 1) / 2) / (ones * zeros))
+
+
+def misclassification(predicted: ArrayLike, labels: ArrayLike) -> float:
+    """The share of rows whose predicted class, 0 or 1, is not their own.
+
+    >>> misclassification([0, 1, 1, 1], [0, 0, 1, 1])
+    0.25
+    """
+    guessed, truth = _labelled(predicted, labels)
+    if not np.isin(guessed, (0, 1)).all():
+        raise InvalidInput("predicted classes other than 0 and 1: scores have no class yet; nothing was measured")
+    return float(((guessed == 1) != truth).mean())
+
+
+def _labelled(values: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """A number and a class, 0 or 1, for every row."""
+    numbers, classes = np.asarray(values, dtype=np.float64), np.asarray(labels)
+    if numbers.ndim != 1 or numbers.shape != classes.shape or not numbers.size:
+        raise InvalidInput(
+            f"values of shape {numbers.shape} with labels of shape {classes.shape}: one of each for every row, and at "
+            "least one row; nothing was measured"
+        )
+    if not (np.isfinite(numbers).all() and np.isin(classes, (0, 1)).all()):
+        raise InvalidInput("values must be numbers and labels 0 or 1 in every row; nothing was measured")
+    return numbers, classes == 1
 
 
 def _aligned(released: ArrayLike, original: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
