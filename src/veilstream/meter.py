@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,13 @@ class NoiseSource(Protocol):
     def laplace(self, scale: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]: ...
     def gaussian(self, sigma: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]: ...
     def select(self, gaps: NDArray[np.int64], rate: Fraction) -> int: ...
+
+
+@runtime_checkable
+class JointNoise(Protocol):
+    """A source that chooses for many questions at once; others are asked question by question."""
+
+    def select_each(self, gaps: NDArray[np.int64], sizes: NDArray[np.int64], rate: Fraction) -> NDArray[np.int64]: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,16 +150,18 @@ class Meter:
         exact = scores._exact  # pyright: ignore[reportPrivateUsage]
         return self._noise.select(exact.max() - exact, epsilon / movement)
 
-    def select_each(self, scores: JointScores, epsilon: Fraction, purpose: str) -> list[int]:
+    def select_each(self, scores: JointScores, epsilon: Fraction, purpose: str) -> NDArray[np.int64]:
         """One candidate for every question of ``scores``, for a single charge (see ``JointScores``)."""
         self._positive(epsilon, purpose)
-        if not scores.sizes or 0 in scores.sizes:
-            raise InvalidInput(f"select for {purpose!r}: no candidates; nothing was released")
         self._one_run("choices")
         rate = epsilon / (2 * self._sensitivity(scores.span, scores.sensitivity))
         self._admit([Charge(epsilon, self._until_now(scores.span), purpose, bins=self._named(scores.bins))])
-        parts = scores._exact  # pyright: ignore[reportPrivateUsage]
-        return [self._noise.select(exact.max() - exact, rate) for exact in parts]
+        exact = scores._exact  # pyright: ignore[reportPrivateUsage]
+        ends = np.cumsum(scores.sizes)
+        gaps = np.repeat(np.maximum.reduceat(exact, ends - scores.sizes), scores.sizes) - exact
+        if isinstance(self._noise, JointNoise):
+            return self._noise.select_each(gaps, scores.sizes, rate)
+        return np.array([self._noise.select(part, rate) for part in np.split(gaps, ends[:-1])], dtype=np.int64)
 
     def reaching(self, records: SealedRecords, level: int, epsilon: Fraction, purpose: str) -> Boxes:
         """The cells of a domain of any size whose count plus exact discrete Laplace noise is at least ``level``.

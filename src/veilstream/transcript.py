@@ -7,12 +7,17 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeVar, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from veilstream.accountant import Accountant
 from veilstream.boxes import Boxes
 from veilstream.errors import CheckFailed
 from veilstream.meter import Meter, NoiseSource, Threshold
 from veilstream.scores import JointScores, Scores
+from veilstream.scores.metric import SmoothValue
 from veilstream.sealed import Sealed
+from veilstream.sealed_points import SealedFlow
 from veilstream.sparse import SealedRecords
 from veilstream.types import Values
 
@@ -40,6 +45,14 @@ class _Listening(Meter):
         question = ("laplace", x.size, x.span, epsilon, purpose)
         return self._answer(question, lambda: super(_Listening, self).laplace(x, epsilon, purpose))
 
+    def flow_laplace(self, x: SealedFlow, epsilon: Fraction, purpose: str) -> Values:
+        question = ("flow", x.shape, x.span, x.flow, epsilon, purpose)
+        return self._answer(question, lambda: super(_Listening, self).flow_laplace(x, epsilon, purpose))
+
+    def smooth_cauchy(self, x: SmoothValue, epsilon: Fraction, purpose: str) -> Values:
+        question = ("smooth", x.span, x.smoothness, x.low, x.high, epsilon, purpose)
+        return self._answer(question, lambda: super(_Listening, self).smooth_cauchy(x, epsilon, purpose))
+
     def sampled_laplace(self, x: Sealed, epsilon: Fraction, rate: Fraction, purpose: str) -> Values:
         question = ("sampled", x.size, x.span, epsilon, rate, purpose)
         return self._answer(question, lambda: super(_Listening, self).sampled_laplace(x, epsilon, rate, purpose))
@@ -52,8 +65,8 @@ class _Listening(Meter):
         question = ("select", scores.size, scores.span, epsilon, purpose)
         return self._answer(question, lambda: super(_Listening, self).select(scores, epsilon, purpose))
 
-    def select_each(self, scores: JointScores, epsilon: Fraction, purpose: str) -> list[int]:
-        question = ("select each", scores.sizes, scores.span, epsilon, purpose)
+    def select_each(self, scores: JointScores, epsilon: Fraction, purpose: str) -> NDArray[np.int64]:
+        question = ("select each", tuple(scores.sizes.tolist()), scores.span, epsilon, purpose)
         return self._answer(question, lambda: super(_Listening, self).select_each(scores, epsilon, purpose))
 
     def reaching(self, records: SealedRecords, level: int, epsilon: Fraction, purpose: str) -> Boxes:

@@ -168,13 +168,14 @@ def test_discrete_gaussian_on_the_fine_grid_loses_no_more_than_the_continuous_on
 
 def test_questions_about_disjoint_bins_are_answered_for_one_charge() -> None:
     meter, noise = meter_at(0, Guarantee(1, w=5))
-    parts = (np.array([0, 7, 3]), np.array([5, -1]))
-    scores = JointScores(Span(0, 0), Fraction(2), _exact=parts)
-    assert meter.select_each(scores, Fraction(1, 3), "splits") == [1, 0]
+    scores = JointScores(Span(0, 0), Fraction(2), np.array([3, 2]), _exact=np.array([0, 7, 3, 5, -1]))
+    assert meter.select_each(scores, Fraction(1, 3), "splits").tolist() == [1, 0]
     assert noise.asked == [("select", Fraction(1, 3) / 4)] * 2
     assert meter.charges == [Charge(Fraction(1, 3), Span(0, 0), "splits")]
-    with pytest.raises(InvalidInput, match="no candidates"):
-        meter.select_each(JointScores(Span(0, 0), Fraction(1)), Fraction(1, 3), "splits")
+    with pytest.raises(InvalidInput, match="at least 1"):
+        JointScores(Span(0, 0), Fraction(1), np.array([2, 0]), _exact=np.array([1, 2]))
+    with pytest.raises(InvalidInput, match="at least 1"):
+        JointScores(Span(0, 0), Fraction(1), np.zeros(0, dtype=np.int64))
 
 
 def test_choices_are_not_shared_by_many_simulated_runs() -> None:

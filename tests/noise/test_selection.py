@@ -1,7 +1,8 @@
-"""Selection follows e^(-rate · gap) exactly, for ties, huge gaps and millions of candidates."""
+"""Selection follows e^(-rate · gap) exactly, for ties, huge gaps, millions of candidates and many questions."""
 
 from __future__ import annotations
 
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +12,7 @@ from scipy import stats
 
 from veilstream.errors import InvalidInput
 from veilstream.noise import ExactSampler, SecureNoise
-from veilstream.noise.selection import _below, _draw_level
+from veilstream.noise.selection import select_each
 
 from .bits import ScriptedBits, SeededBits
 
@@ -55,25 +56,55 @@ def test_equal_candidates_are_equally_likely() -> None:
         assert stats.chisquare([int((drawn == index).sum()) for index in same]).pvalue > LEVEL
 
 
-def test_levels_are_drawn_with_exact_integer_masses() -> None:
-    """All values of four bits: 3 at level 0 weigh 12, 1 at level 1 weighs 2, 2 at level 2 weigh 2 of 16."""
-    counts = np.array([3, 1, 2], dtype=np.int64)
-    drawn = [_draw_level(ScriptedBits([value << 60]), counts) for value in range(16)]
-    assert [drawn.count(level) for level in range(3)] == [12, 2, 2]
+def test_many_questions_follow_the_law_of_each() -> None:
+    """Every case above as questions that are asked together; eight chi-square tests at level 1e-8."""
+    asked = [np.array(gaps, dtype=np.int64) for gaps, _ in CASES.values()][:-1]
+    rate = Fraction(7, 11)
+    sampler = ExactSampler(SeededBits(13))
+    drawn = sampler.select_each(
+        np.concatenate(asked * RUNS), np.array([gaps.size for gaps in asked] * RUNS), rate
+    ).reshape(RUNS, len(asked))
+    for gaps, chosen in zip(asked, drawn.T, strict=True):
+        weights = np.exp(-float(rate) * (gaps - gaps.min()))
+        expected = weights / weights.sum() * RUNS
+        observed = np.bincount(chosen, minlength=gaps.size)
+        likely = expected > 1e-6
+        assert observed[~likely].sum() == 0
+        statistic = float(((observed - expected)[likely] ** 2 / expected[likely]).sum())
+        assert stats.chi2.sf(statistic, max(int(likely.sum()) - 1, 1)) > LEVEL
 
 
-@pytest.mark.parametrize("bound", [1, 2, 5, 16])
-def test_bounded_integers_are_exact_over_all_bit_strings(bound: int) -> None:
-    """Over all strings of 4 bits each value is met equally often; the others are drawn again."""
-    sentinel = bound - 1
-    bits = (bound - 1).bit_length()
+def test_answers_to_different_questions_are_independent() -> None:
+    """Two fair questions asked together give all four pairs of answers equally often; level 1e-8."""
+    sampler = ExactSampler(SeededBits(14))
+    drawn = sampler.select_each(np.zeros(4 * RUNS, dtype=np.int64), np.full(2 * RUNS, 2), 1).reshape(RUNS, 2)
+    assert stats.chisquare(np.bincount(2 * drawn[:, 0] + drawn[:, 1], minlength=4)).pvalue > LEVEL
+
+
+def test_covers_are_drawn_with_exact_integer_masses() -> None:
+    """Over all values of the leading bits: covers 1, 1/2, 1/2 get 2, 1, 1 quarters where every draw is kept."""
+    gaps = np.array([0, 1, 1], dtype=np.int64)
+    kept, redrawn = 0, [0, 0]
     drawn = [
-        _below(ScriptedBits([value << (64 - bits), sentinel << (64 - bits)][: 2 if bits else 0]), bound)
-        for value in range(2**bits)
+        int(select_each(ScriptedBits([lead << 60, kept, *redrawn]), gaps, np.array([3]), Fraction("0.7"))[0])
+        for lead in range(16)
     ]
-    redrawn = 2**bits - bound
-    assert [drawn.count(value) for value in range(bound - 1)] == [1] * (bound - 1)
-    assert drawn.count(sentinel) == 1 + redrawn
+    # The sum of covers is 2, in units of which a word holds 4: half of all draws miss and take the script's second.
+    assert [drawn[:8].count(i) for i in range(3)] == [4, 2, 2]
+    assert drawn[8:] == [0] * 8
+
+
+def test_a_tie_is_decided_by_further_bits() -> None:
+    """Candidate 1 is kept with probability 2/e: 64 bits equal to its own, then bits that are less or more."""
+    with localcontext(Context(prec=60)):
+        lead, rest = divmod(int(Decimal(-1).exp() * 2**129), 2**64)
+    gaps, sizes = np.array([0, 1], dtype=np.int64), np.array([2])
+    second = 1 << 63  # of the covers 1 and 1/2, in a word that holds 2: beyond the first
+    below = ScriptedBits([second, lead, rest - 2**20])
+    above = ScriptedBits([second, lead, rest + 2**20, 0, 0])
+    assert int(select_each(below, gaps, sizes, Fraction(1))[0]) == 1
+    assert int(select_each(above, gaps, sizes, Fraction(1))[0]) == 0
+    assert below.left == above.left == []
 
 
 def test_the_best_of_a_million_wins_at_a_high_rate() -> None:
@@ -110,3 +141,9 @@ def test_bad_gaps_are_refused_without_showing_them(gaps: Any) -> None:
 def test_bad_rates_are_refused(rate: Any) -> None:
     with pytest.raises(InvalidInput, match=r"^rate .*nothing was drawn$"):
         SecureNoise().select(np.array([0, 1]), rate)
+
+
+@pytest.mark.parametrize("sizes", [[], [3], [2, 0], [3, -1]])
+def test_questions_that_do_not_fit_the_gaps_are_refused(sizes: list[int]) -> None:
+    with pytest.raises(InvalidInput, match="at least 1 candidate"):
+        SecureNoise().select_each(np.array([0, 1]), np.array(sizes, dtype=np.int64), 1)

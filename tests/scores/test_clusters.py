@@ -39,11 +39,12 @@ def test_bisection_scores_are_lipschitz_over_all_clusters_together(
     one, other, l1 = pair
     ends = sorted(data.draw(st.sets(st.integers(1, one.size - 1), max_size=3)))
     clusters = np.array(list(zip([0, *ends], [*ends, one.size], strict=True)), dtype=np.int64)
-    cuts = [np.arange(first + 1, after, dtype=np.int64) for first, after in clusters]
-    scores = [bisection_scores(stretches(seal(c, 0, l1)), clusters, cuts, Fraction(3, 2)) for c in (one, other)]
-    moved = [np.abs(a - b).max() for a, b in zip(scores[0]._exact, scores[1]._exact, strict=True)]
-    assert scores[0].sensitivity == scores[1].sensitivity
-    assert sum(moved) <= scores[0].sensitivity
+    cuts = np.concatenate([np.arange(first + 1, after, dtype=np.int64) for first, after in clusters])
+    sizes = clusters[:, 1] - clusters[:, 0] - 1
+    a, b = (bisection_scores(stretches(seal(c, 0, l1)), clusters, cuts, sizes, Fraction(3, 2)) for c in (one, other))
+    moved = np.maximum.reduceat(np.abs(a._exact - b._exact), np.cumsum(a.sizes) - a.sizes)
+    assert a.sensitivity == b.sensitivity
+    assert moved.sum() <= a.sensitivity
 
 
 @settings(max_examples=300, deadline=None)
@@ -78,10 +79,22 @@ def test_order_statistics_equal_the_definition(values: list[int], data: st.DataO
 
 def test_the_best_cut_has_the_best_score() -> None:
     data = stretches(seal(np.array([9, 9, 0, 0, 0, 0]), 0))
-    scores = bisection_scores(data, np.array([[0, 6]]), [np.arange(1, 6)], Fraction(1))
+    scores = bisection_scores(data, np.array([[0, 6]]), np.arange(1, 6), np.array([5]), Fraction(1))
     # Whole: Σ|v − 3| = 24, and one noise. Cut before bin 2: nothing but two noises.
-    assert (scores._exact[0][[0, 2]] / 256).tolist() == [-25.0, -2.0]
-    assert int(np.argmax(scores._exact[0])) == 2
+    assert (scores._exact[[0, 2]] / 256).tolist() == [-25.0, -2.0]
+    assert int(np.argmax(scores._exact)) == 2
+
+
+def test_scores_of_many_clusters_are_those_of_each() -> None:
+    data = stretches(seal(np.array([9, 9, 0, 0, 0, 7, 5]), 0))
+    clusters, cuts, sizes = np.array([[0, 3], [5, 7], [3, 5]]), np.array([1, 2, 6, 4]), np.array([2, 1, 1])
+    together = bisection_scores(data, clusters, cuts, sizes, Fraction(1))
+    parts = np.split(cuts, np.cumsum(sizes)[:-1])
+    alone = [
+        bisection_scores(data, clusters[[i]], part, sizes[[i]], Fraction(1))._exact for i, part in enumerate(parts)
+    ]
+    assert together.sizes.tolist() == [3, 2, 2]
+    assert together._exact.tolist() == np.concatenate(alone).tolist()
 
 
 def test_scores_do_not_print_what_they_know() -> None:
@@ -93,9 +106,9 @@ def test_scores_do_not_print_what_they_know() -> None:
 def test_clusters_that_overlap_and_edges_that_do_not_fit_are_refused() -> None:
     data = stretches(seal(np.zeros(6, dtype=np.int64), 0))
     with pytest.raises(InvalidInput, match="disjoint"):
-        bisection_scores(data, np.array([[0, 4], [3, 6]]), [np.array([1]), np.array([4])], Fraction(1))
+        bisection_scores(data, np.array([[0, 4], [3, 6]]), np.array([1, 4]), np.array([1, 1]), Fraction(1))
     with pytest.raises(InvalidInput, match="strictly inside"):
-        bisection_scores(data, np.array([[0, 4]]), [np.array([4])], Fraction(1))
+        bisection_scores(data, np.array([[0, 4]]), np.array([4]), np.array([1]), Fraction(1))
     with pytest.raises(InvalidInput, match="increase from 0 to 6"):
         boundaries(data.x, np.array([0, 3]), 2)
     with pytest.raises(InvalidInput, match="buckets before edge"):

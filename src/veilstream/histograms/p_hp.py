@@ -76,12 +76,12 @@ class PHP:
         for _ in range(depth):
             if active.size == 0:
                 break
-            cuts = [_cuts(first, after) for first, after in active.tolist()]
-            chosen = meter.select_each(bisection_scores(data, active, cuts, penalty), share, "bisection")
+            cuts, sizes = _cuts(active)
+            chosen = meter.select_each(bisection_scores(data, active, cuts, sizes, penalty), share, "bisection")
             left -= share
-            whole = np.array(chosen) == 0
+            whole = chosen == 0
             closed.append(active[whole, 0])
-            at = np.array([c[max(i - 1, 0)] for c, i in zip(cuts, chosen, strict=True)], dtype=np.int64)[~whole]
+            at = cuts[(np.cumsum(sizes) - sizes + chosen - 1)[~whole]]
             parts = np.concatenate(
                 [np.stack([active[~whole, 0], at], axis=1), np.stack([at, active[~whole, 1]], axis=1)]
             )
@@ -92,9 +92,13 @@ class PHP:
         return publish_means(x, starts, left, meter)
 
 
-def _cuts(first: int, after: int) -> NDArray[np.int64]:
-    count = min(after - first - 1, CUTS)
-    return first + np.arange(1, count + 1, dtype=np.int64) * (after - first) // (count + 1)
+def _cuts(clusters: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Evenly spaced positions strictly inside every cluster, one cluster after the other, and how many each has."""
+    widths = clusters[:, 1] - clusters[:, 0]
+    sizes = np.minimum(widths - 1, CUTS)
+    owner = np.repeat(np.arange(sizes.size), sizes)
+    rank = np.arange(1, owner.size + 1) - (np.cumsum(sizes) - sizes)[owner]
+    return clusters[owner, 0] + rank * widths[owner] // (sizes[owner] + 1), sizes
 
 
 def publish_means(x: Sealed, starts: NDArray[np.int64], epsilon: Fraction, meter: Meter) -> Values:

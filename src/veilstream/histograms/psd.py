@@ -164,7 +164,7 @@ class PSD:
         cut = first.copy()
         if divisible.any():
             scores = median_scores(data.marginals(axis, first, widths), widths[divisible])
-            cut[divisible] += 1 + np.array(meter.select_each(scores, epsilon, "median"), dtype=np.int64)
+            cut[divisible] += 1 + meter.select_each(scores, epsilon, "median")
         return cut
 
 

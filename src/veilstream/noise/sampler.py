@@ -17,7 +17,7 @@ from veilstream.noise.scale import (
     checked_scale,
     checked_shape,
 )
-from veilstream.noise.selection import select_index
+from veilstream.noise.selection import select_each
 from veilstream.noise.source import BitSource, SecureSource
 from veilstream.noise.tails import draw_below, draw_reaching
 
@@ -29,7 +29,7 @@ class ExactSampler:
     are computed to as many bits as a tie asks for. Where floating point is used to decide quickly, a margin
     far above its error separates the decided cases from those handed to integer arithmetic. The proofs are
     with :class:`~veilstream.noise.inverse.InverseTable`, :class:`~veilstream.noise.plans.LaplacePlan`,
-    :class:`~veilstream.noise.plans.GaussianPlan` and :func:`~veilstream.noise.selection.select_index`.
+    :class:`~veilstream.noise.plans.GaussianPlan` and :func:`~veilstream.noise.selection.select_each`.
 
     Running time depends on the draws (ties take longer), so it is not a constant-time implementation.
     """
@@ -76,18 +76,31 @@ class ExactSampler:
         >>> SecureNoise().select(np.array([10**6, 0, 10**6]), 1)
         1
         """
+        return int(self.select_each(gaps, np.array([np.size(gaps)], dtype=np.int64), rate)[0])
+
+    def select_each(self, gaps: NDArray[np.int64], sizes: NDArray[np.int64], rate: RationalLike) -> NDArray[np.int64]:
+        """One exponential mechanism for each of many questions, independently and all at once.
+
+        ``gaps`` are the candidates' gaps question after question, ``sizes`` how many candidates each question has.
+
+        >>> SecureNoise().select_each(np.array([10**6, 0, 10**6, 0, 10**6]), np.array([3, 2]), 1).tolist()
+        [1, 0]
+        """
         exact_rate = checked_rate(rate)
-        gaps = np.asarray(gaps)
+        gaps, sizes = np.asarray(gaps), np.asarray(sizes)
         if gaps.ndim != 1 or gaps.dtype != np.int64:
             raise InvalidInput(
                 f"gaps of type {gaps.dtype} in {gaps.ndim} dimensions: they must be int64 in one dimension; "
                 "nothing was drawn"
             )
-        if gaps.size == 0:
-            raise InvalidInput("gaps of length 0: there must be at least 1 candidate; nothing was drawn")
+        if sizes.size == 0 or int(sizes.min()) < 1 or int(sizes.sum()) != gaps.size:
+            raise InvalidInput(
+                f"gaps of length {gaps.size} for {sizes.size} questions: each must have at least 1 candidate; "
+                "nothing was drawn"
+            )
         if int(gaps.min()) < 0:
             raise InvalidInput("gaps with a negative entry: each must be at least 0; nothing was drawn")
-        return select_index(self._source, gaps, exact_rate)
+        return select_each(self._source, gaps, sizes, exact_rate)
 
     def reaching(self, scale: RationalLike, level: int, trials: int) -> int:
         """How many of ``trials`` independent draws of ``laplace(scale)`` are at least ``level`` >= 1, without

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.errors import InvalidInput
 from veilstream.types import Span
 
 
@@ -41,9 +42,14 @@ class JointScores:
 
     span: Span
     sensitivity: Fraction
+    sizes: NDArray[np.int64]
+    """How many candidates each question has; their scores follow one another."""
     bins: NDArray[np.int64] | None = None
-    _exact: tuple[NDArray[np.int64], ...] = field(default=(), repr=False)
+    _exact: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return tuple(scores.size for scores in self._exact)
+    def __post_init__(self) -> None:
+        if self.sizes.size == 0 or int(self.sizes.min()) < 1 or int(self.sizes.sum()) != self._exact.size:
+            raise InvalidInput(
+                f"scores of {self._exact.size} candidates for {self.sizes.size} questions: each question must have at "
+                "least 1; nothing was done"
+            )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -36,11 +35,16 @@ def stretches(x: Sealed) -> Stretches:
 
 
 def bisection_scores(
-    data: Stretches, clusters: NDArray[np.int64], cuts: Sequence[NDArray[np.int64]], penalty: Fraction
+    data: Stretches,
+    clusters: NDArray[np.int64],
+    cuts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    penalty: Fraction,
 ) -> JointScores:
     """How good it is to leave each cluster whole (candidate 0) or to cut it before one of its ``cuts``.
 
-    ``clusters`` holds first and end position of disjoint stretches, row by row; ``cuts`` positions strictly inside.
+    ``clusters`` holds first and end position of disjoint stretches, row by row; ``cuts`` positions strictly inside,
+    cluster after cluster, ``sizes`` of them each.
     The score is −(Σ|v − mean| over the resulting parts + penalty for each part) in units of 2⁻⁸ of the grid of x.
 
     One count added to a stretch of m bins moves its own |v − mean| by at most 1 − 1/m and each of the m − 1 others by
@@ -51,22 +55,21 @@ def bisection_scores(
 
     >>> from veilstream.sealed import seal
     >>> data = stretches(seal(np.array([9, 9, 0, 0, 0, 0]), t=0))
-    >>> bisection_scores(data, np.array([[0, 6]]), [np.array([1, 2, 3])], Fraction(1)).sizes
-    (4,)
+    >>> bisection_scores(data, np.array([[0, 6]]), np.array([1, 2, 3]), np.array([3]), Fraction(1)).sizes.tolist()
+    [4]
     """
-    _check(data, clusters, cuts)
-    sizes = np.array([inside.size for inside in cuts])
     owner = np.repeat(np.arange(sizes.size), sizes)
-    cut = np.concatenate([*cuts, np.zeros(0, dtype=np.int64)]).astype(np.int64)
-    first = np.concatenate([clusters[:, 0], clusters[owner, 0], cut])
-    after = np.concatenate([clusters[:, 1], cut, clusters[owner, 1]])
-    whole, left, right = np.split(_mean_deviation(data.order, first, after), [sizes.size, sizes.size + cut.size])
+    _check(data, clusters, cuts, owner)
+    first = np.concatenate([clusters[:, 0], clusters[owner, 0], cuts])
+    after = np.concatenate([clusters[:, 1], cuts, clusters[owner, 1]])
+    whole, left, right = np.split(_mean_deviation(data.order, first, after), [sizes.size, sizes.size + cuts.size])
     public = min(math.floor(penalty * (1 << (MEAN_GRID + data.x.grid))), LARGEST_PENALTY)
-    split = np.split(-(left + right) - 2 * public, np.cumsum(sizes)[:-1])
-    exact = tuple(np.concatenate([[-alone - public], parts]) for alone, parts in zip(whole, split, strict=True))
+    exact = np.empty(sizes.size + cuts.size, dtype=np.int64)
+    exact[np.cumsum(sizes) - sizes + np.arange(sizes.size)] = -whole - public
+    exact[np.arange(cuts.size) + owner + 1] = -(left + right) - 2 * public
     moved = data.x.l1 * (1 << data.x.grid)
     sensitivity = moved * ((2 << MEAN_GRID) + 1)
-    return JointScores(data.x.span, sensitivity, bins=data.x.bins, _exact=exact)
+    return JointScores(data.x.span, sensitivity, sizes + 1, bins=data.x.bins, _exact=exact)
 
 
 def _mean_deviation(order: RangeOrder, first: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -78,13 +81,12 @@ def _mean_deviation(order: RangeOrder, first: NDArray[np.int64], after: NDArray[
     return (2 << MEAN_GRID) * (count * whole - total) + fraction
 
 
-def _check(data: Stretches, clusters: NDArray[np.int64], cuts: Sequence[NDArray[np.int64]]) -> None:
+def _check(data: Stretches, clusters: NDArray[np.int64], cuts: NDArray[np.int64], owner: NDArray[np.int64]) -> None:
     ordered = clusters[np.argsort(clusters[:, 0])]
     apart = (ordered[1:, 0] >= ordered[:-1, 1]).all() and (ordered[:, 1] > ordered[:, 0]).all()
     within = ordered.size > 0 and ordered[0, 0] >= 0 and ordered[-1, 1] <= data.x.size
-    inside = len(cuts) == len(clusters) and all(
-        c.size == 0 or (c.min() > first and c.max() < after) for c, (first, after) in zip(cuts, clusters, strict=True)
-    )
+    owned = owner.size == cuts.size and bool((owner < len(clusters)).all())
+    inside = owned and bool(((cuts > clusters[owner, 0]) & (cuts < clusters[owner, 1])).all())
     if not (apart and within and inside):
         raise InvalidInput("clusters: they must be disjoint stretches with cuts strictly inside; nothing was done")
 
