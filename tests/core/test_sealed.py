@@ -150,8 +150,33 @@ def test_misuse_gets_clear_errors() -> None:
         x.walsh(np.array([1, 1]))
     with pytest.raises(InvalidInput, match="groups"):
         x.sums(np.array([0, 1, 5]), 2)
-    with pytest.raises(InvalidInput, match="total count is above"):
-        seal(np.array([1 << 40]), 0).fourier()
+
+
+@given(
+    counts=st.lists(st.sampled_from([0, 1, 5, 2**32, 2**33 - 1, 2**33, 2**40, 2**61]), min_size=1, max_size=30),
+    places=st.lists(st.integers(0, 29), min_size=1, max_size=3),
+)
+@settings(max_examples=300, deadline=None)
+def test_fourier_takes_any_counts_and_keeps_its_bound(counts: list[int], places: list[int]) -> None:
+    """No error depends on the data: beyond a public norm a vector is shrunk, which brings neighbours no further."""
+    one = np.array(counts, dtype=np.int64)
+    other = one.copy()
+    for place in places:
+        other[place % one.size] += 1
+    a, b = (seal(x, 0, l1=3).fourier() for x in (one, other))
+    moved = np.linalg.norm((exact_values(a) - exact_values(b)) / 2.0**20)
+    assert a.l2 == b.l2 < 3 + Fraction(1, 100)
+    assert moved <= a.l2
+    assert np.linalg.norm(exact_values(a) / 2.0**20) <= 2.0**33 + 1
+
+
+def test_fourier_shrinks_large_counts_in_proportion_and_leaves_others_alone() -> None:
+    large = seal(np.array([2**40, 2**39, 0, 0, 2**38]), 0).fourier()
+    smaller = seal(np.array([2**30, 2**29, 0, 0, 2**28]), 0).fourier()
+    ratio = exact_values(large) / exact_values(smaller)
+    assert ratio == pytest.approx(np.full(5, 2.0**3 / np.sqrt(1 + 1 / 4 + 1 / 16)), rel=1e-9)
+    exact = np.array([2**33, 0, 0, 0])
+    assert exact_values(seal(exact, 0).fourier())[0] == 2**32 * 2**20
 
 
 def test_sums_over_time_take_the_maximum_only_when_apart() -> None:
