@@ -1,6 +1,7 @@
 """The command line: ``veilstream publish | series | plan | histogram | synthesize | ledger | mechanisms | demo``."""
 
 from veilstream.cli.app import app
+from veilstream.cli.compare import compare
 from veilstream.cli.histogram import histogram
 from veilstream.cli.ledgers import ledger_app
 from veilstream.cli.personalised import personalised
@@ -16,6 +17,7 @@ app.command()(histogram)
 app.command()(synthesize)
 app.command()(personalised)
 app.command()(reproduce)
+app.command()(compare)
 
 
 def main() -> None:

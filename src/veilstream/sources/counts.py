@@ -51,7 +51,7 @@ def read_counts(
     counts: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
     for frame in open_batches(source, columns):
         steps, flat, keep = encoder.encode(frame)
-        numbers = _counts(frame[value])
+        numbers = whole_counts(frame[value])
         cell = steps * domain.bins + flat
         cells.append(cell if keep is None else cell[keep])
         counts.append(numbers if keep is None else numbers[keep])
@@ -82,7 +82,7 @@ def _snapshots(
         yield seal(dense, first_t + step, l1, domain.shape or None)
 
 
-def _counts(column: pl.Series) -> NDArray[np.int64]:
+def whole_counts(column: pl.Series) -> NDArray[np.int64]:
     if isinstance(column.dtype, pl.String):
         as_float = column.cast(pl.Float64, strict=False)
         column = column.cast(pl.Int64, strict=False).fill_null(as_float) if _has_point(column) else column

@@ -1,0 +1,271 @@
+"""All applicable mechanisms on one public stream, and which of them to take.
+
+Choosing a mechanism by its error on private data tells something about those data that no budget pays for. So the
+stream must be public: older published counts, a synthetic one, another city's. The caller declares it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from veilstream.errors import InvalidInput
+from veilstream.evaluate.metrics import average_relative_error, mean_absolute_error
+from veilstream.evaluate.queries import RangeSums, random_ranges
+from veilstream.evaluate.runner import METRIC, VALUE, Job, Measures, Progress, run_jobs
+from veilstream.guarantee import Guarantee
+from veilstream.mechanism import StreamMechanism
+from veilstream.rationals import Exact
+from veilstream.simulation import simulate
+from veilstream.sinks import replacing
+from veilstream.streams import STREAMS, FixedRate
+from veilstream.streams.fast import Filter
+
+WINDOW_SUMS: Final = ("time-unit", "sliding-window", "retroactive-grouping")
+"""Mechanisms that publish the sum of the last units instead of the counts of one step."""
+METRICS: Final = ("absolute", "relative", "ranges")
+QUERIES: Final = 200
+REFUSAL: Final = (
+    "not declared public: to choose a mechanism by its error on private data is itself a leak, which no budget pays "
+    "for. Compare on older published counts, on a synthetic stream or on somebody else's public one, and declare it "
+    "({how}); nothing was read"
+)
+SIMPLE_ENOUGH: Final = 1.02
+"""A simpler mechanism within this factor of the best is the better advice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``table`` is tidy (a row for each run and metric); ``ranking`` has one row for each mechanism and epsilon."""
+
+    table: pl.DataFrame
+    ranking: pl.DataFrame
+    recommended: str
+    mechanism: StreamMechanism[Any]
+    reason: str
+
+
+def compare(
+    counts: ArrayLike,
+    epsilons: Sequence[Exact],
+    w: int | None,
+    *,
+    declared_public: bool,
+    directory: str | Path,
+    shape: Sequence[int] | None = None,
+    sums: int | None = None,
+    per_person: int = 1,
+    runs: int = 5,
+    metric: str = "absolute",
+    mechanisms: Sequence[str] | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Simulate every applicable mechanism on public ``counts`` (steps × bins) ``runs`` times at each epsilon.
+
+    ``sums`` asks for the sums of as many last units instead of the counts of each step. Results are kept below
+    ``directory``: the same call goes on where it was interrupted.
+
+    >>> import tempfile
+    >>> calm = np.full((40, 8), 500)
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     found = compare(calm, ["1/10", 1], 20, declared_public=True, directory=place, runs=2, workers=1,
+    ...                     mechanisms=["uniform", "sample", "dsat"])
+    >>> found.recommended, found.ranking.columns
+    ('sample', ['mechanism', 'epsilon', 'absolute', 'low', 'high', 'times the best', 'fresh'])
+    """
+    if not declared_public:
+        raise InvalidInput("counts: " + REFUSAL.format(how="declared_public=True"))
+    if metric not in METRICS:
+        raise InvalidInput(f"metric {metric!r}: choose from {', '.join(METRICS)}; nothing was compared")
+    if runs < 1:
+        raise InvalidInput(f"runs {runs}: at least 1 is needed; nothing was compared")
+    stream = _checked(counts)
+    guarantees = [Guarantee(epsilon, w) for epsilon in epsilons]
+    if not guarantees:
+        raise InvalidInput("epsilon: at least one is needed; nothing was compared")
+    contenders = candidates(guarantees, *stream.shape, sums=sums, names=mechanisms)
+    store = _store(stream, tuple(shape or (stream.shape[1],)), Path(directory))
+    jobs = [
+        Job(
+            {"mechanism": name, "epsilon": float(guarantee.epsilon), "w": w, "seed": seed},
+            _trial,
+            (mechanism, guarantee, store, seed, per_person, sums),
+        )
+        for guarantee in guarantees
+        for seed in range(runs)
+        for name, mechanism in contenders.items()
+    ]
+    table = run_jobs(jobs, directory, workers=workers, progress=progress)
+    ranking = _ranking(table, metric)
+    name, reason = _advice(ranking, list(contenders), metric)
+    return Comparison(table, ranking, name, contenders[name], reason)
+
+
+def candidates(
+    guarantees: Sequence[Guarantee],
+    steps: int,
+    bins: int,
+    *,
+    sums: int | None = None,
+    names: Sequence[str] | None = None,
+) -> dict[str, StreamMechanism[Any]]:
+    """Mechanisms that can run under all ``guarantees``, simplest first; fixed rates at several intervals.
+
+    >>> list(candidates([Guarantee(1, w=8)], 100, 3))[:4]
+    ['uniform', 'sample', 'fixed-rate interval=2', 'fixed-rate interval=4']
+    >>> list(candidates([Guarantee(1, w=1)], 100, 3, sums=10))
+    ['time-unit', 'sliding-window', 'retroactive-grouping']
+    """
+    unknown = sorted(set(names or ()) - STREAMS.keys())
+    if unknown:
+        raise InvalidInput(f"mechanism {unknown[0]!r}: choose from {', '.join(STREAMS)}; nothing was compared")
+    window = guarantees[0].w
+    found: dict[str, StreamMechanism[Any]] = {}
+    for name, kind in STREAMS.items():
+        if (name in WINDOW_SUMS) != (sums is not None) or name == "scheduled" or (names and name not in names):
+            continue
+        settings = _settings(kind, steps if window is None else None, sums)
+        if kind is FixedRate:
+            variants = {f"{name} interval={i}": {**settings, "interval": i} for i in _intervals(window or steps)}
+        elif name == "fast":
+            variants = {f"{name} filter={f}": {**settings, "filter": f} for f in Filter}
+        else:
+            variants = {name: settings}
+        for label, chosen in variants.items():
+            mechanism = kind(**chosen)
+            if _runs(mechanism, guarantees, bins):
+                found[label] = mechanism
+    if not found:
+        raise InvalidInput(f"{guarantees[0]}: no mechanism that was asked for can run on it; nothing was compared")
+    return found
+
+
+def _settings(kind: type[Any], horizon: int | None, sums: int | None) -> dict[str, Any]:
+    fields = {field.name for field in dataclasses.fields(kind)}
+    wanted = {"horizon": horizon, "window": sums}
+    return {name: value for name, value in wanted.items() if name in fields and value is not None}
+
+
+def _intervals(steps: int) -> list[int]:
+    """1 is uniform and all steps is sample: powers of two between."""
+    return [1 << power for power in range(1, steps.bit_length()) if 1 << power < steps]
+
+
+def _runs(mechanism: StreamMechanism[Any], guarantees: Sequence[Guarantee], bins: int) -> bool:
+    try:
+        for guarantee in guarantees:
+            mechanism.start(guarantee, bins)
+    except InvalidInput:
+        return False
+    return True
+
+
+def _checked(counts: ArrayLike) -> NDArray[np.int64]:
+    array = np.asarray(counts)
+    if array.ndim != 2 or array.size == 0:
+        raise InvalidInput(f"counts of shape {array.shape}: steps × bins is needed; nothing was compared")
+    whole = array.astype(np.int64)
+    if not np.array_equal(whole, array) or (whole < 0).any():
+        raise InvalidInput("counts: whole numbers from 0 are needed; nothing was compared")
+    return whole
+
+
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """Public counts in a file that all processes read; the digest tells other counts from these."""
+
+    path: Path
+    shape: tuple[int, ...]
+    digest: str
+
+    def __repr__(self) -> str:
+        return f"{self.digest} {self.shape}"
+
+    def load(self) -> NDArray[np.int64]:
+        counts: NDArray[np.int64] = np.load(self.path, mmap_mode="r")
+        return counts
+
+
+def _store(counts: NDArray[np.int64], shape: tuple[int, ...], directory: Path) -> _Store:
+    digest = hashlib.blake2b(np.ascontiguousarray(counts).tobytes(), digest_size=16).hexdigest()
+    path = directory / "counts.npy"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"output {directory}: {error.strerror}; nothing was compared") from None
+    with replacing(path) as unfinished, unfinished.open("wb") as file:
+        np.save(file, counts)
+    return _Store(path, shape, digest)
+
+
+def _trial(
+    mechanism: StreamMechanism[Any],
+    guarantee: Guarantee,
+    store: _Store,
+    seed: int,
+    per_person: int,
+    sums: int | None,
+) -> Measures:
+    counts = store.load()
+    released = simulate(mechanism, guarantee, counts, seed, l1=per_person)
+    given, exact = np.asarray(released), _wanted(counts, sums)
+    ranges = random_ranges(store.shape, QUERIES, seed)
+    gaps = (np.abs(RangeSums(gap, store.shape).answer(ranges)).mean() for gap in given - exact)
+    return {
+        "absolute": mean_absolute_error(given, exact),
+        "relative": average_relative_error(given, exact, max(1.0, 0.001 * float(exact.sum(axis=1).mean()))),
+        "ranges": float(np.mean(list(gaps))),
+        "fresh": float(released.fresh.mean()),
+    }
+
+
+def _wanted(counts: NDArray[np.int64], sums: int | None) -> NDArray[np.float64]:
+    if sums is None:
+        return counts.astype(np.float64)
+    running = np.cumsum(counts, axis=0, dtype=np.float64)
+    running[sums:] -= running[:-sums].copy()
+    return running
+
+
+def _ranking(table: pl.DataFrame, metric: str) -> pl.DataFrame:
+    """Mean and 95 % interval of the mean for each mechanism and epsilon, best first."""
+    wide = table.filter(pl.col(METRIC).is_in([metric, "fresh"])).pivot(
+        on=METRIC, index=["mechanism", "epsilon", "seed"], values=VALUE
+    )
+    half = 1.96 * pl.col(metric).std().fill_null(0.0) / pl.len().sqrt()
+    means = wide.group_by("mechanism", "epsilon", maintain_order=True).agg(
+        pl.col(metric).mean(),
+        (pl.col(metric).mean() - half).alias("low"),
+        (pl.col(metric).mean() + half).alias("high"),
+        pl.col("fresh").mean(),
+    )
+    least = pl.col(metric).min().over("epsilon")
+    ranked = means.with_columns(
+        (pl.col(metric) / pl.when(least > 0).then(least).otherwise(1.0)).alias("times the best")
+    )
+    columns = ["mechanism", "epsilon", metric, "low", "high", "times the best", "fresh"]
+    return ranked.sort("epsilon", metric).select(columns)
+
+
+def _advice(ranking: pl.DataFrame, order: Sequence[str], metric: str) -> tuple[str, str]:
+    """The simplest mechanism whose mean ratio to the best over all epsilons is within two per cent of the least."""
+    ratios = ranking.group_by("mechanism").agg(pl.col("times the best").log().mean().exp().alias("ratio"))
+    score: Mapping[str, float] = dict(ratios.select("mechanism", "ratio").rows())
+    least = min(score.values())
+    name = next(name for name in order if score[name] <= SIMPLE_ENOUGH * least)
+    wins = ranking.filter(pl.col("mechanism") == name)
+    worst = wins.sort("times the best").row(-1, named=True)
+    return name, (
+        f"its {metric} error is {score[name]:.3g} times the best's in the geometric mean over all epsilons, at most "
+        f"{worst['times the best']:.3g} times (at epsilon {worst['epsilon']:g}); of those within 2 % of the least it "
+        "is the simplest"
+    )

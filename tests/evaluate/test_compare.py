@@ -1,0 +1,91 @@
+"""Advice from public streams: the same again, and never from data that were not declared public."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import veilstream as vs
+from veilstream.errors import InvalidInput
+from veilstream.evaluate.compare import WINDOW_SUMS, candidates, compare
+from veilstream.streams import FixedRate
+
+CALM = np.full((24, 6), 200)
+RESTLESS = np.where(np.arange(24)[:, None] % 2, 100_000, 0) * np.ones((1, 6), dtype=np.int64)
+
+
+def found(counts: Any, place: Path, w: int | None = 12, **more: Any) -> Any:
+    settings: dict[str, Any] = {
+        "declared_public": True,
+        "runs": 2,
+        "workers": 1,
+        "mechanisms": ["uniform", "sample"],
+        **more,
+    }
+    return compare(counts, ["1/2", 1], w, directory=place, **settings)
+
+
+def test_data_must_be_declared_public_before_anything_is_kept(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"not declared public.*is itself a leak.*declared_public=True"):
+        found(CALM, tmp_path / "out", declared_public=False)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("counts", "best"), [(CALM, "sample"), (RESTLESS, "uniform")])
+def test_calm_streams_want_few_releases_and_restless_ones_many(counts: Any, best: str, tmp_path: Path) -> None:
+    advice = found(counts, tmp_path)
+    assert advice.recommended == best
+    assert advice.ranking.group_by("epsilon", maintain_order=True).first()["mechanism"].to_list() == [best, best]
+    assert advice.table.height == 2 * 2 * 2 * 4
+
+
+def test_the_same_call_measures_nothing_twice(tmp_path: Path) -> None:
+    first = found(CALM, tmp_path).table
+    assert found(CALM, tmp_path).table.equals(first)
+    assert not found(CALM + 1, tmp_path).table.equals(first)
+
+
+def test_of_equals_the_simpler_is_recommended(tmp_path: Path) -> None:
+    """At w = 1 uniform and sample are the same mechanism."""
+    assert found(CALM, tmp_path, w=1).recommended == "uniform"
+
+
+def test_window_sums_are_compared_with_window_sums(tmp_path: Path) -> None:
+    advice = found(CALM, tmp_path, w=1, sums=4, mechanisms=None)
+    assert set(advice.ranking["mechanism"]) == set(WINDOW_SUMS)
+    # Noise of 4 units at ε = 1/2 is about 4 per bin; sums taken for counts would be hundreds off.
+    assert advice.ranking.filter(pl.col("mechanism") == "time-unit")["absolute"].to_numpy().max() < 10
+
+
+def test_candidates_are_all_that_can_run() -> None:
+    windows = candidates([vs.Guarantee(1, w=20)], 100, 5)
+    assert {name.split()[0] for name in windows} == set(vs.STREAMS) - set(WINDOW_SUMS) - {"scheduled"}
+    assert {m.interval for m in windows.values() if isinstance(m, FixedRate)} == {2, 4, 8, 16}
+    users = candidates([vs.Guarantee(1, w=None)], 100, 5)
+    assert all(getattr(m, "horizon", 100) == 100 for m in users.values())
+    with pytest.raises(InvalidInput, match="mechanism 'magic'"):
+        candidates([vs.Guarantee(1, w=2)], 9, 5, names=["magic"])
+    with pytest.raises(InvalidInput, match="no mechanism that was asked for"):
+        candidates([vs.Guarantee(1, w=2)], 9, 5, names=["time-unit"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"metric": "luck"}, "metric 'luck'"),
+        ({"runs": 0}, "runs 0"),
+    ],
+)
+def test_bad_settings_are_refused(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        found(CALM, tmp_path, **change)
+
+
+@pytest.mark.parametrize("counts", [[1, 2], [[0.5]], [[-1]], np.zeros((0, 3))])
+def test_bad_counts_are_refused(counts: Any, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="counts"):
+        found(counts, tmp_path)
