@@ -7,7 +7,7 @@ import json
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -142,7 +142,7 @@ def _finished(record: Path) -> dict[str, dict[str, Any]]:
 
 
 @contextmanager
-def _appending(record: Path) -> Iterator[IO[str]]:
+def _appending(record: Path) -> Generator[IO[str]]:
     try:
         record.parent.mkdir(parents=True, exist_ok=True)
         with record.open("a+", encoding="utf-8") as log:
