@@ -164,13 +164,13 @@ class Publisher(Generic[S]):
         spent = newly_spent(meter.charges, self.guarantee)
         release = transaction.commit_step(t, meter.charges, encoded, values, spent, left)
         self._state, self._at = state, t
+        # Nobody else could charge the stream since ``_catch_up``: it need not read these charges again.
+        self._seen = max(self._seen, transaction.last_charge)
         return release
 
     def _catch_up(self, transaction: Transaction) -> None:
         for row in transaction.charges(after=self._seen):
             self._seen = row.id
-            if self._at is not None and row.t <= self._at:
-                continue  # this process made the charge itself
             if self._accountant.now is None or row.t > self._accountant.now:
                 self._accountant.advance(row.t)
             self._accountant.replay(row.charge)

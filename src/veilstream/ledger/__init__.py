@@ -24,6 +24,7 @@ from sqlalchemy.exc import IntegrityError
 
 from veilstream.errors import LedgerError, LedgerMismatch
 from veilstream.ledger.backend import Backend, connect
+from veilstream.ledger.blobs import Remembered
 from veilstream.ledger.rows import (
     RELEASE_AT,
     RELEASES,
@@ -69,6 +70,7 @@ class Ledger:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self._remembered: dict[str, Remembered] = {}
 
     @classmethod
     def open(cls, url: str | Path | None, *, timeout: float = 30) -> Self:
@@ -109,7 +111,8 @@ class Ledger:
             stream_id = connection.execute(LOCK_STREAM, {"name": stream}).scalar_one_or_none()
             if stream_id is None:
                 raise self._unknown(stream)
-            yield Transaction(connection, stream_id, stream, self._backend.label)
+            remembered = self._remembered.setdefault(stream, Remembered())
+            yield Transaction(connection, stream_id, stream, self._backend.label, remembered)
 
     def releases(self, stream: str | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[Release]:
         """Releases with ``seq`` above ``after`` in the order of their commits, of one stream or of all.

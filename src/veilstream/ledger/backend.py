@@ -24,6 +24,8 @@ WRITE: Final = "BEGIN IMMEDIATE"
 READ: Final = "BEGIN"
 MIGRATION_LOCK: Final = 0x7665696C  # "veil": any number that other programs are unlikely to lock
 POSTGRES: Final = ("postgresql", "postgres", "postgresql+psycopg")
+CACHE_KIB: Final = 1 << 15
+CHECKPOINT_PAGES: Final = 1 << 12
 NOTHING: Final = "nothing was released"
 
 SQLITE_BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -260,6 +262,10 @@ def _configure_sqlite(connection: Any, _record: object) -> None:
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA secure_delete = ON")
+    # A step's pages fit into memory and go to the disk once; states that replace each other soon are copied to the
+    # main file once for all of them.
+    cursor.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    cursor.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     cursor.close()
 
 

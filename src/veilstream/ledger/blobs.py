@@ -1,9 +1,8 @@
 """Arrays in the ledger, each stored once per stream under the digest of its content.
 
 A release that repeats an earlier one, or a state that remembers the last release, therefore costs no new
-bytes. Bytes are transposed (all lowest bytes, then all second bytes, ...) before they are compressed: counts
-are small, so most planes are zero. Arrays belong to one stream, whose writer holds its lock, so no writer can
-drop what another is about to refer to.
+bytes. Arrays belong to one stream, whose writer holds its lock, so no writer can drop what another is about to
+refer to.
 """
 
 from __future__ import annotations
@@ -11,76 +10,67 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Sequence
-from hashlib import blake2b
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Row
 
 from veilstream.errors import LedgerError
+from veilstream.ledger.packing import PLANES, content_of, digest_of, pack, restored
 from veilstream.ledger.schema import blobs, charges, state_blobs, steps
 
-RAW: Final = "raw"
-PLANES: Final = "planes+zlib"
-SAMPLE: Final = 1 << 16
 IN_CLAUSE: Final = 500
 
 
-def digest_of(dtype: str, shape: str, content: bytes) -> str:
-    """A name for an array that no other array has."""
-    named = blake2b(f"{dtype} {shape}\n".encode(), digest_size=20)
-    named.update(content)
-    return named.hexdigest()
+class Remembered:
+    """Digests of a stream's arrays that cannot be written to, as of its last step: they need no second look.
 
-
-def pack(content: bytes, itemsize: int) -> tuple[str, bytes]:
-    """Content as it is stored: compressed where that shrinks it, as seen on a first part of it.
-
-    >>> kind, packed = pack(np.arange(1000).tobytes(), 8)
-    >>> kind, len(packed) < 2000, unpack(kind, packed, 8) == np.arange(1000).tobytes()
-    ('planes+zlib', True, True)
+    A digest tells only what the content is; whether it is stored is asked of the database every time.
     """
-    head = _planes(content[:SAMPLE], itemsize)
-    packed = zlib.compress(head, 1)
-    if len(packed) > 0.9 * len(head):
-        return RAW, content
-    return PLANES, packed if len(content) <= SAMPLE else zlib.compress(_planes(content, itemsize), 1)
 
+    def __init__(self) -> None:
+        self._digests: dict[int, tuple[NDArray[Any], str]] = {}
 
-def unpack(packing: str, stored: bytes, itemsize: int) -> bytes:
-    if packing == RAW:
-        return stored
-    planes = np.frombuffer(zlib.decompress(stored), np.uint8)
-    return planes.reshape(itemsize, -1).T.tobytes()
+    def digest(self, x: NDArray[Any]) -> str | None:
+        known = self._digests.get(id(x))
+        return known[1] if known is not None and known[0] is x and not x.flags.writeable else None
 
-
-def _planes(content: bytes, itemsize: int) -> bytes:
-    return np.frombuffer(content, np.uint8).reshape(-1, itemsize).T.tobytes()
+    def keep(self, arrays: Sequence[NDArray[Any]], digests: Sequence[str]) -> None:
+        """Forget all but these, of which those that own their memory and are closed to writing stay."""
+        self._digests = {
+            id(x): (x, digest)
+            for x, digest in zip(arrays, digests, strict=True)
+            if x.flags.owndata and not x.flags.writeable
+        }
 
 
 class Store:
     """The arrays of one stream, seen from its open write transaction."""
 
-    def __init__(self, connection: Connection, stream_id: int) -> None:
+    def __init__(self, connection: Connection, stream_id: int, remembered: Remembered) -> None:
         self._connection = connection
         self._stream_id = stream_id
+        self._remembered = remembered
 
-    def put(self, arrays: Sequence[NDArray[Any]]) -> list[int]:
-        """Row numbers of the arrays, in their order; only content that is new is written."""
-        if not arrays:
-            return []
-        described = [(x.dtype.str, json.dumps(list(x.shape)), x.tobytes(), x.dtype.itemsize) for x in arrays]
-        digests = [digest_of(dtype, shape, content) for dtype, shape, content, _ in described]
-        known = self._known(set(digests))
-        for digest, (dtype, shape, content, itemsize) in zip(digests, described, strict=True):
-            if digest not in known:
-                packing, stored = pack(content, itemsize)
-                row = {"digest": digest, "dtype": dtype, "shape": shape, "packing": packing, "bytes": stored}
-                result = self._connection.execute(INSERT, {"stream_id": self._stream_id, **row})
-                known[digest] = int(result.scalar_one())
-        return [known[digest] for digest in digests]
+    def arriving(self, lasting: Sequence[NDArray[Any]], passing: Sequence[NDArray[Any]] = ()) -> Arriving:
+        """Arrays to be stored: ``lasting`` ones as small as they get, ``passing`` ones, which the next step replaces,
+        quickly."""
+        arrays = [*lasting, *passing]
+        shapes = [json.dumps(list(x.shape)) for x in arrays]
+        contents: list[bytes | None] = []
+        digests: list[str] = []
+        for x, shape in zip(arrays, shapes, strict=True):
+            digest = self._remembered.digest(x)
+            contents.append(None if digest is not None else content_of(x))
+            digests.append(digest or digest_of(x.dtype.str, shape, contents[-1] or b""))
+        if passing:
+            self._remembered.keep(arrays, digests)
+        return Arriving(self, arrays, shapes, contents, digests, self._known(set(digests)), len(lasting))
+
+    def insert(self, row: dict[str, Any]) -> int:
+        return int(self._connection.execute(INSERT, {"stream_id": self._stream_id, **row}).scalar_one())
 
     def _known(self, digests: set[str]) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -93,6 +83,34 @@ class Store:
         """Delete those of ``ids`` to which no release, charge or state refers any more."""
         for part in _chunks(sorted(ids)):
             self._connection.execute(DROP, {"ids": part})
+
+
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """Arrays on their way into a store, of which some are there already."""
+
+    store: Store
+    arrays: list[NDArray[Any]] = field(repr=False)
+    shapes: list[str]
+    contents: list[bytes | None] = field(repr=False)
+    digests: list[str]
+    known: dict[str, int]
+    lasting: int
+
+    @property
+    def stored(self) -> set[int]:
+        """Row numbers of those that are there."""
+        return set(self.known.values())
+
+    def put(self) -> list[int]:
+        """Row numbers of all, in their order; only content that is new is written."""
+        for i, (x, digest) in enumerate(zip(self.arrays, self.digests, strict=True)):
+            if digest not in self.known:
+                content = self.contents[i] or content_of(x)
+                packing, stored = pack(content) if i < self.lasting else (PLANES, content)
+                row = {"digest": digest, "dtype": x.dtype.str, "shape": self.shapes[i], "packing": packing}
+                self.known[digest] = self.store.insert({**row, "bytes": stored})
+        return [self.known[digest] for digest in self.digests]
 
 
 def fetch(connection: Connection, ids: Iterable[int], label: str) -> dict[int, NDArray[Any]]:
@@ -111,14 +129,9 @@ def restore(row: Row[Any], label: str) -> NDArray[Any]:
         "it was altered or damaged, and was not returned"
     )
     try:
-        dtype = np.dtype(row.dtype)
-        shape: list[int] = json.loads(row.shape)
-        content = unpack(row.packing, bytes(row.bytes), dtype.itemsize)
+        return restored(row.packing, bytes(row.bytes), row.dtype, row.shape, row.digest)
     except (ValueError, TypeError, zlib.error):
         raise damaged from None
-    if digest_of(row.dtype, row.shape, content) != row.digest:
-        raise damaged
-    return np.frombuffer(content, dtype).reshape(shape)
 
 
 def _chunks(items: list[Any]) -> Iterable[list[Any]]:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from veilstream.codec import Encoded
 from veilstream.errors import InvalidInput, LedgerError, OutOfOrder
-from veilstream.ledger.blobs import Store, restore
+from veilstream.ledger.blobs import Remembered, Store, restore
 from veilstream.ledger.rows import RELEASE_AT, ChargeRow, read_charges, read_releases
 from veilstream.ledger.schema import (
     STEP_FORMAT,
@@ -34,15 +34,18 @@ LARGEST_TIME: Final = 2**63 - 1
 class Transaction:
     """The stream's write lock, what was last committed, and one chance to commit.
 
-    Made by :meth:`Ledger.transaction`. Leaving without a commit leaves no trace.
+    Made by :meth:`Ledger.transaction`. Leaving without a commit leaves no trace. ``last_charge`` is the row number of
+    the last charge that it wrote.
     """
 
-    def __init__(self, connection: Connection, stream_id: int, stream: str, label: str) -> None:
+    def __init__(self, connection: Connection, stream_id: int, stream: str, label: str, remembered: Remembered) -> None:
         self._connection = connection
+        self._store = Store(connection, stream_id, remembered)
         self._stream_id = stream_id
         self._stream = stream
         self._label = label
         self._open = True
+        self.last_charge = 0
         self.head: int | None = connection.execute(HEAD, {"stream": stream_id}).scalar_one()
 
     def charges(self, after: int) -> list[ChargeRow]:
@@ -83,13 +86,17 @@ class Transaction:
             raise OutOfOrder(
                 f"step t={t} of stream {self._stream!r}: the last released step is {self.head}; nothing was released"
             )
-        store = Store(self._connection, self._stream_id)
         numbers = _frozen(values.numbers)
         std = _frozen(values.std) if isinstance(values.std, np.ndarray) else float(values.std)
         per_bin = not isinstance(std, float)
-        self._write_charges(store, t, charges, "released")
+        self._write_charges(t, charges, "released")
         public = [numbers, std] if isinstance(std, np.ndarray) else [numbers]
-        ids = store.put([*public, *state.arrays])
+        before = self._state_ids()
+        arriving = self._store.arriving(public, state.arrays)
+        # Deleted first, so that the new state takes the place of the old one and overwrites it.
+        self._clear_state(before, arriving.stored)
+        ids = arriving.put()
+        self._write_state(t, state.header, ids[len(public) :])
         row: dict[str, Any] = {
             "format": STEP_FORMAT,
             "stream_id": self._stream_id,
@@ -105,7 +112,6 @@ class Transaction:
             "std_blob": ids[1] if per_bin else None,
             "recorded": now(),
         }
-        self._write_state(store, t, state.header, ids[len(public) :], keep=set(ids[: len(public)]))
         seq = int(self._connection.execute(NEXT_SEQ).scalar_one())
         self._connection.execute(INSERT_STEP, {"seq": seq, **row})
         self._commit()
@@ -113,8 +119,8 @@ class Transaction:
             self._stream,
             seq,
             t,
-            numbers,
-            std,
+            _view(numbers),
+            _view(std) if isinstance(std, np.ndarray) else std,
             values.law,
             values.fresh,
             spent,
@@ -128,14 +134,14 @@ class Transaction:
         """
         self._check_open()
         self._check_time(t)
-        self._write_charges(Store(self._connection, self._stream_id), t, charges, "failed")
+        self._write_charges(t, charges, "failed")
         failure = {"stream_id": self._stream_id, "t": t, "reason": reason, "recorded": now()}
         self._connection.execute(INSERT_FAILURE, failure)
         self._commit()
 
-    def _write_charges(self, store: Store, t: int, made: Sequence[Charge], outcome: str) -> None:
+    def _write_charges(self, t: int, made: Sequence[Charge], outcome: str) -> None:
         arrays = [x for charge in made for x in (charge.bins, charge.since) if x is not None]
-        ids = iter(store.put(arrays))
+        ids = iter(self._store.arriving(arrays).put())
         rows = [
             {
                 "stream_id": self._stream_id,
@@ -154,24 +160,23 @@ class Transaction:
             for charge in made
         ]
         for row in rows:
-            self._connection.execute(INSERT_CHARGE, row)
+            self.last_charge = int(self._connection.execute(INSERT_CHARGE, row).scalar_one())
 
     def _state_ids(self) -> list[int]:
         return list(self._connection.execute(STATE_IDS, {"stream": self._stream_id}).scalars())
 
-    def _write_state(self, store: Store, t: int, header: bytes, ids: list[int], keep: set[int]) -> None:
+    def _clear_state(self, before: list[int], keep: set[int]) -> None:
+        if before:
+            self._connection.execute(CLEAR_STATE, {"stream": self._stream_id})
+            self._store.drop_unused(set(before) - keep)
+
+    def _write_state(self, t: int, header: bytes, ids: list[int]) -> None:
         row = {"stream": self._stream_id, "new_t": t, "new_header": header}
         if self._connection.execute(UPDATE_STATE, row).rowcount == 0:
             self._connection.execute(INSERT_STATE, row)
-        before = self._state_ids()
-        if before == ids:
-            return
-        if before:
-            self._connection.execute(CLEAR_STATE, {"stream": self._stream_id})
         if ids:
             placed = [{"stream_id": self._stream_id, "position": i, "blob_id": b} for i, b in enumerate(ids)]
             self._connection.execute(INSERT_STATE_ID, placed)
-        store.drop_unused(set(before) - set(ids) - keep)
 
     def _commit(self) -> None:
         self._open = False
@@ -193,7 +198,14 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+def _view(x: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers for a reader, who cannot open them for writing."""
+    return x[...]
+
+
 def _frozen(x: NDArray[Any]) -> NDArray[Any]:
+    if x.flags.owndata and x.flags.c_contiguous and not x.flags.writeable:
+        return x
     copy = np.array(x, order="C")
     copy.setflags(write=False)
     return copy
@@ -213,7 +225,7 @@ STATE_IDS: Final = (
 )
 NEXT_SEQ: Final = sa.update(counter).values(seq=counter.c.seq + 1).returning(counter.c.seq)
 INSERT_STEP: Final = sa.insert(steps)
-INSERT_CHARGE: Final = sa.insert(charges)
+INSERT_CHARGE: Final = sa.insert(charges).returning(charges.c.id)
 INSERT_FAILURE: Final = sa.insert(failures)
 UPDATE_STATE: Final = (
     sa.update(states)
