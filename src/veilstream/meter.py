@@ -16,10 +16,13 @@ from veilstream.boxes import Boxes, cells_of
 from veilstream.cell_filter import TailNoise, noisy_cells
 from veilstream.errors import InvalidBudget, InvalidInput
 from veilstream.guarantee import Guarantee
+from veilstream.noise.cauchy import rounded_cauchy
 from veilstream.noise.thinning import WordNoise, checked_sampling, thinned, thinned_scale
 from veilstream.rationals import sqrt_up
 from veilstream.scores import JointScores, Scores
+from veilstream.scores.metric import SmoothValue
 from veilstream.sealed import Sealed
+from veilstream.sealed_points import SealedFlow, carried, degrees, edges_of
 from veilstream.sparse import SealedRecords
 from veilstream.types import Charge, Law, Span, Values
 from veilstream.unsealed import exact_values
@@ -95,6 +98,42 @@ class Meter:
         self._admit([self._charge(x, epsilon, purpose)])
         noise = self._noise.laplace(scale, self._size(x))
         return self._values(x, noise, laplace_std(float(scale)), Law.LAPLACE)
+
+    def flow_laplace(self, x: SealedFlow, epsilon: Fraction, purpose: str) -> Values:
+        """``x`` plus exact discrete Laplace noise of scale flow/epsilon that runs along every edge of its grid.
+
+        Neighbours differ by B·v, ‖v‖₁ ≤ flow. Noise N on the edges arrives as B·N, and x' + B·N = x + B·(v + N): what
+        is seen has the chances of N under the one and of v + N under the other, a factor of e^ε apart at most. In
+        the sum over a box of nodes all noise cancels but that of the edges at its boundary; the total is exact.
+        """
+        self._positive(epsilon, purpose)
+        scale = self._scale(self._sensitivity(x.span, x.flow) / epsilon, purpose)
+        self._admit([self._charge(x, epsilon, purpose)])
+        noise = carried(self._noise.laplace(scale, (*self._lanes, edges_of(x.shape))), x.shape)
+        noise += exact_values(x)
+        return Values(noise, laplace_std(float(scale)) * np.sqrt(degrees(x.shape)), Law.MIXED)
+
+    def smooth_cauchy(self, x: SmoothValue, epsilon: Fraction, purpose: str) -> Values:
+        """``x`` plus Cauchy noise of scale spread/(epsilon − smoothness), rounded and brought between its bounds.
+
+        With s = ε − β, going from D to a neighbour D' shifts the law by at most s times its scale and then stretches it
+        by at most e^β. A shift by s changes the density 1/(1 + z²) by a factor of at most e^{2 arsinh(s/2)} ≤ e^s, a
+        stretch λ by (1 + λ²z²)/(λ(1 + z²)), between 1/λ and λ: together at most e^ε. Rounding and bounds come after.
+        The scale is private, so the standard deviation is not told (NaN).
+        """
+        self._one_run("draws of private scale")
+        if not epsilon > x.smoothness:
+            raise InvalidBudget(
+                f"charge {epsilon} for {purpose!r}: above the smoothness {x.smoothness} is needed; nothing was released"
+            )
+        if x.span.steps != 1 or not isinstance(self._noise, WordNoise):
+            raise InvalidInput(
+                f"draw for {purpose!r}: it needs data of one step and a source of bits; nothing was released"
+            )
+        self._admit([Charge(epsilon, self._until_now(x.span), purpose)])
+        scale = x._spread / (epsilon - x.smoothness)  # pyright: ignore[reportPrivateUsage]
+        drawn = rounded_cauchy(x._value, scale, self._noise)  # pyright: ignore[reportPrivateUsage]
+        return Values(np.array([min(max(drawn, x.low), x.high)], dtype=np.int64), math.nan)
 
     def sampled_laplace(self, x: Sealed, epsilon: Fraction, rate: Fraction, purpose: str) -> Values:
         """An unbiased estimate from a Bernoulli sample at ``rate`` of the counts ``x``, with less noise on the sample.

@@ -15,7 +15,9 @@ from veilstream.boxes import Boxes
 from veilstream.errors import CheckFailed
 from veilstream.meter import Meter, NoiseSource, Threshold
 from veilstream.scores import JointScores, Scores
+from veilstream.scores.metric import SmoothValue
 from veilstream.sealed import Sealed
+from veilstream.sealed_points import SealedFlow
 from veilstream.sparse import SealedRecords
 from veilstream.types import Values
 
@@ -42,6 +44,14 @@ class _Listening(Meter):
     def laplace(self, x: Sealed, epsilon: Fraction, purpose: str) -> Values:
         question = ("laplace", x.size, x.span, epsilon, purpose)
         return self._answer(question, lambda: super(_Listening, self).laplace(x, epsilon, purpose))
+
+    def flow_laplace(self, x: SealedFlow, epsilon: Fraction, purpose: str) -> Values:
+        question = ("flow", x.shape, x.span, x.flow, epsilon, purpose)
+        return self._answer(question, lambda: super(_Listening, self).flow_laplace(x, epsilon, purpose))
+
+    def smooth_cauchy(self, x: SmoothValue, epsilon: Fraction, purpose: str) -> Values:
+        question = ("smooth", x.span, x.smoothness, x.low, x.high, epsilon, purpose)
+        return self._answer(question, lambda: super(_Listening, self).smooth_cauchy(x, epsilon, purpose))
 
     def sampled_laplace(self, x: Sealed, epsilon: Fraction, rate: Fraction, purpose: str) -> Values:
         question = ("sampled", x.size, x.span, epsilon, rate, purpose)

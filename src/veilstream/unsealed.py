@@ -1,4 +1,4 @@
-"""The one way to the numbers inside a Sealed, SealedRecords or SealedRows, for the trust boundary alone.
+"""The one way to the numbers inside a Sealed, SealedRecords, SealedRows or SealedPoints, for the trust boundary alone.
 
 An import contract lets only the Meter, the scores and the codec use this module.
 """
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.sealed import Sealed
+from veilstream.sealed_points import SealedPoints
 from veilstream.sealed_rows import SealedRows
 from veilstream.sparse import SealedRecords
 
@@ -32,3 +33,8 @@ def exact_rows(rows: SealedRows) -> tuple[tuple[NDArray[np.int32], ...], NDArray
     columns = getattr(rows, "_SealedRows__columns")  # noqa: B009 (a private name)
     hashes = getattr(rows, "_SealedRows__hashes")  # noqa: B009 (a private name)
     return cast(tuple[NDArray[np.int32], ...], columns), cast(NDArray[np.uint64], hashes)
+
+
+def exact_points(points: SealedPoints) -> NDArray[np.int64]:
+    """The whole coordinates, one point a row."""
+    return cast(NDArray[np.int64], getattr(points, "_SealedPoints__exact"))  # noqa: B009 (a private name)
