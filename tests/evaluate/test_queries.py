@@ -22,6 +22,15 @@ def test_answers_equal_sums_over_slices(shape: list[int], seed: int) -> None:
         assert answer == table[tuple(slice(a, b) for a, b in zip(low, high, strict=True))].sum()
 
 
+@settings(max_examples=50, deadline=None)
+@given(shape=st.lists(st.integers(1, 5), min_size=1, max_size=4), rows=st.integers(2, 5), seed=st.integers(0, 999))
+def test_rows_of_tables_are_answered_as_one_by_one(shape: list[int], rows: int, seed: int) -> None:
+    tables = np.arange(rows * np.prod(shape), dtype=np.int64).reshape(rows, -1) ** 2 % 23
+    ranges = random_ranges(shape, 10, seed)
+    together = RangeSums(tables, shape).answer(ranges)
+    assert np.array_equal(together.reshape(rows, -1), [RangeSums(table, shape).answer(ranges) for table in tables])
+
+
 def test_all_ranges_are_equally_likely() -> None:
     ranges = random_ranges([4], 40_000, seed=3)
     seen, counts = np.unique(ranges.low[:, 0] * 10 + ranges.high[:, 0], return_counts=True)

@@ -27,9 +27,13 @@ def stream_jobs(
     workloads: Mapping[str, Workload],
     seeds: Sequence[int],
     metrics: Mapping[str, Metric],
+    *,
+    twins: bool = False,
     **labels: str | float,
 ) -> list[Job]:
     """One job for every combination; a seed draws both the workload and the noise.
+
+    With ``twins`` every metric is also taken of the exact twin (see ``exact_twin``), as "metric (exact)".
 
     >>> import veilstream as vs
     >>> from veilstream.evaluate.metrics import mean_absolute_error
@@ -55,7 +59,7 @@ def stream_jobs(
                 **labels,
             },
             stream_trial,
-            (mechanism, guarantee, workload, seed, tuple(metrics.items())),
+            (mechanism, guarantee, workload, seed, tuple(metrics.items()), twins),
         )
         for place, workload in workloads.items()
         for seed in seeds
@@ -73,12 +77,31 @@ def stream_trial(
     workload: Workload,
     seed: int,
     metrics: Sequence[tuple[str, Metric]],
+    twins: bool = False,
 ) -> Measures:
     """One simulated stream, measured; ``fresh`` is the share of steps that released anew."""
-    original = _snapshots(repr(workload), seed, workload)
-    released = simulate(mechanism, guarantee, original, seed)
-    exact, given = original.astype(np.float64), np.asarray(released)
-    return {name: metric(given, exact) for name, metric in metrics} | {"fresh": float(released.fresh.mean())}
+    counts, exact = _kept(_Keyed(repr(workload), workload), seed)
+    released = simulate(mechanism, guarantee, counts, seed, shape=workload.shape)
+    found = {name: metric(np.asarray(released), exact) for name, metric in metrics}
+    if twins:
+        twin = exact_twin(released.fresh, exact)
+        found |= {exactly(name): metric(twin, exact) for name, metric in metrics}
+    return found | {"fresh": float(released.fresh.mean())}
+
+
+def exact_twin(fresh: NDArray[np.bool_], original: Reals) -> Reals:
+    """The stream as if every fresh release had been exact and was repeated until the next: no noise, only age.
+
+    >>> exact_twin(np.array([True, False, True]), np.array([[1.0], [2.0], [3.0]])).ravel().tolist()
+    [1.0, 1.0, 3.0]
+    """
+    last: NDArray[np.int64] = np.maximum.accumulate(np.where(fresh, np.arange(len(fresh)), 0))
+    return original[last]
+
+
+def exactly(metric: str) -> str:
+    """The name of a metric of the exact twin."""
+    return f"{metric} (exact)"
 
 
 class _Keyed:
@@ -95,10 +118,10 @@ class _Keyed:
 
 
 @lru_cache(maxsize=2)
-def _kept(keyed: _Keyed, seed: int) -> NDArray[np.int64]:
-    return as_array(keyed.workload, seed)
-
-
-def _snapshots(name: str, seed: int, workload: Workload) -> NDArray[np.int64]:
-    """Jobs of one workload and seed follow each other: it is generated once for all of them."""
-    return _kept(_Keyed(name, workload), seed)
+def _kept(keyed: _Keyed, seed: int) -> tuple[NDArray[np.int64], Reals]:
+    """Jobs of one workload and seed follow each other: it is generated once for all of them, whole and as floats."""
+    counts = as_array(keyed.workload, seed)
+    exact = counts.astype(np.float64)
+    for array in (counts, exact):
+        array.flags.writeable = False
+    return counts, exact

@@ -73,32 +73,48 @@ def random_ranges_of_volume(shape: Sequence[int], count: int, volume: Exact, see
 class RangeSums:
     """Running sums over a table: every range is answered from its 2^d corners, whatever its size.
 
+    ``values`` is a table of ``shape``, flat or not, or many of them as rows × bins.
+
     >>> table = np.arange(12)
-    >>> RangeSums(table, [3, 4]).answer(Ranges(np.array([[1, 0]]), np.array([[3, 2]]))).tolist()
+    >>> ranges = Ranges(np.array([[1, 0]]), np.array([[3, 2]]))
+    >>> RangeSums(table, [3, 4]).answer(ranges).tolist()
     [26]
+    >>> RangeSums(np.stack([table, 2 * table]), [3, 4]).answer(ranges).tolist()
+    [[26], [52]]
     """
 
     __slots__ = ("_running", "shape")
 
     def __init__(self, values: Numbers, shape: Sequence[int] | None = None) -> None:
         self.shape = tuple(shape) if shape is not None else values.shape
-        if math.prod(self.shape) != values.size:
+        bins = math.prod(self.shape)
+        rows = values.shape[:1] if values.ndim == 2 and values.shape[1] == bins and values.shape != self.shape else ()
+        if values.size != bins * math.prod(rows):
             raise InvalidInput(f"{values.size} values for a table of shape {self.shape}; nothing was done")
-        running = values.reshape(self.shape)
-        for axis in range(len(self.shape)):
-            running = np.cumsum(running, axis=axis)
-        self._running = np.pad(running, [(1, 0)] * len(self.shape))
+        # Rows lie side by side in memory, so that one addition serves all of them.
+        running = np.array(values.reshape(*rows, bins).T, order="C").reshape(*self.shape, *rows)
+        for axis, length in enumerate(self.shape):
+            if not rows:
+                running = np.cumsum(running, axis=axis)
+                continue
+            slices = np.moveaxis(running, axis, 0)
+            for number in range(1, length):
+                slices[number] += slices[number - 1]
+        self._running = running.reshape(bins, *rows)
 
     def answer(self, ranges: Ranges) -> Numbers:
-        """The sum of the bins in every range."""
+        """The sum of the bins in every range, for rows of tables rows × ranges."""
         axes = len(self.shape)
         if ranges.low.shape[1] != axes or ranges.low.min() < 0 or (ranges.high > np.array(self.shape)).any():
             raise InvalidInput(f"ranges over {ranges.low.shape[1]} axes do not fit {self.shape}; nothing was answered")
-        total: Any = 0
+        total: Any = np.zeros((len(ranges.low), *self._running.shape[1:]), dtype=self._running.dtype)
         for corner in itertools.product((False, True), repeat=axes):
-            at = np.where(np.array(corner), ranges.high, ranges.low)
-            total = total + (-1) ** (axes - sum(corner)) * self._running[tuple(at.T)]
-        return cast(Numbers, total)
+            at = np.where(np.array(corner), ranges.high, ranges.low) - 1
+            # A corner on the border has nothing before it.
+            inside = np.flatnonzero((at >= 0).all(axis=1))
+            cells = np.ravel_multi_index(tuple(at[inside].T), self.shape)
+            total[inside] += (-1) ** (axes - sum(corner)) * self._running[cells]
+        return cast(Numbers, total.T)
 
 
 def _uniform(shape: tuple[int, int], seed: tuple[int, ...]) -> NDArray[np.float64]:
