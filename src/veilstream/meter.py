@@ -246,7 +246,6 @@ class Meter:
 
     def above(self, threshold: Threshold, x: Sealed, level: float) -> bool:
         """Whether x + ν ≥ level + ρ, for a one-number ``x`` and a public ``level``."""
-        self._one_run("comparisons")
         moved = self._sensitivity(x.span, x.l1)
         if x.size != 1 or x.grid > THRESHOLD_GRID or moved > threshold.sensitivity:
             raise InvalidInput(
@@ -262,7 +261,7 @@ class Meter:
         scale = self._scale(threshold.sensitivity * (1 << THRESHOLD_GRID) / nu, purpose)
         noise = self._noise.laplace(scale, (*self._lanes, 1))
         value = (exact_values(x) << (THRESHOLD_GRID - x.grid)) + noise
-        answer = bool((value >= round(level * (1 << THRESHOLD_GRID)) + threshold.rho)[..., 0])
+        answer = self._answer_of((value >= round(level * (1 << THRESHOLD_GRID)) + threshold.rho)[..., 0])
         if answer:
             self._admit(positive)
         return answer
@@ -291,6 +290,11 @@ class Meter:
         if span.last > self.t:
             raise InvalidInput(f"data of t={span.last} at step {self.t}: it is not past yet; nothing was released")
         return Span(span.first, self.t)
+
+    def _answer_of(self, runs: NDArray[np.bool_]) -> bool:
+        """One answer for the mechanism; many runs at once need not agree on it."""
+        self._one_run("comparisons")
+        return bool(runs)
 
     def _one_run(self, what: str) -> None:
         if self._lanes:

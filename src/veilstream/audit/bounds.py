@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
+from scipy.special import betaincinv, ndtri
 
 from veilstream.audit.events import EVENTS, Floats, Learner, Scorer
 from veilstream.errors import InvalidInput
@@ -96,6 +96,18 @@ def epsilon_low(more: _Amounts, fewer: _Amounts, trials: _Amounts, confidence: f
     return np.asarray(np.where(p > 0, np.maximum(np.log(np.maximum(p, 1e-300) / q), 0.0), 0.0))
 
 
+def _promise(more: Floats, fewer: Floats, trials: float, z: float, delta: float) -> Floats:
+    """About what ``epsilon_low`` would give, by Wilson's intervals: quick enough for every cut of every score."""
+    p = _wilson(more / trials, trials, -z) - delta
+    q = _wilson(fewer / trials, trials, z)
+    return np.asarray(np.log(np.maximum(p, 1e-300) / np.maximum(q, 1e-300)))
+
+
+def _wilson(share: Floats, trials: float, z: float) -> Floats:
+    root = z * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
+    return np.asarray((share + z * z / (2 * trials) + root) / (1 + z * z / trials))
+
+
 def choose_event(
     left: NDArray[Any],
     right: NDArray[Any],
@@ -113,10 +125,11 @@ def choose_event(
     one, other = as_features(left[:trials]), as_features(right[:trials])
     count = trials // 2
     ahead = float(trials if future is None else future)
+    z = float(ndtri(1 - (1 - confidence) / 2))
     best, chosen = -math.inf, None
     for learn in events.values():
         for name, score in learn(one[::2], other[::2]):
-            value, event = _best_cut(name, score, one[1::2], other[1::2], count, ahead, confidence, delta)
+            value, event = _best_cut(name, score, one[1::2], other[1::2], count, ahead, z, delta)
             if value > best:
                 best, chosen = value, event
     if chosen is None:
@@ -131,7 +144,7 @@ def _best_cut(
     right: Floats,
     count: int,
     ahead: float,
-    confidence: float,
+    z: float,
     delta: float,
 ) -> tuple[float, Event]:
     one, other = np.sort(score(left)), np.sort(score(right))
@@ -146,7 +159,7 @@ def _best_cut(
         expected = [np.minimum(side * (ahead / count), ahead) for side in hits]
         for left_first in (True, False):
             more, fewer = expected if left_first else expected[::-1]
-            found = epsilon_low(more, fewer, ahead, confidence, delta)
+            found = _promise(more, fewer, ahead, z, delta)
             at = int(np.argmax(found))
             if found[at] > best:
                 best, event = float(found[at]), Event(name, score, float(cuts[at]), at_least, left_first)

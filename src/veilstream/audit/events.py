@@ -20,7 +20,7 @@ CELLS: Final = 32
 COARSE: Final = 4
 SINGLE: Final = 24
 """Features that are tried one by one: the most telling ones."""
-TRAINING: Final = 50_000
+TRAINING: Final = 10_000
 PAIRED: Final = 6
 """Up to this many features a classifier also sees their products."""
 SMOOTHING: Final = 0.5
@@ -157,7 +157,7 @@ def classifier(left: Floats, right: Floats) -> Iterator[tuple[str, Scorer]]:
     yield "logistic regression", lambda x: design(x) @ weights
 
 
-def _logistic(x: Floats, y: Floats, ridge: float = 1.0, rounds: int = 12) -> Floats:
+def _logistic(x: Floats, y: Floats, ridge: float = 1.0, rounds: int = 8) -> Floats:
     """Ridge-penalised maximum likelihood by Newton's method."""
     weights = np.zeros(x.shape[1])
     penalty = ridge * np.eye(x.shape[1])

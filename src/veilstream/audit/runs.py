@@ -1,0 +1,70 @@
+"""Outputs of many independent runs of a real stream mechanism through the real Meter, as trials × features."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.accountant import Accountant
+from veilstream.audit.forks import forked_outputs
+from veilstream.audit.pairs import Pair
+from veilstream.audit.pool import PooledNoise
+from veilstream.guarantee import Guarantee
+from veilstream.mechanism import StreamMechanism
+from veilstream.meter import Meter
+from veilstream.streams import DSAT, DSFT
+
+FORKING: Final = (DSFT, DSAT)
+"""Mechanisms whose data decide through comparisons alone: their runs go together as long as answers agree."""
+
+Seed = int | tuple[int, ...]
+
+
+def stream_outputs(
+    mechanism: StreamMechanism[Any], guarantee: Guarantee, pair: Pair, present: bool, trials: int, seed: Seed
+) -> NDArray[np.float64]:
+    """Published values of all steps and bins, then which steps were fresh: one row a trial.
+
+    Oblivious mechanisms run on lanes, those by distance on lanes that fork, all others run by run.
+    """
+    parts = mechanism, getattr(mechanism, "histogram", mechanism)
+    steps, bins = pair.steps, pair.bins
+    if all(getattr(part, "oblivious", False) for part in parts):
+        values = _together(mechanism, guarantee, pair, present, trials, seed)
+        return pair.seen(values).reshape(trials, steps * bins)
+    if isinstance(mechanism, FORKING) and getattr(parts[1], "oblivious", False):
+        feed, noise = pair.feed(present), PooledNoise(seed)
+        values, fresh = forked_outputs(mechanism, guarantee, feed, steps, bins, trials, noise)
+    else:
+        values, fresh = one_by_one(mechanism, guarantee, pair, present, trials, seed)
+    return np.hstack([pair.seen(values).reshape(trials, steps * bins), fresh.astype(np.float64)])
+
+
+def _together(
+    mechanism: StreamMechanism[Any], guarantee: Guarantee, pair: Pair, present: bool, trials: int, seed: Seed
+) -> NDArray[np.float64]:
+    feed, steps, bins, noise = pair.feed(present), pair.steps, pair.bins, PooledNoise(seed)
+    accountant, state = Accountant(guarantee, bins), mechanism.start(guarantee, bins)
+    values = np.empty((trials, steps, bins))
+    published: NDArray[Any] | None = None
+    for t in range(steps):
+        state, released = mechanism.step(state, feed(t, published), Meter(accountant, noise, t, lanes=(trials,)))
+        values[:, t] = published = released.numbers
+    return values
+
+
+def one_by_one(
+    mechanism: StreamMechanism[Any], guarantee: Guarantee, pair: Pair, present: bool, trials: int, seed: Seed
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Values (trials × steps × bins) and whether they were fresh (trials × steps), one run after the other."""
+    feed, steps, bins, noise = pair.feed(present), pair.steps, pair.bins, PooledNoise(seed)
+    values, fresh = np.empty((trials, steps, bins)), np.empty((trials, steps), dtype=np.bool_)
+    for trial in range(trials):
+        accountant, state = Accountant(guarantee, bins), mechanism.start(guarantee, bins)
+        published: NDArray[Any] | None = None
+        for t in range(steps):
+            state, released = mechanism.step(state, feed(t, published), Meter(accountant, noise, t))
+            values[trial, t], fresh[trial, t], published = released.numbers, released.fresh, released.numbers
+    return values, fresh
