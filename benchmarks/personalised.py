@@ -14,24 +14,21 @@ from numpy.typing import NDArray
 
 from benchmarks.report import Table, best_seconds, progress
 from veilstream.evaluate.metrics import area_under_curve, misclassification
-from veilstream.noise import ExactSampler
 from veilstream.personalised import (
     CountMechanism,
     Minimum,
     Partitioned,
-    PersonalAccounts,
-    PersonalMeter,
     PrivateLogisticRegression,
     PrivateSVM,
     Roster,
     Sampling,
+    SimulatedMeter,
     Stretching,
     count_levels,
     privacy_aware,
     utility_based,
 )
 from veilstream.personalised.partition import count_loss, wasted
-from veilstream.simulation import SeededSource
 
 Floats: TypeAlias = NDArray[np.float64]
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -176,11 +173,10 @@ def _counts(table: NDArray[np.int64], kind: str) -> dict[str, float]:
     for seed in range(RUNS):
         roster = Roster.of_budgets(_budgets(kind, len(table), seed))
         levels = roster.level_of(np.arange(len(table)))
-        noise = ExactSampler(SeededSource((seed, 7)))
-        for inside in _queries(table, seed):
+        for number, inside in enumerate(_queries(table, seed)):
             x = count_levels(roster, levels, np.where(inside, 0, -1), bins=1)
-            for name, mechanism in mechanisms.items():
-                values = mechanism.estimate(x, PersonalMeter(PersonalAccounts(roster), noise))
+            for at, (name, mechanism) in enumerate(mechanisms.items()):
+                values = mechanism.estimate(x, SimulatedMeter(roster, (seed, 7, number, at)))
                 errors[name].append(abs(float(values.numbers[0]) - int(inside.sum())) / len(table))
     progress(f"counts, {kind} budgets: done")
     return {name: float(np.mean(found)) for name, found in errors.items()}
@@ -217,10 +213,10 @@ def _classified(
         budgets = _budgets(kind, int(train.sum()), number)
         for at, (name, setting) in enumerate(settings.items()):
             private = model(data_norm=bound, regularisation=0.001, **setting)
-            private.fit_simulated(rows[train], labels[train], budgets, ExactSampler(SeededSource((number, at))))
+            private.fit_simulated(rows[train], labels[train], budgets, (number, at))
             found[name].append(metric(private, rows[test], labels[test]))
         exact = model(epsilon=1000, data_norm=bound, regularisation=0.001, strategy="minimum")
-        exact.fit_simulated(rows[train], labels[train], None, ExactSampler(SeededSource((number, 99))))
+        exact.fit_simulated(rows[train], labels[train], None, (number, 99))
         found["epsilon 1000"].append(metric(exact, rows[test], labels[test]))
     progress(f"{model.__name__}, {kind} budgets: done")
     return {name: float(np.mean(values)) for name, values in found.items()}

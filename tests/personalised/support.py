@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from veilstream.noise import ExactSampler
-from veilstream.personalised import PeopleCounts, PersonalAccounts, PersonalMeter, Roster, count_levels
+from veilstream.personalised import PeopleCounts, Roster, SimulatedMeter, count_levels
 from veilstream.simulation import SeededSource
 
 
@@ -21,5 +21,5 @@ def town(bins: int = 3, people: int = 600) -> PeopleCounts:
     return count_levels(roster, who % 5, (who // 5) % bins, bins)
 
 
-def meter(x: PeopleCounts, seed: int, w: int | None = None) -> PersonalMeter:
-    return PersonalMeter(PersonalAccounts(x.roster, w), seeded(seed))
+def meter(x: PeopleCounts, seed: int, w: int | None = None) -> SimulatedMeter:
+    return SimulatedMeter(x.roster, seed, w)

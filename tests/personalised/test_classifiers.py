@@ -133,7 +133,7 @@ def test_every_strategy_learns_at_large_budgets_and_charges_nobody_too_much(
     rows, signs = data(1500)
     budgets = np.tile([2.0, 4.0, 8.0], 500)
     model = kind(strategy=strategy, perturbation=perturbation, threshold=4, minimum=100, regularisation=0.05)
-    model.fit_simulated(rows, signs, budgets, seeded(2))
+    model.fit_simulated(rows, signs, budgets, seed=2)
     # Chance is 0.5; with 1500 people and these budgets all seeds tried gave more than 0.85.
     assert model.score(rows, signs) > 0.8
     assert all(left >= 0 for left in model.accounts_.left())

@@ -19,16 +19,15 @@ from veilstream.personalised import (
     ExponentialMedian,
     Minimum,
     Partitioned,
-    PersonalAccounts,
-    PersonalMeter,
     Roster,
     Sampling,
+    SimulatedMeter,
     Stretching,
     Threshold,
     count_levels,
 )
-from veilstream.scores.base import Scores
 from veilstream.scores.personalised import (
+    PersonalScores,
     personal_count_scores,
     personal_median_scores,
     sampled_counts,
@@ -109,8 +108,8 @@ def test_weighted_counts_move_by_the_weight_of_the_person(cells: list[tuple[int,
     assert moved == UNITS[extra[0]] <= more.l1
 
 
-def scores_of(scores: Scores) -> NDArray[np.int64]:
-    return scores._exact  # pyright: ignore[reportPrivateUsage]
+def scores_of(scores: PersonalScores) -> NDArray[np.int64]:
+    return scores.scores._exact  # pyright: ignore[reportPrivateUsage]
 
 
 @given(Cells, st.tuples(st.integers(0, 2), st.integers(0, 3)))
@@ -165,7 +164,7 @@ def test_exponential_count_and_median_follow_the_data() -> None:
     levels = np.repeat([0, 1], 500)
     x = count_levels(roster, levels, np.where(np.arange(1000) % 5 == 0, 0, -1), bins=1)
     for seed in range(50):
-        found = ExponentialCount().estimate(x, PersonalMeter(PersonalAccounts(roster), seeded(seed)))
+        found = ExponentialCount().estimate(x, SimulatedMeter(roster, seed))
         # P(|error| > 80) ≤ 2·e^(−80·0.5/2)/(1 − e^(−1/4)) < 2e-8 for each of 50 runs.
         assert abs(int(found.numbers[0]) - 200) <= 80
     with pytest.raises(InvalidInput, match="a personal exponential count is of one"):

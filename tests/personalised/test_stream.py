@@ -1,4 +1,4 @@
-"""Personalised streams and recorded releases: each group its own budget on one ledger."""
+"""Personalised streams: each group its own budget on one ledger."""
 
 from __future__ import annotations
 
@@ -9,24 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.personalised.support import town
 
 from veilstream import STREAMS
-from veilstream.errors import InvalidInput, LedgerMismatch
+from veilstream.errors import InvalidInput
 from veilstream.guarantee import Guarantee
-from veilstream.ledger import Ledger
 from veilstream.personalised import (
     Group,
-    Minimum,
-    Partitioned,
     PeopleCounts,
     PersonalisedPublisher,
     Roster,
-    Sampling,
-    Stretching,
-    Threshold,
     count_levels,
-    release_counts,
 )
 
 
@@ -83,25 +75,3 @@ def test_groups_that_overlap_or_cost_too_much_are_refused() -> None:
     dear = [Group(np.array([0, 1, 2]), 3, Fraction(1, 2))]
     with pytest.raises(InvalidInput, match="one of its people has 1/4"):
         PersonalisedPublisher(roster, 1, 1, STREAMS["uniform"](), groups=dear)
-
-
-@pytest.mark.parametrize(
-    "mechanism",
-    [Minimum(), Threshold("1/4"), Partitioned(), Partitioned(by="waste", k=2), Stretching(), Sampling()],
-    ids=repr,
-)
-def test_a_recorded_release_is_given_again_and_not_sold_twice(mechanism: Any, tmp_path: Path) -> None:
-    x = town()
-    with Ledger.open(tmp_path / "budget.db") as ledger:
-        first = release_counts(x, mechanism, ledger)
-        charges = sum(len(list(ledger.charges(spec.name))) for spec in ledger.streams())
-        again = release_counts(x, mechanism, ledger)
-        assert (first.values.numbers == again.values.numbers).all()
-        assert charges == sum(len(list(ledger.charges(spec.name))) for spec in ledger.streams())
-        assert all(paid <= own for paid, own in zip(first.charged, x.roster.budgets, strict=True))
-        with pytest.raises(LedgerMismatch, match="would pay twice"):
-            release_counts(x, Partitioned(minimum=7), ledger)
-        with pytest.raises(LedgerMismatch, match="would pay twice"):
-            release_counts(x, mechanism, ledger, of="other bins")
-    # Secure noise of standard deviation at most 23: 400 off is beyond 1e-7 for Laplace of scale 16.
-    assert (np.abs(first.values.numbers - 200) < 400).all()

@@ -9,11 +9,12 @@ import typer
 from veilstream.cli.reporting import print_json
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     import polars as pl
 
     from veilstream.domain import Domain
-    from veilstream.personalised import CountRelease, Roster
-    from veilstream.personalised.release import Recorded
+    from veilstream.personalised import CountMechanism, CountRelease, Roster
 
 METHODS = ("stretching", "utility", "waste", "sampling", "threshold", "minimum")
 
@@ -35,6 +36,7 @@ def personalised(
     ] = None,
     minimum: Annotated[int, typer.Option("--minimum", help="Fewest people of a group.")] = 100,
     groups: Annotated[int | None, _option("--groups", words="Number of groups of 'waste'. Default: the best.")] = None,
+    rounds: Annotated[int, typer.Option("--rounds", help="Rounds of 'waste' and 'utility' on what is left.")] = 1,
     step: Annotated[
         str | None, _option("--step", words="Round budgets down to multiples of this, to have fewer of them.")
     ] = None,
@@ -45,10 +47,10 @@ def personalised(
 ) -> None:
     """Publish counts once, each person protected by the epsilon in their own row; the epsilons are public."""
     from veilstream.ledger import Ledger
-    from veilstream.personalised import Roster, count_people, release_counts
+    from veilstream.personalised import LedgerAccounts, Roster, count_people, release_counts
     from veilstream.sinks import WRITERS, check_writable, write_table
 
-    mechanism = _mechanism(method, threshold, minimum, groups)
+    mechanism = _mechanism(method, threshold, minimum, groups, rounds)
     if out is not None:
         check_writable(out, WRITERS)
     bins = _domain(domain, by or [])
@@ -56,29 +58,33 @@ def personalised(
     roster = Roster(_ids(table[person], person), table[epsilon_column].to_list(), step)
     x = count_people(roster, _ids(table[person], person), _places(bins, table, unknown), bins.bins)
     with Ledger.open(ledger) as opened:
-        release = release_counts(x, mechanism, opened, stream, bins.fingerprint()[:16])
+        accounts = LedgerAccounts(roster, opened, stream=stream)
+        release = release_counts(x, mechanism, accounts, bins.fingerprint()[:16])
+        left = accounts.left()
     counts = _labelled(bins, release)
     if out is not None:
         write_table([counts], out)
     if as_json:
-        print_json(_summary(roster, release, counts))
+        print_json(_summary(roster, release, left, stream, counts))
     else:
         _tell(roster, release, counts, method, out)
 
 
-def _mechanism(method: str, threshold: str | None, minimum: int, groups: int | None) -> Recorded:
+def _mechanism(method: str, threshold: str | None, minimum: int, groups: int | None, rounds: int) -> CountMechanism:
     from veilstream.errors import InvalidInput
     from veilstream.personalised import Minimum, Partitioned, Sampling, Stretching, Threshold
 
     if threshold is not None and method not in ("threshold", "sampling"):
         raise InvalidInput(f"threshold {threshold}: method '{method}' has none; nothing was read")
+    if rounds != 1 and method not in ("waste", "utility"):
+        raise InvalidInput(f"rounds {rounds}: method '{method}' has one; nothing was read")
     match method:
         case "stretching":
             return Stretching()
         case "utility":
-            return Partitioned(by="utility", k=groups, minimum=minimum)
+            return Partitioned(by="utility", k=groups, minimum=minimum, number=rounds)
         case "waste":
-            return Partitioned(by="waste", k=groups, minimum=minimum)
+            return Partitioned(by="waste", k=groups, minimum=minimum, number=rounds)
         case "sampling":
             return Sampling(threshold)
         case "threshold" if threshold is None:
@@ -158,15 +164,18 @@ def _labelled(domain: Domain, release: CountRelease) -> pl.DataFrame:
     return pl.DataFrame([*labels, *columns])
 
 
-def _summary(roster: Roster, release: CountRelease, counts: pl.DataFrame) -> dict[str, Any]:
+def _summary(
+    roster: Roster, release: CountRelease, left: list[Fraction], stream: str, counts: pl.DataFrame
+) -> dict[str, Any]:
     return {
         "people": roster.people,
         "levels": roster.levels,
         "noise_std": float(release.values.std),
-        "streams": release.streams,
+        "stream": stream,
+        "seq": release.seq,
         "charged": [
-            {"epsilon": str(own), "people": int(size), "charged": str(paid)}
-            for own, size, paid in zip(roster.budgets, roster.sizes, release.charged, strict=True)
+            {"epsilon": str(own), "people": int(size), "charged": str(paid), "left": str(rest)}
+            for own, size, paid, rest in zip(roster.budgets, roster.sizes, release.charged, left, strict=True)
         ],
         "counts": counts.to_dicts(),
     }

@@ -23,9 +23,10 @@ from veilstream.personalised.counts import (
     Threshold,
 )
 from veilstream.personalised.estimators import PrivateLogisticRegression, PrivateSVM
-from veilstream.personalised.meter import PersonalMeter
+from veilstream.personalised.meter import PersonalMeter, SimulatedMeter
 from veilstream.personalised.partition import Group, privacy_aware, rounds, utility_based
 from veilstream.personalised.people import PeopleCounts, count_levels, count_people
+from veilstream.personalised.recorded import LedgerAccounts, PersonalRelease
 from veilstream.personalised.release import CountRelease, release_counts
 from veilstream.personalised.roster import Levels, Roster
 from veilstream.personalised.stream import GroupedRelease, PersonalisedPublisher
@@ -37,6 +38,7 @@ __all__ = [
     "ExponentialMedian",
     "Group",
     "GroupedRelease",
+    "LedgerAccounts",
     "LevelCosts",
     "Levels",
     "Minimum",
@@ -44,11 +46,13 @@ __all__ = [
     "PeopleCounts",
     "PersonalAccounts",
     "PersonalMeter",
+    "PersonalRelease",
     "PersonalisedPublisher",
     "PrivateLogisticRegression",
     "PrivateSVM",
     "Roster",
     "Sampling",
+    "SimulatedMeter",
     "Stretching",
     "Threshold",
     "count_levels",

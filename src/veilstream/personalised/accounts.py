@@ -6,13 +6,17 @@ from collections import deque
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import BudgetExceeded, InvalidBudget, OutOfOrder
 from veilstream.personalised.roster import UNIT, Roster
+from veilstream.types import Charge, Span
+
+MOST_ROWS: Final = 40
+"""Up to so many different costs are recorded one by one, more of them by their binary digits."""
 
 Whole: TypeAlias = NDArray[Any]
 """Python's whole numbers in an object array: they never overflow."""
@@ -42,6 +46,23 @@ class LevelCosts:
 
     def __getitem__(self, level: int) -> Fraction:
         return int(self.parts[level]) * self.scale
+
+    def charges(self, span: Span, purpose: str) -> list[Charge]:
+        """The same as charges that name levels where others name bins; what names a level adds up to its cost.
+
+        One for each different cost, or, where there are many, one for each binary digit of ``parts``.
+
+        >>> [(str(c.epsilon), c.bins.tolist()) for c in LevelCosts.at_rate(
+        ...     np.array([1, 2, 2]), Fraction(1, 3)).charges(Span(0, 0), "counts")]
+        [('1/3', [0]), ('2/3', [1, 2])]
+        """
+        costs = np.unique(self.parts[self.parts > 0])
+        if costs.size <= MOST_ROWS:
+            named = [(cost, np.flatnonzero(self.parts == cost)) for cost in costs.tolist()]
+        else:
+            digits = range(int(costs[-1]).bit_length())
+            named = [(1 << digit, np.flatnonzero((self.parts >> digit) & 1)) for digit in digits]
+        return [Charge(part * self.scale, span, purpose, bins=levels) for part, levels in named if levels.size]
 
 
 class PersonalAccounts:
@@ -98,7 +119,19 @@ class PersonalAccounts:
                 f"{Fraction(int(self.roster.units[level]), UNIT)} would have spent "
                 f"{Fraction(after[level], self._unit)} in {window}; nothing was released"
             )
-        self._spent = after
+        self._spend(amounts)
+
+    def replay(self, charge: Charge) -> None:
+        """Count a charge that was admitted before, as the ledger recorded it: its bins are levels."""
+        if charge.span.last > self.now:
+            self.advance(charge.span.last)
+        self._refine(charge.epsilon.denominator)
+        amounts: Whole = np.zeros(self.roster.levels, dtype=object)
+        amounts[charge.bins] = int(charge.epsilon * self._unit)
+        self._spend(amounts)
+
+    def _spend(self, amounts: Whole) -> None:
+        self._spent = self._spent + amounts
         if self.w is not None:
             self._recent.append((self.now, amounts, self._unit))
 

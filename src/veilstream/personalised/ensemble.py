@@ -58,12 +58,11 @@ def undominated(groups: Sequence[Group]) -> list[int]:
     ]
 
 
-def majority(votes: NDArray[np.int64], weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """The share of (weighted) votes for class 1, for classifiers × rows of votes 0 or 1.
+def majority(votes: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The share of weighted votes for class 1, for classifiers × rows of votes 0 or 1.
 
-    >>> majority(np.array([[1, 0], [1, 0], [0, 1]])).round(2)
+    >>> majority(np.array([[1, 0], [1, 0], [0, 1]]), np.ones(3)).round(2)
     array([0.67, 0.33])
     """
-    share = np.full(votes.shape[0], 1.0) if weights is None else weights
-    result: NDArray[np.float64] = share @ votes / share.sum()
+    result: NDArray[np.float64] = weights @ votes / weights.sum()
     return result

@@ -14,13 +14,12 @@ from veilstream.accountant import Accountant
 from veilstream.errors import InvalidBudget, InvalidInput
 from veilstream.guarantee import Guarantee
 from veilstream.meter import Meter, NoiseSource
-from veilstream.noise import SecureNoise
-from veilstream.personalised.accounts import LevelCosts, PersonalAccounts
+from veilstream.noise import ExactSampler, SecureNoise
+from veilstream.personalised.accounts import LevelCosts, PersonalAccounts, Whole
 from veilstream.personalised.partition import Group
 from veilstream.personalised.people import PeopleCounts
-from veilstream.personalised.roster import UNIT
+from veilstream.personalised.roster import UNIT, Roster
 from veilstream.rationals import rational
-from veilstream.scores.base import Scores
 from veilstream.scores.empirical_risk import (
     SLACK,
     WEIGHT,
@@ -31,9 +30,10 @@ from veilstream.scores.empirical_risk import (
     objective_perturbed,
     output_perturbed,
 )
-from veilstream.scores.personalised import sampled_counts, sampling_rates, weighted_counts
+from veilstream.scores.personalised import PersonalScores, sampled_counts, sampling_rates, weighted_counts
 from veilstream.sealed import Sealed
-from veilstream.types import Law, Span, Values
+from veilstream.simulation import SeededSource
+from veilstream.types import Charge, Law, Span, Values
 
 Perturbation: TypeAlias = Literal["objective", "output"]
 HIDING: Final = 64
@@ -44,12 +44,25 @@ class PersonalMeter:
     """Answers questions about people with personal budgets.
 
     Each answer is admitted by the accounts of all levels, with what it costs a person of each, before an ordinary
-    Meter draws it. Without ``noise`` it draws from the secure source; a seeded one is for simulations.
+    Meter draws it from the secure source. There is no seed: see ``SimulatedMeter``.
     """
 
-    def __init__(self, accounts: PersonalAccounts, noise: NoiseSource | None = None) -> None:
+    def __init__(self, accounts: PersonalAccounts) -> None:
         self.accounts = accounts
-        self._noise: NoiseSource = SecureNoise() if noise is None else noise
+        self._noise: NoiseSource = SecureNoise()
+        self._made: list[tuple[LevelCosts, Span, str]] = []
+
+    @property
+    def charges(self) -> list[Charge]:
+        """What was charged through this meter, as a ledger records it."""
+        return [charge for costs, span, purpose in self._made for charge in costs.charges(span, purpose)]
+
+    def charged(self) -> list[Fraction]:
+        """What a person of each level was charged through this meter."""
+        totals: Whole = np.zeros(self.accounts.roster.levels, dtype=object)
+        for costs, _, _ in self._made:
+            totals = totals + costs.parts.astype(object) * costs.scale
+        return [Fraction(total) for total in totals.tolist()]
 
     def group(self, x: PeopleCounts, group: Group, epsilon: Fraction, purpose: str) -> Values:
         """Counts of a group plus Laplace noise of scale 1/epsilon; costs its people ``epsilon``, others nothing."""
@@ -86,15 +99,17 @@ class PersonalMeter:
         values = meter.laplace(sampled_counts(x.table, rates, words), Fraction(level, UNIT), purpose)
         return values, float((rates * (x.roster.sizes / 2.0**32)).sum() / x.roster.people)
 
-    def select(self, x: PeopleCounts, scores: Scores, share: Fraction, purpose: str) -> int:
+    def select(self, x: PeopleCounts, scores: PersonalScores, share: Fraction, purpose: str) -> int:
         """A candidate with probability ∝ exp(share · score/2), where a person moves no score by more than their budget.
 
         ``scores`` come from ``veilstream.scores.personalised`` and are in units of budget; costs share·ε_i.
         """
         self._same_roster(x)
+        if not np.array_equal(scores.units, x.roster.units):
+            raise InvalidInput(f"scores for {purpose!r}: of other budgets than the roster's; nothing was released")
         highest = x.roster.highest
         meter = self._admitted(LevelCosts.at_rate(x.roster.units, share / UNIT), highest * share, purpose, x.table)
-        return meter.select(scores, highest * share, purpose)
+        return meter.select(scores.scores, highest * share, purpose)
 
     def classifier(
         self,
@@ -184,10 +199,23 @@ class PersonalMeter:
         if self.accounts.w is not None or span.last > self.accounts.now:
             self.accounts.advance(span.last)
         self.accounts.admit(costs, purpose)
+        self._made.append((costs, span, purpose))
 
     def _same_roster(self, x: PeopleCounts) -> None:
         if x.roster is not self.accounts.roster:
             raise InvalidInput("counts of another roster than that of the accounts; nothing was released")
+
+
+class SimulatedMeter(PersonalMeter):
+    """The same with repeatable noise, for experiments: its accounts are its own, so no ledger can stand behind them.
+
+    >>> SimulatedMeter(Roster.of_budgets(["1/4", "1"]), seed=7).accounts.left()
+    [Fraction(1, 4), Fraction(1, 1)]
+    """
+
+    def __init__(self, roster: Roster, seed: int | tuple[int, ...], w: int | None = None) -> None:
+        super().__init__(PersonalAccounts(roster, w))
+        self._noise = ExactSampler(SeededSource(seed))
 
 
 def _threshold_units(threshold: Fraction) -> int:

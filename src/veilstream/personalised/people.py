@@ -30,6 +30,15 @@ class PeopleCounts:
     bins: int
     table: Sealed
 
+    def __post_init__(self) -> None:
+        table = self.table
+        if table.span.steps != 1 or table.l1 > 1 or table.grid or table.size != self.roster.levels * self.bins:
+            raise InvalidInput(
+                f"table of {table.size} numbers over {table.span.steps} steps with l1={table.l1}: counts of "
+                f"{self.roster.levels} levels and {self.bins} bins at one step with l1=1 are needed; "
+                "nothing was released"
+            )
+
     def of_group(self, group: Group) -> Sealed:
         """Counts of the people of one group: everybody else moves them by nothing."""
         labels = np.full((self.roster.levels, self.bins), -1, dtype=np.int64)

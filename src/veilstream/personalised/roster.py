@@ -117,10 +117,16 @@ class Roster(Levels):
         return self._level[found]
 
     def fingerprint(self) -> str:
-        """A short text by which a ledger knows the levels and their sizes again."""
-        digest = hashlib.sha256()
+        """A short text by which a ledger knows the same people with the same budgets again.
+
+        Ids count as texts, in whatever order they were given: 7 and "7" are the same person.
+        """
+        names = self._ids.astype(np.str_)
+        order = np.argsort(names, kind="stable")
+        texts = "\0".join(names[order].tolist()).encode(errors="surrogatepass")
+        digest = hashlib.sha256(texts)
         digest.update(self.units.astype("<i8").tobytes())
-        digest.update(self.sizes.astype("<i8").tobytes())
+        digest.update(self._level[order].astype("<i8").tobytes())
         return digest.hexdigest()[:16]
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ in each bin. A person is in one cell of the rows of their own level, or in none.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +22,18 @@ from veilstream.unsealed import exact_values
 PROBABILITY_BITS = 32
 PROOF_BITS = 96
 PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PersonalScores:
+    """Scores of which a person of level ℓ moves none by more than units[ℓ]; only this module makes them."""
+
+    scores: Scores
+    units: NDArray[np.int64] = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        return self.scores.size
 
 
 def weighted_counts(table: Sealed, weights: NDArray[np.int64]) -> Sealed:
@@ -86,7 +99,7 @@ def sampled_counts(table: Sealed, rates: NDArray[np.int64], noise: WordNoise) ->
     return Sealed(sampled, table.span, table.l1)
 
 
-def personal_count_scores(table: Sealed, sizes: NDArray[np.int64], units: NDArray[np.int64]) -> Scores:
+def personal_count_scores(table: Sealed, sizes: NDArray[np.int64], units: NDArray[np.int64]) -> PersonalScores:
     """How little budget of how few people would have to be given up for each count 0, 1, ..., n to be the true one.
 
     ``table`` has one bin: who is counted. Going from the true count c down to r needs c − r people to leave, up to r
@@ -103,10 +116,10 @@ def personal_count_scores(table: Sealed, sizes: NDArray[np.int64], units: NDArra
     leave = np.cumsum(np.repeat(units, present))
     join = np.cumsum(np.repeat(units, sizes - present))
     exact = -np.concatenate([leave[::-1], [0], join])
-    return Scores(table.span, Fraction(int(units.max(initial=1))) * table.l1, _exact=exact)
+    return PersonalScores(Scores(table.span, Fraction(int(units.max(initial=1))) * table.l1, _exact=exact), units)
 
 
-def personal_median_scores(table: Sealed, sizes: NDArray[np.int64], units: NDArray[np.int64]) -> Scores:
+def personal_median_scores(table: Sealed, sizes: NDArray[np.int64], units: NDArray[np.int64]) -> PersonalScores:
     """How little budget would have to be given up for each bin to hold a median.
 
     Bin v holds a median if neither side outweighs the rest: below ≤ at + above and above ≤ at + below. If one side
@@ -128,7 +141,7 @@ def personal_median_scores(table: Sealed, sizes: NDArray[np.int64], units: NDArr
         heavy = side.sum(axis=0)
         for v in np.flatnonzero(2 * heavy > everyone).tolist():
             exact[v] = -_cheapest(2 * int(heavy[v]) - everyone, side[:, v] + absent, units)
-    return Scores(table.span, Fraction(int(units.max(initial=1))) * table.l1, _exact=exact)
+    return PersonalScores(Scores(table.span, Fraction(int(units.max(initial=1))) * table.l1, _exact=exact), units)
 
 
 def _cheapest(needed: int, people: NDArray[np.int64], units: NDArray[np.int64]) -> int:
