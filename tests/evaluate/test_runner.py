@@ -101,3 +101,16 @@ def test_a_grid_runs_every_combination(tmp_path: Path) -> None:
     assert shares.rows() == [("sample", 0.25), ("uniform", 1.0)]
     with pytest.raises(InvalidInput, match="0 jobs"):
         stream_jobs({}, [], {}, [], {})
+
+
+def test_seeds_share_realisations_of_a_workload_in_turn() -> None:
+    jobs = stream_jobs(
+        {"uniform": vs.STREAMS["uniform"]()},
+        [vs.Guarantee(1, w=4)],
+        {"zipf": Zipf(steps=2)},
+        range(5),
+        {"mae": mean_absolute_error},
+        realisations=2,
+    )
+    assert [job.labels["seed"] for job in jobs] == [0, 2, 4, 1, 3]
+    assert [job.arguments[3:5] for job in jobs] == [(0, 0), (0, 2), (0, 4), (1, 1), (1, 3)]

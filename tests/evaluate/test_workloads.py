@@ -17,6 +17,7 @@ import pytest
 from veilstream.errors import BrokenFile, InvalidInput
 from veilstream.evaluate.workloads import (
     Census,
+    First,
     Margin,
     MovingObjects,
     RoadNetwork,
@@ -223,3 +224,12 @@ def test_real_taxis_fill_a_grid() -> None:
 def test_bad_parameters_are_refused(make: Callable[[], Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         make()
+
+
+def test_the_first_steps_are_those_of_the_whole() -> None:
+    whole = Zipf(steps=6, bins=4)
+    part = First(whole, 2)
+    assert part.shape == (4,)
+    assert np.array_equal(as_array(part, 3), as_array(whole, 3)[:2])
+    with pytest.raises(InvalidInput, match="steps 0"):
+        First(whole, 0)

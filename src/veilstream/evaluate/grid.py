@@ -29,11 +29,13 @@ def stream_jobs(
     metrics: Mapping[str, Metric],
     *,
     twins: bool = False,
+    realisations: int | None = None,
     **labels: str | float,
 ) -> list[Job]:
     """One job for every combination; a seed draws both the workload and the noise.
 
-    With ``twins`` every metric is also taken of the exact twin (see ``exact_twin``), as "metric (exact)".
+    With ``realisations`` = n there are only n different draws of each workload, which the seeds share in turn: for those
+    that take longer to make than to publish. With ``twins`` every metric is also taken of the exact twin (see ``exact_twin``), as "metric (exact)".
 
     >>> import veilstream as vs
     >>> from veilstream.evaluate.metrics import mean_absolute_error
@@ -59,10 +61,10 @@ def stream_jobs(
                 **labels,
             },
             stream_trial,
-            (mechanism, guarantee, workload, seed, tuple(metrics.items()), twins),
+            (mechanism, guarantee, workload, drawn, seed, tuple(metrics.items()), twins),
         )
         for place, workload in workloads.items()
-        for seed in seeds
+        for drawn, seed in sorted((seed % realisations if realisations else seed, seed) for seed in seeds)
         for guarantee in guarantees
         for name, mechanism in mechanisms.items()
     ]
@@ -75,12 +77,16 @@ def stream_trial(
     mechanism: StreamMechanism[Any],
     guarantee: Guarantee,
     workload: Workload,
+    drawn: int,
     seed: int,
     metrics: Sequence[tuple[str, Metric]],
     twins: bool = False,
 ) -> Measures:
-    """One simulated stream, measured; ``fresh`` is the share of steps that released anew."""
-    counts, exact = _kept(_Keyed(repr(workload), workload), seed)
+    """One simulated stream, measured; ``fresh`` is the share of steps that released anew.
+
+    ``drawn`` is the seed of the workload, ``seed`` that of the noise.
+    """
+    counts, exact = _kept(_Keyed(repr(workload), workload), drawn)
     released = simulate(mechanism, guarantee, counts, seed, shape=workload.shape)
     found = {name: metric(np.asarray(released), exact) for name, metric in metrics}
     if twins:

@@ -91,4 +91,5 @@ def _answers(stream: Reals, shape: tuple[int, ...], ranges: Ranges) -> Reals:
     height = max(1, PIECE // stream.shape[1])
     pieces = [RangeSums(rows[at : at + height], shape).answer(ranges) for at in range(0, len(rows), height)]
     answers: Reals = np.concatenate([np.atleast_2d(piece) for piece in pieces]).astype(np.float64)
-    return answers[np.cumsum(changed) - 1]
+    repeated: Reals = answers[np.cumsum(changed) - 1]
+    return repeated

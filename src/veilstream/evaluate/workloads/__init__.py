@@ -1,6 +1,6 @@
 """Generated streams and tables for experiments, each the same for the same seed."""
 
-from veilstream.evaluate.workloads.base import Workload, as_array
+from veilstream.evaluate.workloads.base import First, Workload, as_array
 from veilstream.evaluate.workloads.census import Census
 from veilstream.evaluate.workloads.dependence import Margin, dependent_table, random_correlation
 from veilstream.evaluate.workloads.roads import MovingObjects, RoadNetwork
@@ -9,6 +9,7 @@ from veilstream.evaluate.workloads.zipf import Zipf
 
 __all__ = [
     "Census",
+    "First",
     "Margin",
     "MovingObjects",
     "RoadNetwork",

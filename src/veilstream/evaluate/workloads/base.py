@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
@@ -23,6 +24,24 @@ class Workload(Protocol):
     @property
     def shape(self) -> tuple[int, ...]: ...
     def snapshots(self, seed: int) -> Iterator[Counts]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The first ``steps`` snapshots of another workload."""
+
+    workload: Workload
+    steps: int
+
+    def __post_init__(self) -> None:
+        at_least(self.steps, 1, "steps")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.workload.shape
+
+    def snapshots(self, seed: int) -> Iterator[Counts]:
+        return islice(self.workload.snapshots(seed), self.steps)
 
 
 def as_array(workload: Workload, seed: int, steps: int | None = None) -> Counts:
