@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from veilstream.boxes import require_dense
 from veilstream.errors import InvalidInput, SealBroken
 from veilstream.sealed import Sealed
+from veilstream.sparse import SealedRecords, gathered
 from veilstream.types import Span
 
 Codes = NDArray[np.int32]
@@ -98,6 +99,12 @@ class SealedRows:
         columns = [self.__columns[axis] for axis in axes]
         shape = tuple(self.shape[axis] for axis in axes)
         return SealedRows(columns, self.__hashes, shape, self.span, self.l1, bins=self.bins)
+
+    def records(self) -> SealedRecords:
+        """The rows gathered by cell, for methods that never list the domain: a row is a count, ``l1`` carries over."""
+        cells = np.stack(self.__columns, axis=1).astype(np.int64)
+        filled, counts = gathered(cells, np.ones(len(cells), dtype=np.int64), self.shape)
+        return SealedRecords(filled, counts, self.shape, self.span, self.l1)
 
     def _cells(self, axes: Sequence[int]) -> NDArray[np.int64]:
         cells = np.zeros(self.__hashes.size, dtype=np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,59 @@ def test_bad_input_is_refused_before_anything_is_written(city: City, more: tuple
     assert refused.code != 0
     assert words in refused.err
     assert not city.ledger.exists()
+
+
+@pytest.fixture
+def large(city: City) -> City:
+    """Five attributes of 60 values, 777,600,000 cells."""
+    names = [f"x{i}" for i in range(5)]
+    attributes = {name: {"low": 0, "high": 60, "cells": 60} for name in names}
+    (city.folder / "domain.json").write_text(json.dumps(attributes))
+    lines = [",".join([str(n % 50), *(str(n * (i + 1) % 7) for i in range(5))]) for n in range(400)]
+    city.write(lines, ",".join(["id", *names]))
+    return city
+
+
+@pytest.mark.parametrize("method", ["psd", "fp"])
+def test_a_domain_too_large_to_list_is_released_in_boxes(large: City, method: str) -> None:
+    command = ["histogram", *options(large, "--user", "id", "--method", method, "--out", large.table)]
+    first = veilstream(*command)
+    assert first.code == 0, first.err
+    assert "box(es) for epsilon 1" in first.out
+    before = table(large.table)
+    again = veilstream(*command, "--json")
+    assert again.code == 0, again.err
+    assert again.json["released_before"] is True
+    assert again.json["boxes"] == len(before)
+    assert table(large.table) == before
+    assert set(before[0]) == {f"x{i}_{end}" for i in range(5) for end in ("from", "to")} | {"value", "low", "high"}
+
+
+def test_a_large_domain_has_post_processing_too(large: City) -> None:
+    more = ["--row-per-person", "--method", "psd", "--set", "height=6", "--post", "total", "--post", "whole"]
+    done = veilstream("histogram", *options(large, *more, "--out", large.table))
+    assert done.code == 0, done.err
+    values = [float(row["value"]) for row in table(large.table)]
+    assert min(values) >= 0
+    assert all(value == round(value) for value in values)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--method", "efpa"), "psd, fp take such data"),
+        ((), "psd, fp take such data"),
+        (("--method", "fp", "--bins-per-user", "2"), "leave it out"),
+    ],
+)
+def test_what_a_large_domain_cannot_have_is_refused(large: City, more: tuple[str, ...], words: str) -> None:
+    refused = veilstream("histogram", *options(large, "--user", "id", *more))
+    assert refused.code != 0
+    assert words in refused.err
+    assert not large.ledger.exists()
+
+
+def test_some_attributes_of_a_large_domain_are_listed(large: City) -> None:
+    done = veilstream("histogram", *options(large, "--user", "id", "--by", "x0", "--by", "x3"))
+    assert done.code == 0, done.err
+    assert "3,600 bin(s)" in done.out

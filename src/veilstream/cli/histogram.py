@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     import polars as pl
 
     from veilstream.domain import Domain
-    from veilstream.mechanism import StreamMechanism
+    from veilstream.guarantee import Guarantee
+    from veilstream.mechanism import HistogramMechanism, StreamMechanism
+    from veilstream.postprocess import Step
     from veilstream.sealed import Sealed
+    from veilstream.sparse import SealedRecords
     from veilstream.types import Release
 
 NOW: Final = "veilstream_step"
@@ -63,31 +66,55 @@ def histogram(
     level: Annotated[float, _option("--level", words="Level of the error intervals. Default: 0.95.")] = 0.95,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
 ) -> int:
-    """Publish one histogram of a file, once and for all; run it again to get the same release for nothing."""
+    """Publish one histogram of a file, once and for all; run it again to get the same release for nothing.
+
+    A domain of more than 10⁷ cells is not listed: psd and fp publish boxes of it instead.
+    """
     from veilstream.cli.plan import chosen_axes
+    from veilstream.domain import Domain
+    from veilstream.domain.product import MAX_BINS
     from veilstream.guarantee import Guarantee
     from veilstream.ledger import Ledger
     from veilstream.publisher import Publisher
     from veilstream.sinks import WRITERS, check_names, check_writable, release_tables, write_table
+    from veilstream.synthesis.domain import TableDomain
 
     if out is not None:
         check_writable(out, tuple(WRITERS))
-    known = chosen_axes(domain, tuple(by) if by else None)
-    check_names(known)
+    known = chosen_axes(domain, tuple(by) if by else None, TableDomain)
     guarantee = Guarantee(epsilon, w=None)
-    mechanism = _mechanism(method, settings_of(setting or []), post or [])
+    histogram_method = _histogram(method, settings_of(setting or []))
+    steps = _steps(post or [])
     rows = _Rows(file, known, user, row_per_person, bins_per_user, counts_per_user, unknown)
+    if known.bins > MAX_BINS:
+        done = _release_boxes(rows, guarantee, histogram_method, steps, ledger, stream, out, level)
+        _tell(done, stream, out, as_json)
+        return ExitCode.OK
+    listed = Domain(known.axes)
+    check_names(listed)
+    mechanism = _once(histogram_method, steps)
     # Every row is read and checked before the ledger is touched.
     snapshot = rows.snapshot()
     with Ledger.open(ledger) as book:
-        publisher = Publisher(known, guarantee, mechanism, book, stream=stream, l1=counts_per_user)
+        publisher = Publisher(listed, guarantee, mechanism, book, stream=stream, l1=counts_per_user)
         before = book.release_at(stream, 0) is not None
         release = publisher.feed(snapshot)
         written = None
         if out is not None:
-            written = write_table(release_tables(book, stream, known, ONE_STEP, level=level), out)
-    _tell(release, known, stream, before, written, out, as_json)
+            written = write_table(release_tables(book, stream, listed, ONE_STEP, level=level), out)
+    _tell(_Done(release, "bin", listed.bins, before, written), stream, out, as_json)
     return ExitCode.OK
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What was released, or had been before."""
+
+    release: Release
+    kind: str
+    number: int
+    before: bool
+    written: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +156,14 @@ class _Rows:
         ) as bounded:
             return next(bounded.snapshots())
 
+    def records(self) -> SealedRecords:
+        """The rows as records, where the cells of the domain cannot be listed."""
+        from veilstream.synthesis import read_rows
+
+        unknown: Any = self.unknown
+        rows = read_rows(self.file, self.domain, user=self.user, rows_per_user=self.counts_per_user, unknown=unknown)
+        return rows.records()
+
     def _batches(self) -> Iterator[pl.DataFrame]:
         import polars as pl
 
@@ -144,46 +179,93 @@ class _Rows:
             yield numbered
 
 
-def _mechanism(method: str, settings: dict[str, str], post: list[str]) -> StreamMechanism[Any]:
-    from veilstream.cli.parameters import build_mechanism
+def _release_boxes(
+    rows: _Rows,
+    guarantee: Guarantee,
+    method: HistogramMechanism,
+    steps: tuple[Step, ...],
+    ledger: str,
+    stream: str,
+    out: str | None,
+    level: float,
+) -> _Done:
+    from veilstream.boxes import require_dense
     from veilstream.errors import InvalidInput
-    from veilstream.postprocess import ConsistentTotal, NonNegative, PostProcessed, Step, Whole
+    from veilstream.ledger import Ledger
+    from veilstream.sinks import write_table
+    from veilstream.sparse_release import RecordMechanism, release_records
+
+    if not isinstance(method, RecordMechanism):
+        require_dense(rows.domain.shape)
+        raise AssertionError("a domain of this size is refused above")
+    if rows.bins_per_user != 1:
+        raise InvalidInput(
+            f"bins-per-user {rows.bins_per_user}: on a domain too large to list a person's rows, at most "
+            "--counts-per-user of them, may lie in different cells; leave it out; nothing was read"
+        )
+    records = rows.records()
+    with Ledger.open(ledger) as book:
+        known = stream in [spec.name for spec in book.streams()]
+        before = known and book.release_at(stream, 0) is not None
+        done = release_records(records, guarantee.epsilon, method, book, name=stream, domain=rows.domain, steps=steps)
+        written = None if out is None else write_table([done.table(rows.domain, level)], out)
+    return _Done(done.release, "box", done.boxes.size, before, written)
+
+
+def _histogram(method: str, settings: dict[str, str]) -> HistogramMechanism:
+    from veilstream.cli.parameters import build_mechanism
     from veilstream.streams import Sample
 
     chosen = build_mechanism("sample", method, {f"histogram.{name}": value for name, value in settings.items()})
     assert isinstance(chosen, Sample)
+    return chosen.histogram
+
+
+def _steps(post: list[str]) -> tuple[Step, ...]:
+    from veilstream.errors import InvalidInput
+    from veilstream.postprocess import ConsistentTotal, NonNegative, Whole
+
     steps: dict[str, Step] = {"non-negative": NonNegative(), "total": ConsistentTotal(), "whole": Whole()}
     for name in post:
         if name not in steps:
             raise InvalidInput(f"post {name!r}: unknown, the steps are {', '.join(steps)}; nothing was read")
-    return Sample(PostProcessed(chosen.histogram, tuple(steps[name] for name in post))) if post else chosen
+    return tuple(steps[name] for name in post)
 
 
-def _tell(
-    release: Release, domain: Domain, stream: str, before: bool, written: int | None, out: str | None, as_json: bool
-) -> None:
+def _once(method: HistogramMechanism, steps: tuple[Step, ...]) -> StreamMechanism[Any]:
+    from veilstream.postprocess import PostProcessed
+    from veilstream.streams import Sample
+
+    return Sample(PostProcessed(method, steps) if steps else method)
+
+
+def _tell(done: _Done, stream: str, out: str | None, as_json: bool) -> None:
     import numpy as np
 
     from veilstream.cli.words import number
 
-    std = float(np.mean(release.std))
+    noise = np.asarray(done.release.std, dtype=np.float64)
+    # Corners of boxes have no noise.
+    std = float(noise[noise > 0].mean()) if (noise > 0).any() else 0.0
     if as_json:
         print_json(
             {
                 "stream": stream,
-                "bins": domain.bins,
-                "released_before": before,
-                "spent": str(release.spent),
+                "bins" if done.kind == "bin" else "boxes": done.number,
+                "released_before": done.before,
+                "spent": str(done.release.spent),
                 "noise_std": std,
                 "outputs": [] if out is None else [out],
             }
         )
         return
-    if before:
-        spent = number(release.spent)
+    if done.before:
+        spent = number(done.release.spent)
         typer.echo(f"nothing new: '{stream}' was released before, for epsilon {spent}; nothing was spent")
     else:
-        typer.echo(f"released '{stream}': {domain.bins:,} bin(s) for epsilon {number(release.spent)}")
-    typer.echo(f"noise: standard deviation {number(std)} per bin on average; it does not tell of a method's smoothing")
+        parts = f"{done.number:,} bin(s)" if done.kind == "bin" else f"{done.number:,} box(es)"
+        typer.echo(f"released '{stream}': {parts} for epsilon {number(done.release.spent)}")
+    words = f"noise: standard deviation {number(std)} per {done.kind} on average"
+    typer.echo(f"{words}; it does not tell of a method's smoothing")
     if out is not None:
-        typer.echo(f"wrote {out} ({written:,} rows)")
+        typer.echo(f"wrote {out} ({done.written:,} rows)")

@@ -67,9 +67,9 @@ def _domain(job: Job) -> Domain:
     return chosen_axes(job.domain, job.by)
 
 
-def chosen_axes(domain: str | dict[str, Any], by: tuple[str, ...] | None) -> Domain:
+def chosen_axes(domain: str | dict[str, Any], by: tuple[str, ...] | None, kind: type[Domain] = Domain) -> Domain:
     """The domain of a JSON file (or of its content) with the attributes ``by`` alone."""
-    known = Domain.from_json(domain)
+    known = kind.from_json(domain)
     if by is None:
         return known
     for name in by:
@@ -77,7 +77,7 @@ def chosen_axes(domain: str | dict[str, Any], by: tuple[str, ...] | None) -> Dom
             raise InvalidInput(
                 f"by '{name}': not in the domain, its attributes are {', '.join(known.names)}; nothing was read"
             )
-    return Domain({name: known.axes[name] for name in by})
+    return kind({name: known.axes[name] for name in by})
 
 
 def _calendar(job: Job) -> Calendar:
