@@ -34,8 +34,9 @@ def stream_jobs(
 ) -> list[Job]:
     """One job for every combination; a seed draws both the workload and the noise.
 
-    With ``realisations`` = n there are only n different draws of each workload, which the seeds share in turn: for those
-    that take longer to make than to publish. With ``twins`` every metric is also taken of the exact twin (see ``exact_twin``), as "metric (exact)".
+    With ``realisations`` = n there are only n different draws of each workload, which the seeds share in turn: for
+    workloads that take longer to make than to publish. With ``twins`` every metric is also taken of the exact twin
+    (see ``exact_twin``), as "metric (exact)".
 
     >>> import veilstream as vs
     >>> from veilstream.evaluate.metrics import mean_absolute_error
