@@ -35,7 +35,9 @@ def synthesize(
     method: Annotated[
         str, typer.Option(help="kendall, mle, or hybrid (small attributes split the table).")
     ] = "kendall",
-    margins: Annotated[str, typer.Option(help="How margins are published; see 'veilstream mechanisms'.")] = "efpa",
+    margins: Annotated[
+        str, typer.Option(help="How margins are published; see 'veilstream mechanisms'.")
+    ] = "noise-first",
     copula: Annotated[str, typer.Option(help="normal, or choose among normal, t and empirical.")] = "normal",
     ledger: Annotated[
         str | None, typer.Option(help="The durable record. Default: OUT.ledger.db.", show_default=False)
