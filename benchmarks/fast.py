@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from benchmarks.report import Table, best_seconds, progress
 from veilstream import Guarantee, simulate_many
 from veilstream.accountant import Accountant
-from veilstream.evaluate import datasets, series_workloads
+from veilstream.evaluate import series_workloads
+from veilstream.evaluate.datasets import dataset
 from veilstream.evaluate.metrics import average_relative_error, outbreak_f1, rank_correlation
 from veilstream.meter import Meter
 from veilstream.noise import ExactSampler, SecureNoise
@@ -149,9 +150,9 @@ def _workloads() -> dict[str, NDArray[np.int64]]:
         progress("real series: not here, set VEILSTREAM_DATA; left out")
         return made
     return made | {
-        "flu, 5-24 years": datasets.flu_5_24(DATA),
-        "unemployment": datasets.unemployment(DATA),
-        "bicycles, daily": datasets.seattle_bikes(DATA)[:STEPS],
+        "flu, 5-24 years": dataset("flu-5-24", DATA),
+        "unemployment": dataset("unemployment", DATA),
+        "bicycles, daily": dataset("bicycles-daily", DATA)[:STEPS],
     }
 
 

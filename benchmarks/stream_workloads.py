@@ -13,6 +13,9 @@ import polars as pl
 from numpy.random import default_rng  # noqa: TID251 (makes data, releases nothing)
 from numpy.typing import NDArray
 
+from veilstream.errors import BrokenFile
+from veilstream.evaluate.datasets import dataset
+
 DATA: Final = Path(
     os.environ.get("VEILSTREAM_DATA", str(Path(__file__).resolve().parent.parent.parent / "shared" / "data"))
 )
@@ -93,51 +96,31 @@ def taxis_real(side: int = 10) -> Workload:
 
 def influenza() -> Workload:
     """Weekly cases in ten regions by age."""
-    table = pl.read_csv(DATA / "ilinet_hhs_regions_weekly.csv.gz", infer_schema_length=None, null_values=["NA", "X"])
-    ages = [name for name in ("age_0_4", "age_5_24", "age_25_49", "age_50_64", "age_65") if name in table.columns]
-    weeks = table.filter(pl.col("year") >= 2010).select(
-        "year", "week", "region", *(pl.col(a).cast(pl.Float64, strict=False).fill_null(0) for a in ages)
-    )
-    wide = weeks.pivot(on="region", index=["year", "week"], values=ages, aggregate_function="sum").sort("year", "week")
-    series = wide.drop("year", "week").fill_null(0).to_numpy().astype(np.int64)
-    return Workload("influenza", series[:600], (series.shape[1],))
+    series = dataset("ilinet-regions-long", DATA)[:600]
+    return Workload("influenza", series, (series.shape[1],))
 
 
 def bicycles() -> Workload:
-    """Hourly counts of two directions on a bridge, eight in a row as one histogram of the recent hours' sums."""
-    table = pl.read_csv(DATA / "seattle_fremont_bridge_bikes_hourly.csv.gz")
-    both = table.select(pl.exclude(table.columns[0]).cast(pl.Float64).fill_null(0).fill_nan(0)).to_numpy()
-    return Workload("bicycles", both[20_000:20_800].astype(np.int64), (both.shape[1],))
+    """Hourly counts of two directions on a bridge."""
+    series = dataset("bicycles-hourly", DATA)[20_000:20_800]
+    return Workload("bicycles", series, (series.shape[1],))
 
 
 def requests() -> Workload:
     """Requests per minute at a web site, one bin."""
-    table = pl.read_csv(DATA / "worldcup98_requests_per_minute.csv.gz")
-    series = table[table.columns[1]].to_numpy()[60_000:60_800]
-    return Workload("web requests", series.astype(np.int64)[:, None], (1,))
+    return Workload("web requests", dataset("web-requests", DATA)[60_000:60_800], (1,))
 
 
 def purchases() -> Workload:
     """Purchases per day by price, each customer once a day."""
-    table = pl.read_csv(DATA / "cdnow_purchases.csv.gz", try_parse_dates=True)
-    customer, day, value = table.columns[0], table.columns[1], table.columns[3]
-    first = table.unique(subset=[customer, day], keep="first", maintain_order=True)
-    step = (first[day] - first[day].min()).dt.total_days().to_numpy()
-    band = np.searchsorted([10, 15, 20, 25, 30, 40, 60, 90, 150], first[value].to_numpy())
-    series = np.zeros((int(step.max()) + 1, 10), dtype=np.int64)
-    np.add.at(series, (step, band), 1)
-    return Workload("purchases", series, (10,))
+    series = dataset("purchases", DATA)
+    return Workload("purchases", series, (series.shape[1],))
 
 
 def messages() -> Workload:
     """Messages among students, six hours a step, by the sender's number; each student once a step."""
-    table = pl.read_csv(DATA / "collegemsg_messages.csv.gz")
-    src, when = table.columns[0], table.columns[2]
-    step = ((table[when] - table[when].min()) // 21_600).to_numpy()
-    pairs = np.unique(np.stack([step, table[src].to_numpy()], axis=1), axis=0)
-    series = np.zeros((int(pairs[:, 0].max()) + 1, 20), dtype=np.int64)
-    np.add.at(series, (pairs[:, 0], pairs[:, 1] // 100), 1)
-    return Workload("messages", series[:600], (20,))
+    series = dataset("messages", DATA)[:600]
+    return Workload("messages", series, (series.shape[1],))
 
 
 GENERATED: Final[tuple[Callable[[], Workload], ...]] = (
@@ -154,6 +137,6 @@ def all_workloads() -> list[Workload]:
     for make in REAL:
         try:
             found.append(make())
-        except FileNotFoundError:
+        except (BrokenFile, FileNotFoundError):
             continue
     return found

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from veilstream.errors import BrokenFile, InvalidInput
-from veilstream.evaluate import datasets, series_workloads
+from veilstream.errors import InvalidInput
+from veilstream.evaluate import series_workloads
 from veilstream.evaluate.metrics import (
     area_under_curve,
     average_relative_error,
@@ -25,9 +23,6 @@ from veilstream.evaluate.metrics import (
     relative_frequency_error,
     sum_of_squared_errors,
 )
-
-DATA = Path(os.environ.get("VEILSTREAM_DATA", Path(__file__).parents[2] / ".." / "shared" / "data"))
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the data sets are not here; set VEILSTREAM_DATA")
 
 
 def some_series() -> tuple[Any, Any]:
@@ -141,19 +136,3 @@ def test_workloads_follow_their_models_and_repeat() -> None:
     assert wave.argmax() == 0
     assert wave.max() - wave.min() == pytest.approx(10_000, abs=6 * 316 * 2 / 10)
     assert series_workloads.linear(seed=1, start=0.0).min() == 0
-
-
-@needs_data
-def test_data_sets_have_the_papers_length_and_no_holes() -> None:
-    flu = datasets.flu_5_24(DATA)
-    assert flu.shape == (209, 1)
-    assert flu.min() > 0
-    assert datasets.unemployment(DATA).shape == (911, 1)
-    assert datasets.seattle_bikes(DATA).shape[0] > 2_000
-    with pytest.raises(InvalidInput, match="no such series"):
-        datasets.unemployment(DATA, "NOPE")
-
-
-def test_missing_data_say_so(tmp_path: Path) -> None:
-    with pytest.raises(BrokenFile, match="no such file"):
-        datasets.flu_5_24(tmp_path)
