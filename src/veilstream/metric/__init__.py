@@ -1,0 +1,28 @@
+"""Privacy for points that move little: neighbouring sets in which one point moves by at most a public distance."""
+
+from veilstream.metric.dynamic import cost_of_stay
+from veilstream.metric.grid import GridRanges, HatGrid, best_cells, nodes
+from veilstream.metric.guarantee import MetricGuarantee
+from veilstream.metric.median import ChosenMedian, SmoothMedian
+from veilstream.metric.release import PointMechanism, release_points, simulate_points
+from veilstream.metric.sorted_points import SortedPoints, count_between
+from veilstream.metric.space import Space
+from veilstream.sealed_points import Metric
+
+__all__ = [
+    "ChosenMedian",
+    "GridRanges",
+    "HatGrid",
+    "Metric",
+    "MetricGuarantee",
+    "PointMechanism",
+    "SmoothMedian",
+    "SortedPoints",
+    "Space",
+    "best_cells",
+    "cost_of_stay",
+    "count_between",
+    "nodes",
+    "release_points",
+    "simulate_points",
+]

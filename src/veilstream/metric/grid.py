@@ -1,0 +1,184 @@
+"""Counts of points around the nodes of a grid, with noise that runs between neighbouring nodes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilstream.errors import InvalidInput
+from veilstream.meter import Meter
+from veilstream.metric.guarantee import MetricGuarantee
+from veilstream.metric.space import Space
+from veilstream.scores.metric import MAX_CELLS, hat_counts
+from veilstream.sealed_points import SIDE, SealedFlow, SealedPoints
+from veilstream.types import Law, Values
+
+BLUR = 0.12
+"""∫ (share counted − indicator)² across a straight boundary, in spacings: what blurring one boundary costs a point."""
+UNEVEN = 16
+"""Blur of clustered points over that of evenly spread ones; taken between both, as measured."""
+TYPICAL = 10
+"""Ranges that noise is chosen for are this part of the longest side."""
+
+
+@dataclass(frozen=True, slots=True)
+class HatGrid:
+    """How many points lie around each node of a grid, by linear interpolation; made for counts in ranges.
+
+    A plain grid gains nothing from small moves: a step over a border changes two cells by 1. Here every point is shared
+    out among the corners of its cell, by hat functions of the grid's spacing k, so that a move by δ carries only about
+    δ/k of a point (√2·δ/k in a plane) from node to node. The noise does as the moves do: Laplace noise of that scale
+    runs along every edge of the grid, from one node to the next. Added up over a range it cancels except along the
+    boundary, so that a range of r × r nodes has the noise of 4r edges instead of r² nodes; the total is exact.
+
+    ``cells`` along the longest side are chosen from δ, ε and the public number of points, unless they are given (see
+    ``best_cells``). ``noise`` is "flow" as above, or "nodes": independent on every node, which is less when one move
+    carries a point past many nodes; by default what is less for ranges of a tenth of the side. With δ the whole space
+    every node has Lap(2/ε), the standard histogram's noise for a person who is replaced by another.
+
+    The construction of the paper (its section 5.3) is not in the text at hand. Interpolation is a reconstruction;
+    noise on edges instead of nodes is an improvement on it, in the spirit of policy graphs (He, Machanavajjhala,
+    Ding: Blowfish privacy, 2014), with the proof in ``Meter.flow_laplace``.
+
+    >>> from veilstream.metric import Space, simulate_points
+    >>> g = MetricGuarantee(1, "0.001", Space((0, 0), (1, 1)))
+    >>> points = np.stack(np.meshgrid(np.linspace(0, 1, 100), np.linspace(0, 1, 100)), axis=-1).reshape(-1, 2)
+    >>> grid = HatGrid(cells=20)
+    >>> values = simulate_points(grid, g, points, seed=1)
+    >>> ranges = GridRanges(values.numbers, g.space, grid.cells)
+    >>> float(ranges.count([[0.0, 0.0]], [[0.5, 0.5]])[0].round(-2)), float(values.numbers.sum().round(6))
+    (2500.0, 10000.0)
+
+    Fang, Chang: Differential privacy with δ-neighbourhood for spatial and dynamic datasets, ASIACCS 2014, section 5.4.
+    """
+
+    cells: int | None = None
+    noise: Literal["flow", "nodes"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.cells is not None and (type(self.cells) is not int or not 1 <= self.cells <= MAX_CELLS):
+            raise InvalidInput(f"cells {self.cells!r}: a whole number from 1 to {MAX_CELLS}; nothing was released")
+        if self.noise not in (None, "flow", "nodes"):
+            raise InvalidInput(f"noise {self.noise!r}: 'flow', 'nodes' or None; nothing was released")
+
+    def cells_for(self, guarantee: MetricGuarantee, points: int) -> int:
+        """Cells along the longest side for so many points."""
+        return best_cells(guarantee, points) if self.cells is None else self.cells
+
+    def size(self, guarantee: MetricGuarantee, points: int) -> int:
+        return math.prod(nodes(guarantee.space, self.cells_for(guarantee, points)))
+
+    def estimate(self, x: SealedPoints, guarantee: MetricGuarantee, meter: Meter) -> Values:
+        """Points per node, row-major."""
+        cells = self.cells_for(guarantee, x.count)
+        grid = hat_counts(x, cells)
+        flowing = flow_is_less(grid, cells) if self.noise is None else self.noise == "flow"
+        if flowing:
+            noisy = meter.flow_laplace(grid, guarantee.epsilon, "grid")
+        else:
+            noisy = meter.laplace(grid, guarantee.epsilon, "grid")
+        return Values(noisy.numbers / grid.mass, noisy.std / grid.mass, Law.MIXED if flowing else Law.LAPLACE)
+
+
+def flow_is_less(grid: SealedFlow, cells: int) -> bool:
+    """Whether noise on edges is less than on nodes for ranges of r = cells/10 nodes a side, from public numbers alone.
+
+    Such a range has 2d·r^{d−1} boundary edges of variance 2F²/ε², F = flow of a move in points, or r^d nodes of 8/ε² at
+    least: F² against 2r/d.
+    """
+    flow = grid.flow / grid.mass
+    return flow <= 1 or flow**2 * len(grid.shape) * TYPICAL <= 2 * cells
+
+
+def nodes(space: Space, cells: int) -> tuple[int, ...]:
+    """How many nodes the grid has along each axis.
+
+    >>> nodes(Space((0, 0), (4, 1)), 8)
+    (9, 3)
+    """
+    return tuple(-(-side * cells // SIDE) + 1 for side in space.sides)
+
+
+def best_cells(guarantee: MetricGuarantee, points: int) -> int:
+    """The number of cells that balances noise against blur; data are not looked at.
+
+    With spacing k (the longest side is 1) and s = √d·δ the most that a move does along all axes (in the Euclidean
+    metric), an edge has the noise variance 2(s/(kε))² and the boundary of a range 1/k^{d−1} edges per area, while
+    blurring costs c·k points per area of the boundary, c = ``BLUR`` if they are spread evenly, more if not. Both grow
+    with the boundary alike, whatever the range: 2s²/ε² · k^{−(d+1)} + c·n·k is least at k^{d+2} = 2(d+1)s²/(c·n·ε²).
+    c = ``BLUR``·``UNEVEN`` is a compromise: in a plane it takes twice the cells that even points want.
+
+    >>> best_cells(MetricGuarantee(1, "0.001", Space((0, 0), (1, 1))), 100_000)
+    356
+    """
+    space = guarantee.space
+    s = float(space.metric.total(guarantee.reach, space.axes) / SIDE)
+    power = 2 * (space.axes + 1) * s * s / (BLUR * UNEVEN * points * float(guarantee.epsilon) ** 2)
+    spacing: float = power ** (1 / (space.axes + 2))
+    return max(1, min(round(1 / spacing), MAX_CELLS >> (space.axes - 1)))
+
+
+class GridRanges:
+    """Counts of points in ranges from released node values: each node's points lie evenly in the cell around it.
+
+    ``values`` holds the nodes row-major in its last axis, whatever is before (runs, say).
+    """
+
+    __slots__ = ("_running", "_space", "_spacing", "shape")
+
+    def __init__(self, values: NDArray[Any], space: Space, cells: int | None) -> None:
+        if cells is None:
+            raise InvalidInput("cells: the number that the grid was released with is needed; nothing was answered")
+        self.shape = nodes(space, cells)
+        if values.shape[-1] != math.prod(self.shape):
+            raise InvalidInput(
+                f"{values.shape[-1]} values for a grid of {'x'.join(map(str, self.shape))} nodes; nothing was answered"
+            )
+        lanes = values.shape[:-1]
+        running: NDArray[np.float64] = np.asarray(values, dtype=np.float64).reshape(*lanes, *self.shape)
+        for axis in range(len(lanes), running.ndim):
+            running = np.cumsum(running, axis=axis)
+        self._running = np.pad(running, [(0, 0)] * len(lanes) + [(1, 0)] * len(self.shape))
+        self._space = space
+        self._spacing = float(max(space.extents)) / cells
+
+    def count(self, low: ArrayLike, high: ArrayLike) -> NDArray[np.float64]:
+        """Points in each box low ≤ x < high, corners in the space's own lengths, one box a row."""
+        corners = [np.atleast_2d(np.asarray(corner, dtype=np.float64)) for corner in (low, high)]
+        if any(corner.shape[1] != len(self.shape) for corner in corners) or corners[0].shape != corners[1].shape:
+            raise InvalidInput(f"boxes: two corners of {len(self.shape)} numbers each are needed; nothing was answered")
+        places = [[self._place(corner[:, axis], axis) for axis in range(len(self.shape))] for corner in corners]
+        lanes = self._running.ndim - len(self.shape)
+        total = np.zeros((*self._running.shape[:lanes], corners[0].shape[0]))
+        for which in itertools.product((0, 1), repeat=len(self.shape)):
+            sign = (-1) ** (len(self.shape) - sum(which))
+            total += sign * self._below([places[side][axis] for axis, side in enumerate(which)])
+        return total
+
+    def _place(self, x: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+        """Where a coordinate is among the borders of cells around nodes, as an index with a fraction."""
+        length = self.shape[axis]
+        u = (x - float(self._space.low[axis])) / self._spacing
+        borders = np.concatenate([[0.0], np.arange(length - 1) + 0.5, [length - 1.0]])
+        place: NDArray[np.float64] = np.interp(u, borders, np.arange(length + 1))
+        return place
+
+    def _below(self, places: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """The running sum at fractional indices, by linear interpolation along every axis."""
+        whole = [
+            np.minimum(place.astype(np.int64), length - 1) for place, length in zip(places, self.shape, strict=True)
+        ]
+        parts = [place - index for place, index in zip(places, whole, strict=True)]
+        total: Any = 0.0
+        for which in itertools.product((0, 1), repeat=len(places)):
+            at: tuple[Any, ...] = (..., *(index + side for index, side in zip(whole, which, strict=True)))
+            weight: Any = 1.0
+            for part, side in zip(parts, which, strict=True):
+                weight = weight * (part if side else 1 - part)
+            total = total + weight * self._running[at]
+        return np.asarray(total, dtype=np.float64)

@@ -1,0 +1,100 @@
+"""Releases of points, recorded on a ledger, and repeatable runs of them for experiments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from numpy.typing import ArrayLike
+
+from veilstream.accountant import Accountant
+from veilstream.errors import InvalidBudget, InvalidInput
+from veilstream.guarantee import Guarantee
+from veilstream.ledger import Ledger
+from veilstream.meter import Meter
+from veilstream.metric.guarantee import MetricGuarantee
+from veilstream.noise import ExactSampler
+from veilstream.publisher import Publisher
+from veilstream.sealed import Sealed
+from veilstream.sealed_points import PointSnapshot, SealedPoints
+from veilstream.simulation import SeededSource
+from veilstream.types import Release, Values
+
+
+class PointMechanism(Protocol):
+    """Publishes something about a set of points for the whole epsilon of a metric guarantee."""
+
+    def size(self, guarantee: MetricGuarantee, points: int) -> int:
+        """How many numbers it releases for so many points."""
+        ...
+
+    def estimate(self, x: SealedPoints, guarantee: MetricGuarantee, meter: Meter) -> Values: ...
+
+
+@dataclass
+class Released:
+    """Whether the points were released already."""
+
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PointRelease:
+    """One release of points as a stream of one step, by which a ledger knows mechanism, space, metric and distance."""
+
+    mechanism: PointMechanism
+    metric: MetricGuarantee
+
+    def start(self, guarantee: Guarantee, bins: int) -> Released:
+        if guarantee != self.metric.guarantee:
+            raise InvalidBudget(f"guarantee {guarantee}: the metric one says {self.metric}; nothing was released")
+        return Released()
+
+    def step(self, state: Released, now: Sealed, meter: Meter) -> tuple[Released, Values]:
+        if state.done or not isinstance(now, PointSnapshot):
+            raise InvalidInput("points: they are released once, from sealed points; nothing was released")
+        return Released(True), self.mechanism.estimate(now.points, self.metric, meter)
+
+
+def release_points(
+    points: ArrayLike,
+    mechanism: PointMechanism,
+    guarantee: MetricGuarantee,
+    ledger: Ledger | None = None,
+    stream: str = "points",
+    *,
+    clip: bool = False,
+) -> Release:
+    """Release ``points`` once under ``stream``; asked again, the same release comes back and costs nothing.
+
+    Noise comes from the secure source. The ledger refuses the stream's name for any other mechanism, space, metric,
+    distance, epsilon or number of points.
+
+    >>> from veilstream.metric import SortedPoints, Space
+    >>> g = MetricGuarantee("1/2", "0.01", Space(0, 1))
+    >>> r = release_points([0.2, 0.9, 0.4], SortedPoints(), g)
+    >>> r.values.shape, r.spent, r.left
+    ((3,), Fraction(1, 2), Fraction(0, 1))
+    """
+    sealed = guarantee.seal(points, clip=clip)
+    size = mechanism.size(guarantee, sealed.count)
+    publisher: Publisher[Any] = Publisher(
+        size, guarantee.guarantee, PointRelease(mechanism, guarantee), ledger, stream=stream
+    )
+    return publisher.feed(PointSnapshot(sealed, size))
+
+
+def simulate_points(
+    mechanism: PointMechanism,
+    guarantee: MetricGuarantee,
+    points: ArrayLike,
+    seed: int | tuple[int, ...],
+    runs: int | None = None,
+    *,
+    clip: bool = False,
+) -> Values:
+    """The same with repeatable noise, for experiments; ``runs`` draws many at once where no choice depends on data."""
+    sealed = guarantee.seal(points, clip=clip)
+    accountant = Accountant(guarantee.guarantee, mechanism.size(guarantee, sealed.count))
+    lanes = () if runs is None else (runs,)
+    return mechanism.estimate(sealed, guarantee, Meter(accountant, ExactSampler(SeededSource(seed)), 0, lanes))
