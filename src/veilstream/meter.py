@@ -48,7 +48,13 @@ class NoiseSource(Protocol):
 class JointNoise(Protocol):
     """A source that chooses for many questions at once; others are asked question by question."""
 
-    def select_each(self, gaps: NDArray[np.int64], sizes: NDArray[np.int64], rate: Fraction) -> NDArray[np.int64]: ...
+    def select_each(
+        self,
+        gaps: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        rate: Fraction,
+        lengths: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.int64]: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,12 +201,15 @@ class Meter:
         self._one_run("choices")
         rate = epsilon / (2 * self._sensitivity(scores.span, scores.sensitivity))
         self._admit([Charge(epsilon, self._until_now(scores.span), purpose, bins=self._named(scores.bins))])
-        exact = scores._exact  # pyright: ignore[reportPrivateUsage]
-        ends = np.cumsum(scores.sizes)
-        gaps = np.repeat(np.maximum.reduceat(exact, ends - scores.sizes), scores.sizes) - exact
+        exact, lengths = scores._exact, scores._lengths  # pyright: ignore[reportPrivateUsage]
+        entries = scores._entries  # pyright: ignore[reportPrivateUsage]
+        ends = np.cumsum(entries)
+        gaps = np.repeat(np.maximum.reduceat(exact, ends - entries), entries) - exact
         if isinstance(self._noise, JointNoise):
-            return self._noise.select_each(gaps, scores.sizes, rate)
-        return np.array([self._noise.select(part, rate) for part in np.split(gaps, ends[:-1])], dtype=np.int64)
+            return self._noise.select_each(gaps, entries, rate, lengths)
+        listed = gaps if lengths is None else np.repeat(gaps, lengths)
+        parts = np.split(listed, np.cumsum(scores.sizes)[:-1])
+        return np.array([self._noise.select(part, rate) for part in parts], dtype=np.int64)
 
     def reaching(self, records: SealedRecords, level: int, epsilon: Fraction, purpose: str) -> Boxes:
         """The cells of a domain of any size whose count plus exact discrete Laplace noise is at least ``level``.

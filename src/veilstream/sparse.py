@@ -78,19 +78,6 @@ class SealedRecords:
         """Records per group."""
         return self._by_label(self.__labels, self.groups)
 
-    def marginals(self, axis: Integers, low: Integers, widths: Integers) -> Sealed:
-        """For every group g, records by their coordinate on ``axis[g]`` within ``low[g] .. low[g] + widths[g] − 1``.
-
-        The histograms of the groups follow one another; a group of width 0 has none.
-        """
-        for name, given in (("axis", axis), ("low", low), ("widths", widths)):
-            self._one_per_group(name, given)
-        place = self._coordinates(axis) - low[self.__labels]
-        inside = (place >= 0) & (place < widths[self.__labels])
-        begin = np.cumsum(widths) - widths
-        labels = np.where(inside, begin[self.__labels] + place, -1)
-        return self._by_label(labels, int(widths.sum()))
-
     def project(self, axes: Sequence[int]) -> SealedRecords:
         """The same records on some attributes only, all in one group."""
         chosen = list(axes)

@@ -28,6 +28,11 @@ def exact_records(records: SealedRecords) -> tuple[NDArray[np.int64], NDArray[np
     return cast(NDArray[np.int64], cells), cast(NDArray[np.int64], counts)
 
 
+def record_labels(records: SealedRecords) -> NDArray[np.int64]:
+    """The group of every filled cell, in the order of ``exact_records``."""
+    return cast(NDArray[np.int64], getattr(records, "_SealedRecords__labels"))  # noqa: B009 (a private name)
+
+
 def exact_rows(rows: SealedRows) -> tuple[tuple[NDArray[np.int32], ...], NDArray[np.uint64]]:
     """The columns of codes in the order of their hashes, and the hashes."""
     columns = getattr(rows, "_SealedRows__columns")  # noqa: B009 (a private name)

@@ -39,3 +39,23 @@ def silent(epsilon: Fraction = Fraction(1)) -> Meter:
 
 def seeded(seed: int, epsilon: Fraction = Fraction(1), w: int | None = 1) -> Meter:
     return Meter(Accountant(Guarantee(epsilon, w=w), 1), ExactSampler(SeededSource(seed)), 0)
+
+
+class OneByOne:
+    """Repeatable exact noise that chooses question by question, candidate by candidate."""
+
+    def __init__(self, seed: int) -> None:
+        self._sampler = ExactSampler(SeededSource(seed))
+
+    def laplace(self, scale: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
+        return self._sampler.laplace(scale, size)
+
+    def gaussian(self, sigma: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
+        return self._sampler.gaussian(sigma, size)
+
+    def select(self, gaps: NDArray[np.int64], rate: Fraction) -> int:
+        return self._sampler.select(gaps, rate)
+
+
+def one_by_one(seed: int, epsilon: Fraction) -> Meter:
+    return Meter(Accountant(Guarantee(epsilon, w=1), 1), OneByOne(seed), 0)

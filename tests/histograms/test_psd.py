@@ -16,7 +16,7 @@ from veilstream.histograms.psd import PSD
 from veilstream.sealed import seal
 from veilstream.sparse import seal_records
 
-from .support_sparse import seeded, silent
+from .support_sparse import one_by_one, seeded, silent
 
 KINDS: tuple[Literal["hybrid", "kd", "quad"], ...] = ("hybrid", "kd", "quad")
 ONE = Fraction(1)
@@ -132,7 +132,7 @@ def test_dense_and_sparse_data_give_the_same_tree_for_at_most_epsilon(
 ) -> None:
     records = seal_records(rows_in(shape, count), shape, 0)
     epsilon = Fraction(2, 7)
-    for_records, for_cells = seeded(9, epsilon), seeded(9, epsilon)
+    for_records, for_cells = one_by_one(9, epsilon), one_by_one(9, epsilon)
     boxes = PSD(kind).estimate_records(records, epsilon, for_records)
     values = PSD(kind).estimate(records.dense(), epsilon, for_cells)
     assert boxes.dense().ravel() == pytest.approx(values.numbers)
@@ -181,6 +181,20 @@ def test_eight_attributes_of_a_thousand_values_in_bounded_memory() -> None:
     high[0] = 500
     exact = int((rows[:, 0] < 500).sum())
     assert abs(boxes.count(low, high) - exact) < 5_000
+
+
+@pytest.mark.parametrize("kind", ["kd", "hybrid"])
+def test_medians_of_records_list_no_axis(kind: Literal["hybrid", "kd"]) -> None:
+    """Two attributes of 2^40 values each: memory grows with the records alone."""
+    rows = np.arange(20_000)[:, None] * np.array([7, 2**20])
+    records = seal_records(rows, (2**40, 2**40), 0)
+    tracemalloc.start()
+    boxes = PSD(kind, height=10, prune=0).estimate_records(records, ONE, seeded(5))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 30e6
+    assert abs(boxes.total - 20_000) < 500
+    assert (boxes.high - boxes.low).min() >= 1
 
 
 @pytest.mark.parametrize(

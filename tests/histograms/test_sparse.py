@@ -20,12 +20,12 @@ from veilstream.errors import BudgetExceeded, InvalidDomain, InvalidInput, SealB
 from veilstream.guarantee import Guarantee
 from veilstream.meter import Meter
 from veilstream.noise import ExactSampler
-from veilstream.scores import median_scores
+from veilstream.scores import median_scores, record_median_scores
 from veilstream.scores.base import JointScores
 from veilstream.sealed import Sealed, seal
 from veilstream.simulation import SeededSource
 from veilstream.sparse import SealedRecords, cell_keys, gathered, seal_records
-from veilstream.unsealed import exact_records, exact_values
+from veilstream.unsealed import exact_records, exact_values, record_labels
 
 SHAPE = (6, 5, 4)
 Rows = NDArray[np.int64]
@@ -51,6 +51,10 @@ def neighbours(draw: st.DrawFn) -> tuple[Rows, Rows, int]:
     return first, second, l1
 
 
+AXES, WIDTHS, LOW = np.array([0, 1, 2, 1]), np.array([6, 0, 4, 5]), 0
+"""Of the four nodes of ``two_levels``: the attribute each is cut on and its length, 0 for a node that is not cut."""
+
+
 def two_levels(records: SealedRecords) -> SealedRecords:
     halves = records.split(np.array([0]), np.array([3]), np.array([0]), np.array([1]))
     return halves.split(np.array([1, 2]), np.array([2, 1]), np.array([0, 2]), np.array([1, 3]))
@@ -59,9 +63,6 @@ def two_levels(records: SealedRecords) -> SealedRecords:
 PIPELINES: dict[str, Any] = {
     "counts": lambda r: r.counts(),
     "nodes of a tree": lambda r: two_levels(r).counts(),
-    "marginals": lambda r: two_levels(r).marginals(
-        np.array([0, 0, 2, 1]), np.array([0, 0, 0, 1]), np.array([3, 2, 4, 0])
-    ),
     "projection": lambda r: r.project([2, 0]).dense(),
     "coarser": lambda r: r.coarser(1).dense(),
     "dense": lambda r: r.dense(),
@@ -85,15 +86,40 @@ def test_median_scores_of_all_nodes_together_move_by_no_more_than_their_sensitiv
     case: tuple[Rows, Rows, int],
 ) -> None:
     first, second, l1 = case
-    widths = np.array([3, 3, 4, 4])
+    a, b = (_by_question(medians_of_nodes(rows, l1)) for rows in (first, second))
+    moved = sum(int(np.abs(x - y).max()) for x, y in zip(a, b, strict=True))
+    assert moved <= l1 == medians_of_nodes(first, l1).sensitivity
 
-    def scores(rows: Rows) -> JointScores:
-        records = two_levels(seal_records(rows, SHAPE, 0, l1))
-        return median_scores(records.marginals(np.array([0, 0, 2, 2]), np.array([0, 0, 0, 0]), widths), widths)
 
-    a, b = scores(first), scores(second)
-    moved = np.abs(a._exact - b._exact)  # pyright: ignore[reportPrivateUsage]
-    assert np.maximum.reduceat(moved, np.cumsum(a.sizes) - a.sizes).sum() <= a.sensitivity
+@given(neighbours())
+@settings(max_examples=150, deadline=None)
+def test_scores_in_runs_are_those_of_the_listed_histograms(case: tuple[Rows, Rows, int]) -> None:
+    rows, _, l1 = case
+    records = two_levels(seal_records(rows, SHAPE, 0, l1))
+    cells, counts = exact_records(records)
+    listed = np.zeros((4, 6), dtype=np.int64)
+    np.add.at(
+        listed, (record_labels(records), cells[np.arange(len(cells)), AXES[record_labels(records)]] - LOW), counts
+    )
+    by_hand = [
+        -np.abs(2 * np.cumsum(counts[:width])[:-1] - counts[:width].sum())
+        for counts, width in zip(listed, WIDTHS, strict=True)
+        if width
+    ]
+    found = _by_question(medians_of_nodes(rows, l1))
+    assert [part.tolist() for part in found] == [part.tolist() for part in by_hand]
+
+
+def medians_of_nodes(rows: Rows, l1: int) -> JointScores:
+    return record_median_scores(
+        two_levels(seal_records(rows, SHAPE, 0, l1)), AXES, np.full(4, LOW, dtype=np.int64), WIDTHS
+    )
+
+
+def _by_question(scores: JointScores) -> list[NDArray[np.int64]]:
+    lengths = scores._lengths  # pyright: ignore[reportPrivateUsage]
+    each = np.repeat(scores._exact, 1 if lengths is None else lengths)  # pyright: ignore[reportPrivateUsage]
+    return np.split(each, np.cumsum(scores.sizes)[:-1])
 
 
 def test_median_scores_by_hand() -> None:

@@ -74,6 +74,38 @@ def test_many_questions_follow_the_law_of_each() -> None:
         assert stats.chi2.sf(statistic, max(int(likely.sum()) - 1, 1)) > LEVEL
 
 
+def test_runs_follow_the_law_of_the_candidates_they_stand_for() -> None:
+    """Two questions, one in runs of up to 300; two chi-square tests at level 1e-8."""
+    gaps, lengths = np.array([4, 0, 9, 1, 3]), np.array([300, 1, 7, 2, 3])
+    rate = Fraction(5, 7)
+    sampler = ExactSampler(SeededBits(15))
+    drawn = sampler.select_each(
+        np.tile(gaps, RUNS), np.array([3, 2] * RUNS), rate, lengths=np.tile(lengths, RUNS)
+    ).reshape(RUNS, 2)
+    for first, last, chosen in ((0, 3, drawn[:, 0]), (3, 5, drawn[:, 1])):
+        listed = np.repeat(gaps[first:last], lengths[first:last])
+        weights = np.exp(-float(rate) * listed)
+        expected = weights / weights.sum() * RUNS
+        observed = np.bincount(chosen, minlength=listed.size)
+        assert stats.chi2.sf(float(((observed - expected) ** 2 / expected).sum()), listed.size - 1) > LEVEL
+
+
+def test_few_good_candidates_beat_very_many_bad_ones() -> None:
+    """2^40 candidates that weigh e^-100 each are together 4e-32 of the one good candidate between them."""
+    lengths = np.array([2**39, 1, 2**39])
+    drawn = SecureNoise().select_each(np.array([100, 0, 100]), np.array([3]), 1, lengths=lengths)
+    assert drawn.tolist() == [2**39]
+
+
+def test_candidates_of_a_run_are_uniform() -> None:
+    """A Kolmogorov-Smirnov test at level 1e-8 on a run of 2^40."""
+    sampler = ExactSampler(SeededBits(16))
+    drawn = sampler.select_each(
+        np.zeros(RUNS, dtype=np.int64), np.ones(RUNS, dtype=np.int64), 1, lengths=np.full(RUNS, 2**40)
+    )
+    assert stats.kstest(drawn / 2.0**40, "uniform").pvalue > LEVEL
+
+
 def test_answers_to_different_questions_are_independent() -> None:
     """Two fair questions asked together give all four pairs of answers equally often; level 1e-8."""
     sampler = ExactSampler(SeededBits(14))
@@ -147,3 +179,9 @@ def test_bad_rates_are_refused(rate: Any) -> None:
 def test_questions_that_do_not_fit_the_gaps_are_refused(sizes: list[int]) -> None:
     with pytest.raises(InvalidInput, match="at least 1 candidate"):
         SecureNoise().select_each(np.array([0, 1]), np.array(sizes, dtype=np.int64), 1)
+
+
+@pytest.mark.parametrize("lengths", [[1], [1, 0], [1, 1, 1]])
+def test_lengths_that_do_not_fit_are_refused(lengths: list[int]) -> None:
+    with pytest.raises(InvalidInput, match="each is at least 1"):
+        SecureNoise().select_each(np.array([0, 1]), np.array([2]), 1, lengths=np.array(lengths))

@@ -24,7 +24,7 @@ from veilstream.histograms._trees import (
     next_axis,
 )
 from veilstream.meter import Meter
-from veilstream.scores import median_scores
+from veilstream.scores import median_scores, record_median_scores
 from veilstream.sealed import Sealed
 from veilstream.sparse import SealedRecords
 from veilstream.types import Values
@@ -163,7 +163,11 @@ class PSD:
         widths = np.where(divisible, level.high[node, axis] - first, 0)
         cut = first.copy()
         if divisible.any():
-            scores = median_scores(data.marginals(axis, first, widths), widths[divisible])
+            if isinstance(data, SealedRecords):
+                scores = record_median_scores(data, axis, first, widths)
+            else:
+                assert isinstance(data, DenseCells)
+                scores = median_scores(data.marginals(axis, first, widths), widths[divisible])
             cut[divisible] += 1 + meter.select_each(scores, epsilon, "median")
         return cut
 

@@ -78,10 +78,17 @@ class ExactSampler:
         """
         return int(self.select_each(gaps, np.array([np.size(gaps)], dtype=np.int64), rate)[0])
 
-    def select_each(self, gaps: NDArray[np.int64], sizes: NDArray[np.int64], rate: RationalLike) -> NDArray[np.int64]:
+    def select_each(
+        self,
+        gaps: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        rate: RationalLike,
+        lengths: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.int64]:
         """One exponential mechanism for each of many questions, independently and all at once.
 
-        ``gaps`` are the candidates' gaps question after question, ``sizes`` how many candidates each question has.
+        ``gaps`` are the candidates' gaps question after question, ``sizes`` how many entries each question has, and
+        ``lengths`` how many successive candidates of the same gap an entry stands for (1 by default).
 
         >>> SecureNoise().select_each(np.array([10**6, 0, 10**6, 0, 10**6]), np.array([3, 2]), 1).tolist()
         [1, 0]
@@ -100,7 +107,11 @@ class ExactSampler:
             )
         if int(gaps.min()) < 0:
             raise InvalidInput("gaps with a negative entry: each must be at least 0; nothing was drawn")
-        return select_each(self._source, gaps, sizes, exact_rate)
+        if lengths is not None and (lengths.shape != gaps.shape or int(lengths.min()) < 1):
+            raise InvalidInput(
+                f"lengths of {lengths.size} runs for {gaps.size} gaps: each is at least 1; nothing was drawn"
+            )
+        return select_each(self._source, gaps, sizes, exact_rate, lengths)
 
     def reaching(self, scale: RationalLike, level: int, trials: int) -> int:
         """How many of ``trials`` independent draws of ``laplace(scale)`` are at least ``level`` >= 1, without

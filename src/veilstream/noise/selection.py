@@ -3,76 +3,127 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.noise.interval import WORD_BITS, Interval, LazyUniform, exp_neg
+from veilstream.noise.interval import WORD_BITS, Interval, LazyUniform, exp_neg, rescale
 from veilstream.noise.source import BitSource
 
 _SUM_BITS: Final = 62
 _SAFELY_BELOW: Final = 1 - 2.0**-40
 _MARGIN: Final = 2.0**-40
+_FAR_BELOW: Final = 1 << 20
+_GUARD_BITS: Final = 2 * WORD_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class _Covers:
+    """Runs of equal candidates, each covered by 2^exponent >= its length times e^(-rate · gap)."""
+
+    rate: Fraction
+    gaps: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    exponents: NDArray[np.int64]
+
+    def keep(self, source: BitSource, runs: NDArray[np.int64], prefixes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Bernoulli(length · e^(-rate · gap) / cover) for each of ``runs``, from 64 bits of a uniform number each.
+
+        Its logarithm is the sum of ln length, -rate · gap and -exponent · ln 2. Where the probability is not
+        negligible each is below 200 in size, so that rounding makes an error below 2^-43, even if the
+        exponential is wrong by eight units. Within a margin of 2^-40 exact numbers and further bits decide.
+        """
+        gaps, lengths, exponents = self.gaps[runs], self.lengths[runs], self.exponents[runs]
+        likely = np.exp(np.log(lengths) - float(self.rate) * gaps - exponents * math.log(2))
+        excess = (prefixes >> np.uint64(11)) * 2.0**-53 - likely
+        kept: NDArray[np.bool_] = excess < 0
+        for tie in np.flatnonzero(np.abs(excess) < _MARGIN).tolist():
+            x, length, exponent = self.rate * int(gaps[tie]), int(lengths[tie]), int(exponents[tie])
+
+            def probability(bits: int, x: Fraction = x, length: int = length, exponent: int = exponent) -> Interval:
+                low, high = exp_neg(x, bits - exponent + _GUARD_BITS)
+                return rescale((length * low, length * high), _GUARD_BITS, 0)
+
+            kept[tie] = LazyUniform(source, int(prefixes[tie]), WORD_BITS).below(probability)
+        return kept
 
 
 def select_each(
-    source: BitSource, gaps: NDArray[np.int64], sizes: NDArray[np.int64], rate: Fraction
+    source: BitSource,
+    gaps: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    rate: Fraction,
+    lengths: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
     """One index for each question, independently, with P(i) ∝ e^(-rate · gap of its i-th candidate), exactly.
 
-    ``gaps`` holds the candidates of all questions one after the other, ``sizes`` how many each has (at least 1).
+    ``gaps`` holds the candidates of all questions one after the other, ``sizes`` how many each has (at least 1). With
+    ``lengths`` an entry stands for a run of that many successive candidates of the same gap, and ``sizes`` counts
+    entries; indices count candidates.
 
-    A candidate is covered by a power of two 2^-e >= e^(-rate · gap): e is rate · gap / ln 2 rounded down, further
-    down by far more than floating point can be wrong, and at most a number E for which all covers, in units of
-    2^-E, add up to less than 2^62; any e that is not too large is as good. A candidate is drawn with
-    probability ∝ 2^-e, as a uniform integer below its question's sum of covers looked up among running sums, and kept
-    with probability 2^e · e^(-rate · gap); otherwise the question is drawn again. It is thus kept with probability
-    ∝ e^(-rate · gap), whatever its e. At least about a quarter are: half of the integers may pass the sum, and a
-    cover is less than about twice the weight.
+    An entry is covered by a power of two that is at least its length times e^(-rate · gap): rate · gap / ln 2 is
+    rounded down, further down by far more than floating point can be wrong. Within a question covers below 2^-E of the
+    largest are raised to that, with E such that all covers in units of 2^-E add up to less than 2^62; any cover that
+    is not too small is as good. An entry is drawn with probability ∝ its cover, as a uniform integer below the
+    question's sum of covers looked up among running sums, and kept with probability (length · e^(-rate · gap)) / cover;
+    otherwise the question is drawn again. It is thus kept with probability ∝ length · e^(-rate · gap), whatever
+    its cover, and a candidate of a run is uniform. At least about an eighth are kept: half of the integers may pass
+    the sum, and a cover may be almost four times the weight.
     """
     ends = np.cumsum(sizes)
     starts = ends - sizes
     gaps = gaps - np.repeat(np.minimum.reduceat(gaps, starts), sizes)
+    single = lengths is None
+    runs = np.ones(gaps.size, dtype=np.int64) if lengths is None else lengths
+    exponents = -np.minimum(gaps * (float(rate) / math.log(2) * _SAFELY_BELOW), _FAR_BELOW).astype(np.int64)
+    if not single:
+        exponents += np.frexp(runs - 0.5)[1]
     finest = _SUM_BITS - gaps.size.bit_length()
-    levels = np.minimum(gaps * (float(rate) / math.log(2) * _SAFELY_BELOW), finest).astype(np.int64)
-    running = np.cumsum(np.left_shift(1, finest - levels))
-    below = running[starts] - np.left_shift(1, finest - levels[starts])
+    largest = np.repeat(np.maximum.reduceat(exponents, starts), sizes)
+    np.maximum(exponents, largest - finest, out=exponents)
+    masses = np.left_shift(1, exponents - largest + finest)
+    running = np.cumsum(masses)
+    below = running[starts] - masses[starts]
     sums = running[ends - 1] - below
-    # Two to the binary exponent of a float is above every integer that rounds to it, and about twice the sum at most.
-    unused = (WORD_BITS - np.frexp(sums.astype(np.float64))[1]).astype(np.uint64)
+    covers = _Covers(rate, gaps, runs, exponents)
     chosen = np.empty(sizes.size, dtype=np.int64)
     waiting = np.arange(sizes.size)
+    unused = _unused_bits(sums)
     while waiting.size:
         words = source.words(2 * waiting.size)
         drawn = (words[: waiting.size] >> unused[waiting]).astype(np.int64)
         inside = np.flatnonzero(drawn < sums[waiting])
         questions = waiting[inside]
-        candidates = np.searchsorted(running, below[questions] + drawn[inside], side="right")
-        kept = _keep(source, words[waiting.size :][inside], gaps[candidates], levels[candidates], rate)
-        chosen[questions[kept]] = candidates[kept]
+        entries = np.searchsorted(running, below[questions] + drawn[inside], side="right")
+        kept = covers.keep(source, entries, words[waiting.size :][inside])
+        chosen[questions[kept]] = entries[kept]
         waiting = np.delete(waiting, inside[kept])
-    return chosen - starts
+    if single:
+        return chosen - starts
+    before = np.cumsum(runs) - runs
+    within: NDArray[np.int64] = before[chosen] - before[starts]
+    return within + _below_each(source, runs[chosen])
 
 
-def _keep(
-    source: BitSource, prefixes: NDArray[np.uint64], gaps: NDArray[np.int64], levels: NDArray[np.int64], rate: Fraction
-) -> NDArray[np.bool_]:
-    """Bernoulli(2^e · e^(-rate · gap)) for each candidate, from the first 64 bits of its uniform number.
+def _unused_bits(bounds: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """How many bits of a word to drop so that what stays reaches past each bound, but not past about twice of it.
 
-    The exponent e ln 2 - rate · gap is computed with an error below 2^-51 of rate · gap, and e <= 62: where the
-    exponential is not negligible rate · gap is below 100, so its error is below 2^-44 even if the exponential
-    itself is wrong by eight units. Within a margin of 2^-40 the exact rational exponent and further bits decide.
+    Two to the binary exponent of a float is above every integer that rounds to it.
     """
-    likely = np.exp(levels * math.log(2) - float(rate) * gaps)
-    excess = (prefixes >> np.uint64(11)) * 2.0**-53 - likely
-    kept = excess < 0
-    for tie in np.flatnonzero(np.abs(excess) < _MARGIN).tolist():
-        exponent, level = rate * int(gaps[tie]), int(levels[tie])
+    return (WORD_BITS - np.frexp(bounds.astype(np.float64))[1]).astype(np.uint64)
 
-        def probability(bits: int, exponent: Fraction = exponent, level: int = level) -> Interval:
-            return exp_neg(exponent, bits + level)
 
-        kept[tie] = LazyUniform(source, int(prefixes[tie]), WORD_BITS).below(probability)
-    return kept
+def _below_each(source: BitSource, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A uniform integer in 0..bound-1 for each bound < 2^62, by rejection."""
+    values = np.zeros(bounds.size, dtype=np.int64)
+    unused = _unused_bits(bounds)
+    waiting = np.flatnonzero(bounds > 1)
+    while waiting.size:
+        drawn = (source.words(waiting.size) >> unused[waiting]).astype(np.int64)
+        inside = drawn < bounds[waiting]
+        values[waiting[inside]] = drawn[inside]
+        waiting = waiting[~inside]
+    return values

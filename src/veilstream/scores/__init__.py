@@ -7,7 +7,7 @@ returns ``Scores``, sealed like the data, and is attacked by a property test on 
 from veilstream.scores.base import JointScores, Scores
 from veilstream.scores.clusters import Boundaries, Stretches, bisection_scores, boundaries, stretches
 from veilstream.scores.fourier_series import series_coordinates
-from veilstream.scores.medians import median_scores
+from veilstream.scores.medians import median_scores, record_median_scores
 from veilstream.scores.quantile import quantile_scores
 from veilstream.scores.spectrum import cutoff_scores
 
@@ -21,6 +21,7 @@ __all__ = [
     "cutoff_scores",
     "median_scores",
     "quantile_scores",
+    "record_median_scores",
     "series_coordinates",
     "stretches",
 ]

@@ -46,10 +46,20 @@ class JointScores:
     """How many candidates each question has; their scores follow one another."""
     bins: NDArray[np.int64] | None = None
     _exact: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
+    _lengths: NDArray[np.int64] | None = field(default=None, repr=False)
+    """How many successive candidates, all of one question, each score stands for; private, by default 1."""
 
     def __post_init__(self) -> None:
-        if self.sizes.size == 0 or int(self.sizes.min()) < 1 or int(self.sizes.sum()) != self._exact.size:
+        candidates = self._exact.size if self._lengths is None else int(self._lengths.sum())
+        if self.sizes.size == 0 or int(self.sizes.min()) < 1 or int(self.sizes.sum()) != candidates:
             raise InvalidInput(
-                f"scores of {self._exact.size} candidates for {self.sizes.size} questions: each question must have at "
-                "least 1; nothing was done"
+                f"scores for {self.sizes.size} questions of {self.sizes.sum()} candidates: each question must have at "
+                "least 1, and each candidate a score; nothing was done"
             )
+
+    @property
+    def _entries(self) -> NDArray[np.int64]:
+        """How many scores each question has: private where they stand for runs."""
+        if self._lengths is None:
+            return self.sizes
+        return np.diff(np.searchsorted(np.cumsum(self._lengths), np.cumsum(self.sizes)) + 1, prepend=0)
