@@ -49,9 +49,10 @@ def record_median_scores(
     """The scores of ``median_scores`` for the groups of records, whose histograms are never listed.
 
     Group g is cut on ``axis[g]``, within ``low[g] .. low[g] + widths[g] − 1`` (a record outside would count at the
-    nearer end); a group of width 0 is not asked about. Between two neighbouring filled places all cuts have the same score: they make one run,
-    so that time and memory grow with the records and not with the domain. The scores are those of the listed
-    histograms, and so is the proof of their sensitivity; where the runs lie is as private as the scores.
+    nearer end); a group of width 0 is not asked about. Between two neighbouring filled places all cuts have the same
+    score: they make one run, so that time and memory grow with the records and not with the domain. The scores are
+    those of the listed histograms, and so is the proof of their sensitivity; where the runs lie is as private as
+    the scores.
 
     >>> from veilstream.sparse import seal_records
     >>> records = seal_records(np.array([[3], [2**40 - 1]]), (2**40,), t=0)
