@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import pytest
 
+from veilstream.audit.attack import attack
+from veilstream.errors import CheckFailed
+
 from .known_bad import KNOWN_BAD, KnownBad
-from .known_bad.attack import attack
+from .twins import TWINS, Twin
+
+SEED = 11
 
 
 @pytest.mark.parametrize("example", KNOWN_BAD, ids=lambda example: example.name)
-def test_known_bad_mechanisms_lose_more_than_they_claim(example: KnownBad) -> None:
-    """At 99.9 %: for a mechanism that kept its claim, this would pass with probability below 1e-3."""
-    bound = attack(example, example.trials, seed=11)
-    assert bound.epsilon > example.claimed, bound
-    assert bound.epsilon <= example.loss
+def test_a_known_bad_mechanism_is_caught(example: KnownBad) -> None:
+    """At 99.9 %: were its claim true, the audit would fail it with probability below 1e-3."""
+    verdict = attack(example.claim(), example.trials, seed=SEED)
+    with pytest.raises(CheckFailed, match="FAIL on"):
+        verdict.require()
+    assert example.claimed < verdict.bound.epsilon <= example.loss
+
+
+@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.example.name)
+def test_the_same_pair_finds_nothing_on_our_version(twin: Twin) -> None:
+    """False alarm below 1e-6: the confidence of the bound."""
+    attack(twin.claim(), twin.trials, seed=SEED, confidence=1 - 1e-6).require()
+
+
+def test_every_known_bad_mechanism_has_its_twin() -> None:
+    assert [twin.example for twin in TWINS] == list(KNOWN_BAD)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from veilstream.audit.attack import Claim
+from veilstream.audit.runs import Seed
 
 Generator: TypeAlias = np.random.Generator  # noqa: TID251 (known-bad mechanisms draw in floating point, as printed)
 Floats: TypeAlias = NDArray[np.float64]
@@ -30,6 +34,14 @@ class KnownBad:
     trials: int
     deep: int
     outputs: Outputs = field(repr=False)
+
+    def claim(self) -> Claim:
+        """What its authors promise of it, for the auditor to refute."""
+
+        def draw(present: bool, trials: int, seed: Seed) -> Floats:
+            return self.outputs(present, trials, generator(*np.atleast_1d(seed).tolist(), present))
+
+        return Claim(f"{self.name}: {self.pair}", Fraction(self.claimed), draw)
 
 
 def generator(*seed: int) -> Generator:
