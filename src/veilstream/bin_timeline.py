@@ -92,19 +92,25 @@ class BinTimeline:
     def _seen(self, bins: NDArray[np.int64] | slice, since: NDArray[np.int64] | int) -> NDArray[Any]:
         """The largest cost of the past timestamps of each bin that a charge since then can touch."""
         new: NDArray[Any] = self._new[bins]
-        return np.where(since < self._edge[bins], np.maximum(self._old[bins], new), new)
+        past = since < self._edge[bins]
+        return np.where(past, np.maximum(self._old[bins], new), new) if past.any() else new
 
     def add(self, amount: Fraction, charge: Charge) -> None:
         self._refine([amount])
         step = int(amount * self._unit)
         if self._costs_now(charge):
-            self._cost[self._bins_of(charge)] += step
+            if self._charged_now:
+                self._cost[self._bins_of(charge)] += step
+            else:
+                self._cost[self._bins_of(charge)] = step
             self._charged_now = True
         if charge.block is not None:
             self._blocks[charge.block] = self._at
         if self._reaches_back(charge):
             bins, since = self._reached(charge)
-            self._old[bins] += np.where(since < self._edge[bins], step, 0)
+            past = since < self._edge[bins]
+            if past.any():
+                self._old[bins] += np.where(past, step, 0)
             self._new[bins] += step
         if charge.since is not None:
             self._closing.append(self._bins_of(charge))
@@ -117,7 +123,10 @@ class BinTimeline:
         if charge.since is None or charge.bins is None:
             return self._bins_of(charge), charge.span.first
         back = charge.since < (charge.span.last if self._at is None else self._at)
-        return charge.bins[back], charge.since[back]
+        if back.all():
+            return charge.bins, charge.since
+        chosen = np.flatnonzero(back)
+        return charge.bins[chosen], charge.since[chosen]
 
     def _reaches_back(self, charge: Charge) -> bool:
         return charge.block is None and self._at is not None and charge.span.first < self._at

@@ -85,7 +85,8 @@ class Sealed:
     @property
     def l1(self) -> Fraction:
         """How far one unit moves the vector at one timestamp, in the L1 norm."""
-        return min(self._l1, sqrt_up(Fraction(self.size)) * self._l2)
+        # The L2 norm helps only where it is the smaller one.
+        return self._l1 if self._l1 <= self._l2 else min(self._l1, sqrt_up(Fraction(self.size)) * self._l2)
 
     @property
     def l2(self) -> Fraction:
@@ -108,7 +109,7 @@ class Sealed:
             grid=grid,
             shape=self.shape,
             bins=self.bins if same_bins else None,
-            since=None if self.since is None else np.minimum(self.since, other._since()),
+            since=None if self.since is None else self._since_with(other),
             placed=self.placed and other.placed and same_bins,
         )
 
@@ -116,10 +117,20 @@ class Sealed:
         """The same values, with a memory for every bin of where its own span begins (see ``cleared``)."""
         return self._derive(self.__exact, since=self._since() if self.placed else None, placed=self.placed)
 
-    def cleared(self, bins: NDArray[np.bool_]) -> Sealed:
-        """Zero where ``bins`` is true; the span of those bins begins anew after the last timestamp read."""
-        since = np.where(bins, self.span.last + 1, self._since()) if self.placed else None
-        return self._derive(np.where(bins, 0, self.__exact), since=since, placed=self.placed)
+    def cleared(self, bins: NDArray[np.bool_] | NDArray[np.int64]) -> Sealed:
+        """Zero in ``bins``, a mask or positions; the span of those bins begins anew after the last timestamp read."""
+        exact = self.__exact.copy()
+        exact[..., bins] = 0
+        since = None
+        if self.placed:
+            since = self._since().copy()
+            since[bins] = self.span.last + 1
+        return self._derive(exact, since=since, placed=self.placed)
+
+    def _since_with(self, other: Sealed) -> NDArray[np.int64]:
+        # A bin's span begins at the latest just after this vector's last timestamp.
+        later = other.since is None and other.span.first > self.span.last
+        return self._since() if later else np.minimum(self._since(), other._since())
 
     def _since(self) -> NDArray[np.int64]:
         return np.full(self.size, self.span.first, dtype=np.int64) if self.since is None else self.since

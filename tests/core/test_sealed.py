@@ -225,3 +225,15 @@ def test_a_value_that_reads_many_bins_is_charged_to_all_of_them() -> None:
 
 def _names(x: Sealed) -> list[int] | None:
     return None if x.bins is None else x.bins.tolist()
+
+
+def test_bins_are_cleared_by_mask_or_by_position() -> None:
+    x = seal(np.arange(6), 0).pending() + seal(np.arange(6), 1)
+    by_mask, by_position = x.cleared(np.arange(6) % 2 == 1), x.cleared(np.array([5, 1, 3]))
+    assert by_mask.since is not None
+    assert by_position.since is not None
+    assert by_mask.since.tolist() == by_position.since.tolist() == [0, 2, 0, 2, 0, 2]
+    later = seal(np.ones(6, dtype=np.int64), 2)
+    both = [(cleared + later).since for cleared in (by_mask, by_position)]
+    assert [since.tolist() for since in both if since is not None] == [[0, 2, 0, 2, 0, 2]] * 2
+    assert exact_values(by_mask).tolist() == exact_values(by_position).tolist() == [0, 0, 4, 0, 8, 0]
