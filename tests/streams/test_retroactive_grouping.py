@@ -187,7 +187,7 @@ def test_the_state_does_not_grow_with_the_stream(mechanism: RetroactiveGrouping)
         _, _, state = walk(mechanism, EVENT, np.full((steps, 40), 9), noise)
         sizes.append(sum(x.nbytes for x in encode(state).arrays))
     assert sizes[0] == sizes[1]
-    assert sizes[0] <= (16 * mechanism.window + 160) * 40
+    assert sizes[0] <= (11 * mechanism.window + 90) * 40
 
 
 @pytest.mark.parametrize(
@@ -300,3 +300,14 @@ def test_a_killed_stream_goes_on_with_its_groups(tmp_path: Path) -> None:
     assert times_read(charges, (40, 30), {"monitor"}).max() == 1
     across = [c for c in charges if c.since is not None and c.span.last >= 17 and (c.since < 17).any()]
     assert across
+
+
+def test_rows_of_the_ring_are_narrow_and_hold_any_sum() -> None:
+    """Seven bytes a bin and unit; sums that do not fit into four bytes are kept as they are."""
+    for top, width in ((1000, 4), (1 << 35, 8)):
+        counts = np.full((12, 3), top)
+        released, _, state = walk(RetroactiveGrouping(window=4), EVENT, counts, Silence())
+        assert {row.itemsize for row in state.window.sums} == {width}
+        assert released[-1].tolist() == [4 * top] * 3
+        old = [row for i, row in enumerate(state.window.sums) if i != (len(counts) - 1) % 4]
+        assert not any(row.flags.writeable for row in old)

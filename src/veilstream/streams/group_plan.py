@@ -76,12 +76,12 @@ class GroupPlan:
     def saw_units(self, bins: Bins, difference: Reals, variance: float, factor: Fraction) -> None:
         """``bins`` published a unit each, at ``difference`` from the one before, with noise of ``variance``."""
         so_far = self.units[bins]
-        weight = np.maximum(RECENT_CHANGE, 1 / np.maximum(so_far, 1))
+        weight = np.maximum(RECENT_CHANGE, 1 / np.maximum(so_far, 1)) * (so_far > 0)
         change = self.change[bins].astype(np.float64)
-        change += np.where(so_far == 0, 0.0, weight * (difference**2 - change))
+        change += weight * (difference**2 - change)
         self.change[bins] = coarse(change)
         self.units[bins] = np.minimum(so_far + 1, MOST_UNITS)
-        calm = bins[(so_far + 1 >= self.patience[bins]) & (change <= CALM * 2 * variance)]
+        calm = bins[np.flatnonzero((so_far + 1 >= self.patience[bins]) & (change <= CALM * 2 * variance))]
         self.grouping[calm] = True
         self.due[calm] = longer(np.ones(calm.size, dtype=np.int16), factor)
         self.change[calm] = 0
@@ -108,19 +108,19 @@ class GroupPlan:
         worth = window_noise / size
         shrink = move > SHRINK_ABOVE * worth
         leave = (moved > LEAVE_ABOVE * window_noise) | (shrink & (size <= 2))
-        due = np.where(
-            shrink, np.maximum(size // 2, 2), np.where(move < GROW_BELOW * worth, longer(size, factor), size)
-        )
+        grow = move < GROW_BELOW * worth
+        due = np.where(shrink, np.maximum(size // 2, 2), np.where(grow, longer(size, factor), size))
         due = np.clip(due, 2, largest).astype(np.int16)
         self.move[bins] = coarse(move * (due / size) ** 2)
         self.due[bins] = due
         self.drift[bins] = 0
-        gone, stays = bins[leave], bins[~leave]
+        left, stayed = np.flatnonzero(leave), np.flatnonzero(~leave)
+        gone, stays = bins[left], bins[stayed]
         self.grouping[gone] = False
         self.units[gone] = 0
         self.move[gone] = 0
         self.patience[gone] = np.minimum(2 * self.patience[gone], MOST_UNITS)
-        self.patience[stays] = np.maximum(self.patience[stays] - size[~leave] // 4, FEWEST_UNITS)
+        self.patience[stays] = np.maximum(self.patience[stays] - size[stayed] // 4, FEWEST_UNITS)
 
 
 def longer(size: Counts, factor: Fraction) -> Counts:
@@ -129,5 +129,7 @@ def longer(size: Counts, factor: Fraction) -> Counts:
     >>> longer(np.array([1, 2, 4], dtype=np.int16), Fraction(17, 10)).tolist()
     [2, 4, 7]
     """
-    exact = -(-size.astype(np.int64) * factor.numerator // factor.denominator)
-    return np.minimum(exact, LONGEST).astype(np.int16)
+    # Few lengths occur, and dividing each bin's costs more than looking it up.
+    every = np.arange(int(size.max(initial=0)) + 1, dtype=np.int64)
+    exact = -(-every * factor.numerator // factor.denominator)
+    return np.minimum(exact, LONGEST).astype(np.int16)[size]

@@ -16,7 +16,7 @@ from veilstream.rationals import Exact, rational
 from veilstream.sealed import Sealed
 from veilstream.streams import schedule
 from veilstream.streams.group_plan import GroupPlan, longer
-from veilstream.streams.window_sums import LONGEST, WindowSums, coarse
+from veilstream.streams.window_sums import LONGEST, Totals, WindowSums, coarse
 from veilstream.types import Values
 
 Bins = NDArray[np.int64]
@@ -154,7 +154,7 @@ class RetroactiveGrouping:
         if (window.units - 1) % size == 0:
             out = meter.laplace(pending, meter.guarantee.pure / meets, "group")
             every = np.arange(window.guess.size)
-            total, variance = out.numbers.astype(np.float64), float(out.std) ** 2
+            total, variance = out.numbers, float(out.std) ** 2
             length = window.close(every, total, variance)
             window.believe(every, total / length, length, variance / length.astype(np.float64) ** 2)
             waits = None
@@ -174,7 +174,7 @@ class _Step:
         self.epsilon_1 = self.epsilon * rational(parameters.monitor, "monitor")
         self.epsilon_2 = self.epsilon - self.epsilon_1
         self.bins = self.window.guess.size
-        self.spent = np.zeros(self.bins, dtype=np.bool_)
+        self.spent: list[Bins] = []
         l1 = float(now.l1)
         self.one_unit = 2 * (l1 / float(self.epsilon_2)) ** 2
         tail = -math.log(float(rational(parameters.tail, "tail")))
@@ -206,18 +206,19 @@ class _Step:
         self.pending = self.now.pending() if self.pending is None else self.pending + self.now
         self.window.extend()
 
-    def publish(self, bins: Bins, epsilon: Fraction, purpose: str) -> tuple[NDArray[np.float64], float]:
+    def publish(self, bins: Bins, epsilon: Fraction, purpose: str) -> tuple[Totals, float]:
         """Noisy sums of what is pending in ``bins``, and their variance; ``clear`` must follow."""
         assert self.pending is not None
         out = self.meter.laplace(self.pending.select(bins), epsilon, purpose)
-        self.spent[bins] = True
-        return out.numbers.astype(np.float64), float(out.std) ** 2
+        self.spent.append(bins)
+        return out.numbers, float(out.std) ** 2
 
     def clear(self) -> None:
         """Nothing is pending any more in the bins that have published."""
         assert self.pending is not None
-        self.pending = self.pending.cleared(self.spent)
-        self.spent.fill(False)
+        if self.spent:
+            self.pending = self.pending.cleared(np.concatenate(self.spent))
+            self.spent.clear()
 
     def end(self) -> tuple[State, Values]:
         self.clear()

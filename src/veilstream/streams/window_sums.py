@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import itertools
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import numpy as np
@@ -14,6 +15,8 @@ Reals = NDArray[np.float64]
 Bins = NDArray[np.int64]
 Singles = NDArray[np.float32]
 Counts = NDArray[np.int16]
+Totals = NDArray[np.int64] | NDArray[np.float64]
+WHOLE: Final = 1 << 31
 
 
 @dataclass(slots=True)
@@ -21,20 +24,22 @@ class WindowSums:
     """For every bin: published blocks of successive units, then open units that a guess stands in for.
 
     The window of ω units is, from old to new: what is left of a ``head`` block that its edge cuts (each unit taken as
-    the block's mean), blocks that lie ``inside``, and ``open_units``. A ring remembers at the last unit of each block
-    how long it was, its sum and its noise variance; a row of it is written once. When the edge reaches a block, its
-    end is looked for from there on: every unit of every bin is passed over once, so that a step costs the same
-    whatever ω is.
+    the block's mean), blocks that lie inside, and ``open_units``. A ring of rows remembers at the last unit of each
+    block that it ``ends`` there, its sum and its noise variance. When the edge reaches a block, its end is looked for
+    from there on: every unit of every bin is passed over once, so that a step costs the same whatever ω is.
+
+    Published sums are independent of each other and leave the window one by one, so that ω of them must be known for a
+    bin that publishes every unit. A row takes seven bytes a bin (eleven if a sum is not whole or not below 2³¹) and is
+    closed to writing once its step is over.
 
     All of it is public.
     """
 
     window: int
     units: int
-    sizes: list[Counts]
-    sums: list[Reals]
-    variances: list[Singles]
-    inside_blocks: Counts
+    ends: list[NDArray[np.bool_]]
+    sums: list[NDArray[np.int32] | Reals]
+    variances: list[NDArray[np.uint16]]
     inside_sum: Reals
     inside_variance: Reals
     head_left: Counts
@@ -44,7 +49,6 @@ class WindowSums:
     guess: Reals
     guess_size: Counts
     guess_variance: Singles
-    _owns_row: bool = field(default=False, init=False)
 
     @classmethod
     def start(cls, window: int, bins: int) -> Self:
@@ -60,7 +64,6 @@ class WindowSums:
             [],
             [],
             [],
-            inside_blocks=counts(),
             inside_sum=reals(),
             inside_variance=reals(),
             head_left=counts(),
@@ -74,12 +77,13 @@ class WindowSums:
 
     def copy(self) -> Self:
         """One that can be changed; rows of the ring are replaced, never changed, and stay shared."""
+        for row in itertools.chain(self.ends, self.sums, self.variances):
+            row.setflags(write=False)
         return replace(
             self,
-            sizes=list(self.sizes),
+            ends=list(self.ends),
             sums=list(self.sums),
             variances=list(self.variances),
-            inside_blocks=self.inside_blocks.copy(),
             inside_sum=self.inside_sum.copy(),
             inside_variance=self.inside_variance.copy(),
             head_left=self.head_left.copy(),
@@ -94,71 +98,74 @@ class WindowSums:
     def extend(self) -> None:
         """A unit begins: it is open in every bin, and the oldest unit leaves the window."""
         bins = self.guess.size
-        rows = np.zeros(bins, dtype=np.int16), np.zeros(bins), np.zeros(bins, dtype=np.float32)
+        ends = np.zeros(bins, dtype=np.bool_)
+        sums, variances = np.zeros(bins, dtype=np.int32), np.zeros(bins, dtype=np.uint16)
         if self.units < self.window:
-            self.sizes.append(rows[0])
-            self.sums.append(rows[1])
-            self.variances.append(rows[2])
+            self.ends.append(ends)
+            self.sums.append(sums)
+            self.variances.append(variances)
         else:
             self._leave(self.units - self.window)
             slot = self.units % self.window
-            self.sizes[slot], self.sums[slot], self.variances[slot] = rows
+            self.ends[slot], self.sums[slot], self.variances[slot] = ends, sums, variances
         self.units += 1
         self.open_units += 1
-        self._owns_row = True
 
     def _leave(self, unit: int) -> None:
         cut = self.head_left > 0
-        searching = np.flatnonzero(~cut & (self.inside_blocks > 0))
+        searching = self.open_units < self.window
+        searching &= ~cut
         self.head_left -= cut
-        for end in range(unit, self.units):
-            if searching.size == 0:
-                return
-            slot = end % self.window
-            size = self.sizes[slot][searching]
-            ends_here = size > 0
-            bins = searching[ends_here]
+        # A block that is looked for begins at the edge, so that its end tells its length.
+        for size in range(1, self.window + 1):
+            slot = (unit + size - 1) % self.window
+            ends_here = searching & self.ends[slot]
+            bins = np.flatnonzero(ends_here)
             if bins.size:
-                self._cut(bins, size[ends_here], self.sums[slot][bins], self.variances[slot][bins])
-                searching = searching[~ends_here]
+                total, variance = self.sums[slot][bins], _single(self.variances[slot][bins])
+                self.inside_sum[bins] -= total
+                self.inside_variance[bins] -= variance
+                if size > 1:
+                    self._head(bins, size - 1, size, total, variance)
+                searching ^= ends_here
+            if not searching.any():
+                return
 
-    def _cut(self, bins: Bins, size: Counts, total: Reals, variance: Singles) -> None:
-        self.inside_blocks[bins] -= 1
-        self.inside_sum[bins] -= total
-        self.inside_variance[bins] -= variance
-        self._head(bins, size - 1, size, total, variance)
-
-    def _head(self, bins: Bins, left: int | Counts, size: Counts, total: Reals, variance: Singles) -> None:
+    def _head(
+        self, bins: Bins, left: int, size: int | Counts, total: Totals | NDArray[np.int32], variance: Singles
+    ) -> None:
         self.head_left[bins] = left
         self.head_mean[bins] = on_grid(total / size)
-        self.head_mean_variance[bins] = coarse(variance / size.astype(np.float32) ** 2)
+        self.head_mean_variance[bins] = coarse(variance / np.square(size, dtype=np.float32))
 
-    def close(self, bins: Bins, total: Reals, variance: float | Reals) -> Counts:
+    def close(self, bins: Bins, total: Totals, variance: float | Reals) -> Counts:
         """The open units of ``bins`` become a block with this sum and noise variance; gives how many units it has."""
         size = self.open_units[bins]
         # The accumulators must see what the ring stores, to be able to subtract it exactly.
-        stored = np.broadcast_to(coarse(np.asarray(variance)), size.shape)
+        stored = coarse(np.asarray(variance))
         fits = size <= self.window
         if fits.all():
-            self._enter(bins, size, total, stored)
+            self._enter(bins, total, stored)
         else:
-            self._enter(bins[fits], size[fits], total[fits], stored[fits])
-            self._head(bins[~fits], self.window, size[~fits], total[~fits], stored[~fits])
+            each = np.broadcast_to(stored, size.shape)
+            self._enter(bins[fits], total[fits], each[fits])
+            self._head(bins[~fits], self.window, size[~fits], total[~fits], each[~fits])
         self.open_units[bins] = 0
         return size
 
-    def _enter(self, bins: Bins, size: Counts, total: Reals, variance: Singles) -> None:
+    def _enter(self, bins: Bins, total: Totals, variance: Singles) -> None:
         slot = (self.units - 1) % self.window
-        if not self._owns_row:
-            self.sizes[slot] = self.sizes[slot].copy()
+        if not self.ends[slot].flags.writeable:
+            self.ends[slot] = self.ends[slot].copy()
             self.sums[slot] = self.sums[slot].copy()
             self.variances[slot] = self.variances[slot].copy()
-        self.sizes[slot][bins], self.sums[slot][bins], self.variances[slot][bins] = size, total, variance
-        self.inside_blocks[bins] += 1
+        if self.sums[slot].dtype != np.float64 and not _is_short(total):
+            self.sums[slot] = self.sums[slot].astype(np.float64)
+        self.ends[slot][bins], self.sums[slot][bins], self.variances[slot][bins] = True, total, _upper_half(variance)
         self.inside_sum[bins] += total
         self.inside_variance[bins] += variance
 
-    def believe(self, bins: Bins, guess: Reals, size: int | Counts, variance: float | Reals) -> None:
+    def believe(self, bins: Bins, guess: Totals, size: int | Counts, variance: float | Reals) -> None:
         """Open units of ``bins`` count as ``guess``, with noise of ``variance``: the mean of ``size`` units that
         count in the window by themselves, 0 if none do."""
         self.guess[bins] = on_grid(guess)
@@ -178,8 +185,9 @@ class WindowSums:
         variance = np.square(self.head_left, dtype=np.float32)
         variance *= self.head_mean_variance
         # A guess that belongs to no block has size 0 and is not cut by the edge.
-        shared = np.where(self.inside_blocks > 0, self.guess_size, self.head_left).astype(np.float32)
-        np.minimum(shared, self.guess_size, out=shared)
+        whole = self.head_left + still_open < min(self.units, self.window)
+        cut = np.minimum(self.head_left, self.guess_size)
+        shared = (cut + whole * (self.guess_size - cut)).astype(np.float32)
         shared *= 2
         shared += still_open
         shared *= still_open
@@ -195,10 +203,24 @@ def coarse(x: Reals | Singles) -> Singles:
     >>> coarse(np.array([0.0, 3.0, 1000.25])).tolist()
     [0.0, 3.0, 1004.0]
     """
-    bits = x.astype(np.float32).view(np.uint32)
-    return ((bits + np.uint32(0xFFFF)) & np.uint32(0xFFFF0000)).view(np.float32)
+    bits = np.asarray(x.astype(np.float32, copy=False).view(np.uint32) + np.uint32(0xFFFF))
+    bits &= np.uint32(0xFFFF0000)
+    return bits.view(np.float32)
 
 
-def on_grid(x: Reals) -> Reals:
+def _upper_half(x: Singles) -> NDArray[np.uint16]:
+    """All that ``coarse`` leaves of a number."""
+    return (x.view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+
+
+def _single(upper_half: NDArray[np.uint16]) -> Singles:
+    return (upper_half.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def _is_short(total: Totals) -> bool:
+    return total.dtype.kind == "i" and bool(total.max(initial=0) < WHOLE) and bool(total.min(initial=0) >= -WHOLE)
+
+
+def on_grid(x: Totals) -> Reals:
     """The nearest multiples of 2⁻⁸: sums of them stay exact however long the stream, and shrink well when stored."""
     return np.rint(x * 256) / 256
