@@ -5,6 +5,7 @@ from veilstream.cli.compare import compare
 from veilstream.cli.histogram import histogram
 from veilstream.cli.ledgers import ledger_app
 from veilstream.cli.personalised import personalised
+from veilstream.cli.points import points
 from veilstream.cli.reproduce import reproduce
 from veilstream.cli.schedule import plan
 from veilstream.cli.series import series
@@ -16,6 +17,7 @@ app.command()(plan)
 app.command()(histogram)
 app.command()(synthesize)
 app.command()(personalised)
+app.command()(points)
 app.command()(reproduce)
 app.command()(compare)
 

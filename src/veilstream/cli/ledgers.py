@@ -14,6 +14,7 @@ import typer
 from veilstream.cli.reporting import print_json
 
 if TYPE_CHECKING:
+    from veilstream.guarantee import Guarantee
     from veilstream.ledger import Ledger, StreamSpec
 
 ledger_app = typer.Typer(help="Read a ledger: what was released, what it cost, what is left.", rich_markup_mode=None)
@@ -56,11 +57,12 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
     ``windows`` has an entry per released step: what the fullest window that ends there had spent and had left.
     ``charges`` sums what was bought, by purpose and outcome.
     """
-    from veilstream.cli.words import promise
     from veilstream.guarantee import Guarantee
     from veilstream.publisher import newly_spent
 
     guarantee = Guarantee.from_json(spec.guarantee)
+    mechanism = json.loads(spec.mechanism)
+    words, promised = _in_words(guarantee, mechanism)
     windows = [
         {
             "t": release.t,
@@ -78,9 +80,9 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
     return {
         "stream": spec.name,
         "guarantee": json.loads(spec.guarantee),
-        "guarantee_in_words": str(guarantee),
-        "promise": promise(guarantee),
-        "mechanism": json.loads(spec.mechanism),
+        "guarantee_in_words": words,
+        "promise": promised,
+        "mechanism": mechanism,
         "bins": spec.bins,
         "l1": spec.l1,
         "releases": len(windows),
@@ -90,6 +92,17 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
         ],
         "windows": windows,
     }
+
+
+def _in_words(guarantee: Guarantee, mechanism: dict[str, Any]) -> tuple[str, str]:
+    """The guarantee and its promise; of points that move, where the unit is a move and not a person, in those terms."""
+    from veilstream.cli.words import promise
+    from veilstream.metric import MetricGuarantee
+
+    if mechanism["class"] == "PointRelease":
+        metric = MetricGuarantee.from_record(mechanism["metric"])
+        return str(metric), metric.promise()
+    return str(guarantee), promise(guarantee)
 
 
 @ledger_app.command()
@@ -176,7 +189,7 @@ def releases(
                         "t": r.t,
                         "fresh": r.fresh,
                         "values": r.values.tolist(),
-                        "std": np.asarray(r.std).tolist(),
+                        "std": None if np.isnan(r.std).all() else np.asarray(r.std).tolist(),
                         "law": r.law.value,
                         "spent": str(r.spent),
                         "left": str(r.left),

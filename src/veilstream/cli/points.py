@@ -1,0 +1,184 @@
+"""``veilstream points``: sorted points, a median or range counts of points that move little, charged to a ledger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from veilstream.cli.reporting import ExitCode, print_json
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from veilstream.metric import MetricGuarantee, PointMechanism
+    from veilstream.types import Release
+
+KINDS = ("sorted", "median", "smooth-median", "grid")
+
+
+def _option(*names: str, words: str) -> Any:
+    return typer.Option(*names, help=words, show_default=False)
+
+
+def points(
+    file: Annotated[str, typer.Argument(help="CSV, CSV.gz or Parquet: a file, a directory or a quoted glob.")],
+    kind: Annotated[str, _option("--release", words=f"What to publish: {', '.join(KINDS)}.")],
+    at: Annotated[list[str], _option("--at", words="Column of a coordinate; repeat for a plane or a room.")],
+    low: Annotated[list[str], _option("--low", words="Public lower end of each coordinate, in their order.")],
+    high: Annotated[list[str], _option("--high", words="Public upper end of each coordinate, in their order.")],
+    distance: Annotated[str, _option("--distance", words="Moves up to this length are protected by epsilon.")],
+    epsilon: Annotated[str, _option("--epsilon", words="Privacy budget of the release, e.g. 1 or 1/2.")],
+    ledger: Annotated[str, _option("--ledger", words="The durable record: a file or a PostgreSQL URL.")],
+    metric: Annotated[str, _option("--metric", words="'euclidean' (default), 'manhattan' or 'maximum'.")] = "euclidean",
+    user: Annotated[
+        str | None, _option("--user", words="Column of the person's id; the first row of each person counts.")
+    ] = None,
+    row_per_person: Annotated[
+        bool, _option("--row-per-person", words="Declare that every row is another person; instead of --user.")
+    ] = False,
+    clip: Annotated[bool, _option("--clip", words="Bring points outside to the boundary instead of refusing.")] = False,
+    quantile: Annotated[str | None, _option("--quantile", words="Of the medians, e.g. 9/10. Default: 1/2.")] = None,
+    cells: Annotated[
+        int | None, _option("--cells", words="Of the grid along its longest side. Default: from distance and epsilon.")
+    ] = None,
+    stream: Annotated[str, _option("--stream", words="Name of the release in the ledger. Default: points.")] = "points",
+    out: Annotated[
+        str | None, _option("--out", words="Table of the release: .parquet, .csv, .json or .ndjson.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
+) -> int:
+    """Publish points of a file once; how many there are is public, where each of them is within a distance is not."""
+    from veilstream.ledger import Ledger
+    from veilstream.metric import MetricGuarantee, Space, release_points
+    from veilstream.sinks import WRITERS, check_writable, write_table
+
+    if out is not None:
+        check_writable(out, tuple(WRITERS))
+    guarantee = MetricGuarantee(epsilon, distance, Space(tuple(low), tuple(high), metric))
+    mechanism = _mechanism(kind, quantile, cells)
+    # Every row is read and checked before the ledger is touched.
+    places = _places(file, at, user, row_per_person)
+    guarantee.space.encode(places, clip=clip)
+    with Ledger.open(ledger) as book:
+        before = any(spec.name == stream for spec in book.streams()) and book.release_at(stream, 0) is not None
+        release = release_points(places, mechanism, guarantee, book, stream, clip=clip)
+    table = _table(kind, release, guarantee, at, _cells(mechanism, guarantee, len(places)))
+    written = None if out is None else write_table([table], out)
+    _tell(release, guarantee, stream, before, written, out, table, as_json)
+    return ExitCode.OK
+
+
+def _mechanism(kind: str, quantile: str | None, cells: int | None) -> PointMechanism:
+    from veilstream.errors import InvalidInput
+    from veilstream.metric import ChosenMedian, HatGrid, SmoothMedian, SortedPoints
+
+    if quantile is not None and kind not in ("median", "smooth-median"):
+        raise InvalidInput(f"quantile {quantile}: release '{kind}' has none; nothing was read")
+    if cells is not None and kind != "grid":
+        raise InvalidInput(f"cells {cells}: release '{kind}' has none; nothing was read")
+    match kind:
+        case "sorted":
+            return SortedPoints()
+        case "median":
+            return ChosenMedian(quantile or "1/2")
+        case "smooth-median":
+            return SmoothMedian(quantile or "1/2")
+        case "grid":
+            return HatGrid(cells)
+        case _:
+            raise InvalidInput(f"release {kind!r}: one of {', '.join(KINDS)}; nothing was read")
+
+
+def _places(file: str, at: list[str], user: str | None, row_per_person: bool) -> Any:
+    import numpy as np
+    import polars as pl
+
+    from veilstream.domain.axes import as_numbers
+    from veilstream.errors import InvalidInput
+    from veilstream.sources.readers import open_batches
+
+    if (user is None) != row_per_person:
+        raise InvalidInput(
+            "user: name the column of people's ids with --user, or declare with --row-per-person that every row is "
+            "another person, but not both; nothing was read"
+        )
+    batches = list(open_batches(file, at if user is None else [user, *at]))
+    if not sum(len(batch) for batch in batches):
+        raise InvalidInput(f"{file}: 0 rows, at least 1 point is needed; nothing was released")
+    table = pl.concat(batches)
+    if user is not None:
+        if table[user].null_count():
+            raise InvalidInput(f"column '{user}': a row has no person, each needs one; nothing was released")
+        table = table.unique(user, keep="first", maintain_order=True)
+    return np.stack([as_numbers(table[name]) for name in at], axis=1)
+
+
+def _cells(mechanism: PointMechanism, guarantee: MetricGuarantee, count: int) -> int | None:
+    from veilstream.metric import HatGrid
+
+    return mechanism.cells_for(guarantee, count) if isinstance(mechanism, HatGrid) else None
+
+
+def _table(kind: str, release: Release, guarantee: MetricGuarantee, at: list[str], cells: int | None) -> pl.DataFrame:
+    """One row per sorted point, per node of the grid, or the median alone."""
+    import numpy as np
+    import polars as pl
+
+    values = pl.Series("points" if kind == "grid" else at[0], np.asarray(release.values, dtype=np.float64))
+    if cells is None:
+        ranks = pl.Series("rank", np.arange(1, len(values) + 1))
+        return pl.DataFrame([ranks, values]) if kind == "sorted" else pl.DataFrame([values])
+    from veilstream.metric import nodes
+
+    shape = nodes(guarantee.space, cells)
+    spacing = max(guarantee.space.extents) / cells
+    index = np.indices(shape).reshape(len(shape), -1)
+    columns = [
+        pl.Series(name, float(start) + along * float(spacing))
+        for name, start, along in zip(at, guarantee.space.low, index, strict=True)
+    ]
+    return pl.DataFrame([*columns, values])
+
+
+def _tell(
+    release: Release,
+    guarantee: MetricGuarantee,
+    stream: str,
+    before: bool,
+    written: int | None,
+    out: str | None,
+    table: pl.DataFrame,
+    as_json: bool,
+) -> None:
+    import numpy as np
+
+    from veilstream.cli.words import number
+
+    std = float(np.mean(release.std))
+    if as_json:
+        print_json(
+            {
+                "stream": stream,
+                "released_before": before,
+                "spent": str(release.spent),
+                "guarantee": guarantee.promise(),
+                "noise_std": None if np.isnan(std) else std,
+                "rows": len(table),
+                "value": float(release.values[0]) if len(table) == 1 else None,
+                "outputs": [] if out is None else [out],
+            }
+        )
+        return
+    cost = f"epsilon {number(release.spent)}"
+    if before:
+        typer.echo(f"nothing new: '{stream}' was released before, for {cost}; nothing was spent")
+    else:
+        typer.echo(f"released '{stream}': {len(table):,} number(s) for {cost}")
+    typer.echo(guarantee.promise())
+    if len(table) == 1:
+        typer.echo(f"value: {float(release.values[0]):.6g}")
+    if not np.isnan(std):
+        typer.echo(f"noise: standard deviation {number(std)} per number on average, before they are put in order")
+    if out is not None:
+        typer.echo(f"wrote {out} ({written:,} rows)")
