@@ -87,7 +87,7 @@ def stream_trial(
 
     ``drawn`` is the seed of the workload, ``seed`` that of the noise.
     """
-    counts, exact = _kept(_Keyed(repr(workload), workload), drawn)
+    counts, exact = drawn_once(workload, drawn)
     released = simulate(mechanism, guarantee, counts, seed, shape=workload.shape)
     found = {name: metric(np.asarray(released), exact) for name, metric in metrics}
     if twins:
@@ -111,6 +111,14 @@ def exactly(metric: str) -> str:
     return f"{metric} (exact)"
 
 
+def drawn_once(workload: Workload, seed: int) -> tuple[NDArray[np.int64], Reals]:
+    """The snapshots of a workload, steps × bins, whole and as floats, both read-only.
+
+    Jobs of one workload and seed follow each other: the last two are kept for them.
+    """
+    return _kept(_Keyed(repr(workload), workload), seed)
+
+
 class _Keyed:
     """A workload that compares by its parameters: some hold arrays."""
 
@@ -126,7 +134,6 @@ class _Keyed:
 
 @lru_cache(maxsize=2)
 def _kept(keyed: _Keyed, seed: int) -> tuple[NDArray[np.int64], Reals]:
-    """Jobs of one workload and seed follow each other: it is generated once for all of them, whole and as floats."""
     counts = as_array(keyed.workload, seed)
     exact = counts.astype(np.float64)
     for array in (counts, exact):

@@ -7,9 +7,10 @@ from typing import Final
 
 from veilstream.errors import InvalidInput
 from veilstream.experiments.dsat import DSAT_PAPER
+from veilstream.experiments.fast import FAST_PAPER
 from veilstream.experiments.figure import Figure, Paper
 
-PAPERS: Final[dict[str, Paper]] = {paper.name: paper for paper in (DSAT_PAPER,)}
+PAPERS: Final[dict[str, Paper]] = {paper.name: paper for paper in (DSAT_PAPER, FAST_PAPER)}
 
 
 def chosen(names: Sequence[str]) -> list[tuple[Paper, Figure]]:
