@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from veilstream.errors import InvalidDomain, InvalidInput
 
@@ -102,6 +101,9 @@ class Boxes:
         half = (len(self.shape) + 1) // 2
         first, at_first = self._sides(slice(0, half))
         second, at_second = self._sides(slice(half, None))
+        # Slow to load, and nothing else needs it.
+        from scipy.sparse import csr_array
+
         values = csr_array((self.values, (at_first, at_second)), shape=(len(first), len(second)))
         counts = np.empty(len(low))
         step = max(1, SHARES_AT_ONCE // max(len(first), len(second), 1))

@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft
 
 from veilstream.errors import InvalidInput
 from veilstream.meter import Meter
@@ -77,5 +76,8 @@ def from_coordinates(coordinates: NDArray[np.float64], steps: int) -> NDArray[np
     spectrum[:, 0] = coordinates[:, 0]
     pairs = coordinates.shape[1] // 2
     spectrum[:, 1 : pairs + 1] = (coordinates[:, 1::2] + 1j * coordinates[:, 2::2]) / np.sqrt(2)
+    # Slow to load, and nothing else needs it.
+    from scipy.fft import irfft
+
     series: NDArray[np.float64] = irfft(spectrum, n=steps, axis=1, norm="ortho")
     return series

@@ -6,7 +6,6 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, solveh_banded
 
 from veilstream.errors import InvalidInput
 
@@ -50,6 +49,9 @@ class DenseWindows:
         return multipliers @ self._matrix
 
     def solve(self, flexibility: Reals, looseness: Reals, right: Reals) -> Reals:
+        # Slow to load, and only schedules need it.
+        from scipy.linalg import cho_factor, cho_solve
+
         system = (self._matrix * flexibility) @ self._matrix.T
         system[np.diag_indices_from(system)] += looseness
         factor = cast(Any, cho_factor)(system, lower=True, overwrite_a=True, check_finite=False)
@@ -82,6 +84,8 @@ class SlidingWindows:
         return np.cumsum(edges)[:-1]
 
     def solve(self, flexibility: Reals, looseness: Reals, right: Reals) -> Reals:
+        from scipy.linalg import solveh_banded
+
         running = np.concatenate([[0.0], np.cumsum(flexibility)])
         # Row j of the band holds entries (k + j, k).
         band = np.zeros((self._band, self.count))

@@ -20,11 +20,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from veilstream.accountant import Accountant
 from veilstream.errors import InvalidInput
@@ -144,7 +144,7 @@ def sum_bound(values: Values, query_bins: int, sigma: float) -> float:
         case Law.LAPLACE:
             return chernoff([(float(laplace_scale(np.asarray(std))), query_bins)], math.log(2 / sigma))
         case Law.GAUSSIAN:
-            return std * math.sqrt(query_bins) * float(ndtri(1 - sigma / 2))
+            return std * math.sqrt(query_bins) * NormalDist().inv_cdf(1 - sigma / 2)
         case Law.MIXED:
             # The noises of a smoothing method may all be one and the same.
             return std * query_bins / math.sqrt(sigma)

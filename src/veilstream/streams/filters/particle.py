@@ -8,7 +8,6 @@ from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from veilstream.streams.filters.belief import Belief
 from veilstream.types import Law
@@ -114,6 +113,9 @@ def _resampled(x: NDArray[np.float64], covered: NDArray[np.float64], offset: flo
 
 @lru_cache(maxsize=8)
 def _normal_quantiles(count: int) -> NDArray[np.float64]:
+    # Slow to load, and nothing else needs it.
+    from scipy.special import ndtri
+
     quantiles: NDArray[np.float64] = ndtri((np.arange(count) + 0.5) / count)
     return quantiles / quantiles.std() if count > 1 else quantiles
 
