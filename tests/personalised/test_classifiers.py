@@ -18,15 +18,13 @@ from veilstream.errors import InvalidInput, SealBroken
 from veilstream.personalised import PrivateLogisticRegression, PrivateSVM
 from veilstream.scores.empirical_risk import (
     WEIGHT,
-    HuberHinge,
-    Logistic,
-    Loss,
     Risk,
     SealedExamples,
     floored_laplace,
     objective_perturbed,
     output_perturbed,
 )
+from veilstream.scores.losses import HuberHinge, Logistic, Loss
 from veilstream.unsealed import exact_values
 
 LOSSES: list[Loss] = [Logistic(), HuberHinge(), HuberHinge(Fraction(1, 10))]

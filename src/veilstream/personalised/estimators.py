@@ -22,7 +22,8 @@ from veilstream.personalised.prediction import LinearPredictor
 from veilstream.personalised.recorded import LedgerAccounts
 from veilstream.personalised.roster import UNIT, Roster
 from veilstream.rationals import Exact, rational
-from veilstream.scores.empirical_risk import WEIGHT, HuberHinge, Logistic, Loss, SealedExamples
+from veilstream.scores.empirical_risk import WEIGHT, SealedExamples
+from veilstream.scores.losses import HuberHinge, Logistic, Loss
 from veilstream.types import Values
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -123,7 +124,7 @@ class _LinearClassifier(LinearPredictor, ABC):
         rows = self._features(given)
         self.n_features_in_ = int(rows.shape[1]) - int(self.fit_intercept)
         signs = self._signs(labels)
-        levels = roster.level_of(np.arange(rows.shape[0]) if people is None else people)
+        levels = roster.level_of(np.arange(int(rows.shape[0])) if people is None else people)
         examples = SealedExamples(rows, signs, levels)
         self._plan(roster, examples.dimensions)
         if isinstance(source, PersonalMeter):

@@ -24,12 +24,12 @@ from veilstream.scores.empirical_risk import (
     SLACK,
     WEIGHT,
     BitNoise,
-    Loss,
     Risk,
     SealedExamples,
     objective_perturbed,
     output_perturbed,
 )
+from veilstream.scores.losses import Loss
 from veilstream.scores.personalised import PersonalScores, sampled_counts, sampling_rates, weighted_counts
 from veilstream.sealed import Sealed
 from veilstream.simulation import SeededSource

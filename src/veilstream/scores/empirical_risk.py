@@ -18,9 +18,19 @@ everywhere, which is enough for the area formula). So the exact minimiser costs 
 
 *What is computed* is not the exact minimiser: b is rounded down to a grid (an exact draw of the rounded law), the
 solver stops early, the result is rounded. All of it together is off by at most τ in L2, proved from the gradient where
-the solver stopped: ‖f̂ − f‖ ≤ ‖∇J(f̂)‖/Λ, with the rounding of the gradient itself bounded. For every f, two
-neighbours' outputs are then within 2τ of each other, and Laplace noise on the grid for √d·2τ at a small extra price
-hides it. Nothing rests on floating-point noise.
+the solver stopped: ‖f̂ − f‖ ≤ ‖∇J(f̂)‖/Λ, with the rounding of the gradient itself bounded. Given the data, f determines
+b and so everything that is computed; two neighbours' outputs for the same f are then within 2τ of each other, and
+Laplace noise on the grid for √d·2τ at a small extra price hides it. Nothing rests on floating-point noise.
+
+τ is public, so it must suffice for every b. It does for |b_j| ≤ 64·s: then J(f) ≤ J(0) gives ‖f‖ ≤ 2‖b‖/(NΛ) + √(2/Λ),
+which bounds the rounding of a gradient. A larger b comes with probability at most d·e^−64 < 10⁻²⁴, whatever the data.
+Only then, or if Newton's method should not end, is the minimum not certified and an error shown: the one event outside
+of the pure guarantee. Output perturbation has no b.
+
+Where the literature was corrected. Chaudhuri, Monteleoni, Sarwate (JMLR 2011) replace records, with (1 + c/(nΛ))²
+for the determinant and twice the noise: adding or removing one record needs half of that, as above; and their proof is
+of the exact minimiser. That an approximate one is to be hidden by a little noise more is due to Iyengar, Near, Song,
+Thakkar, Thakurta, Wang (S&P 2019), there with Gaussian noise and (ε, δ) after Kifer, Smith, Thakurta (COLT 2012).
 """
 
 from __future__ import annotations
@@ -36,6 +46,7 @@ from numpy.typing import NDArray
 from veilstream.errors import InvalidInput, SealBroken
 from veilstream.noise.thinning import WordNoise
 from veilstream.rationals import sqrt_up
+from veilstream.scores.losses import Loss
 from veilstream.sealed import Sealed
 from veilstream.types import Span
 
@@ -49,6 +60,8 @@ MAX_GRID = 36
 MAX_DIMENSIONS = 1 << 12
 MAX_NEWTON = 200
 SMALLEST_STEP = 1e-12
+WIDEST_PULL = 64
+"""Noise in the objective is certified up to so many times its scale."""
 
 
 @runtime_checkable
@@ -56,62 +69,6 @@ class BitNoise(WordNoise, Protocol):
     """Laplace noise and uniform words from one source."""
 
     def laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]: ...
-
-
-class Loss(Protocol):
-    """A convex loss of the margin with slope between −1 and 0 and curvature at most ``curvature``."""
-
-    @property
-    def curvature(self) -> Fraction: ...
-    def value(self, margin: Floats) -> Floats: ...
-    def slope(self, margin: Floats) -> Floats: ...
-    def bend(self, margin: Floats) -> Floats: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Logistic:
-    """ln(1 + e^−z): slope −1/(1 + e^z), curvature at most 1/4."""
-
-    @property
-    def curvature(self) -> Fraction:
-        return Fraction(1, 4)
-
-    def value(self, margin: Floats) -> Floats:
-        return np.logaddexp(0.0, -margin)
-
-    def slope(self, margin: Floats) -> Floats:
-        from scipy.special import expit
-
-        return -np.asarray(expit(-margin), dtype=np.float64)
-
-    def bend(self, margin: Floats) -> Floats:
-        likely = -self.slope(margin)
-        return likely * (1 - likely)
-
-
-@dataclass(frozen=True, slots=True)
-class HuberHinge:
-    """The hinge loss with its corner rounded over 1 ± ``width``: curvature 1/(2·width) there, else 0."""
-
-    width: Fraction = Fraction(1, 2)
-
-    def __post_init__(self) -> None:
-        if not 0 < self.width <= 1:
-            raise InvalidInput(f"width {self.width} of the Huber loss: above 0 and at most 1; nothing was released")
-
-    @property
-    def curvature(self) -> Fraction:
-        return 1 / (2 * self.width)
-
-    def value(self, margin: Floats) -> Floats:
-        short = np.clip(1 + float(self.width) - margin, 0.0, 2 * float(self.width))
-        return short**2 / (4 * float(self.width)) + np.maximum(1 - float(self.width) - margin, 0.0)
-
-    def slope(self, margin: Floats) -> Floats:
-        return np.clip((margin - 1 - float(self.width)) / (2 * float(self.width)), -1.0, 0.0)
-
-    def bend(self, margin: Floats) -> Floats:
-        return np.where(np.abs(margin - 1) < float(self.width), float(self.curvature), 0.0)
 
 
 class SealedExamples:
@@ -187,18 +144,22 @@ class Risk:
     def root(self) -> Fraction:
         return sqrt_up(Fraction(self.dimensions))
 
-    @property
-    def tolerance(self) -> Fraction:
+    def reach(self, pull: Fraction) -> Fraction:
+        """The size of the largest minimiser, for noise b of norm at most ``pull``."""
+        return 2 * pull / (self.total * self.strength) + sqrt_up(2 / self.strength)
+
+    def tolerance(self, pull: Fraction) -> Fraction:
         """The largest gradient, its rounding included, at which the solver may stop.
 
-        Public, and above the bound on rounding for any minimiser of a plausible size (‖f‖² ≤ 2/Λ without b).
+        Public, and four times ``_rounding`` where that is largest: for all people and the largest minimiser.
         """
-        reach = 8 * self.dimensions + sqrt_up(2 / self.strength)
-        return (max(1 << 15, self.people) + (self.dimensions + 8) * reach) / (1 << 49)
+        steep = max(self.loss.curvature, Fraction(1)) + self.strength
+        steps = self.people + 16 + (self.dimensions + 8) * (1 + self.reach(pull)) * steep + 4 * pull / self.total
+        return max(steps, Fraction(1 << 15)) / (1 << 49)
 
-    def inexact(self, grid: int) -> Fraction:
+    def inexact(self, grid: int, pull: Fraction = Fraction(0)) -> Fraction:
         """How far neighbours' results may be apart, in L2, for want of exact arithmetic: 2τ."""
-        return 2 * self.tolerance / self.strength + self.root / (1 << grid)
+        return 2 * self.tolerance(pull) / self.strength + self.root / (1 << grid)
 
 
 def output_perturbed(examples: SealedExamples, weights: NDArray[np.int64], risk: Risk, epsilon: Fraction) -> Sealed:
@@ -210,7 +171,7 @@ def output_perturbed(examples: SealedExamples, weights: NDArray[np.int64], risk:
     grid = _grid(risk.root * reach / epsilon)
     moved = reach + risk.inexact(grid) / risk.smallest
     rows, own = examples.weighted(weights)
-    solution = _minimise(rows, own, np.zeros(examples.dimensions), risk)
+    solution = _minimise(rows, own, np.zeros(examples.dimensions), risk, Fraction(0))
     return _sealed(solution, grid, examples.span, risk.root * moved)
 
 
@@ -225,12 +186,13 @@ def objective_perturbed(
     if fine < 0:
         raise InvalidInput(f"noise of scale {float(scale):.3g}: wider than {LARGEST_SCALE}; nothing was released")
     rounding = 2 * risk.root / ((1 << fine) * risk.total * risk.strength)
-    hidden = rounding + risk.inexact(MAX_GRID)
+    widest = WIDEST_PULL * scale * risk.root
+    hidden = rounding + risk.inexact(MAX_GRID, widest)
     grid = _grid(risk.root * hidden / rest)
     pull = floored_laplace(noise, scale * (1 << fine), examples.dimensions)
     rows, own = examples.weighted(weights)
-    solution = _minimise(rows, own, np.ldexp(pull.astype(np.float64), -fine), risk)
-    return _sealed(solution, grid, examples.span, risk.root * (rounding + risk.inexact(grid)))
+    solution = _minimise(rows, own, np.ldexp(pull.astype(np.float64), -fine), risk, widest)
+    return _sealed(solution, grid, examples.span, risk.root * (rounding + risk.inexact(grid, widest)))
 
 
 def floored_laplace(noise: BitNoise, scale: Fraction, size: int) -> NDArray[np.int64]:
@@ -245,12 +207,12 @@ def floored_laplace(noise: BitNoise, scale: Fraction, size: int) -> NDArray[np.i
     return np.where(heads, geometric, -1 - geometric)
 
 
-def _minimise(rows: Floats, weights: Floats, pull: Floats, risk: Risk) -> Floats:
+def _minimise(rows: Floats, weights: Floats, pull: Floats, risk: Risk, widest: Fraction) -> Floats:
     """Newton's method with halved steps, until the gradient is proved small enough.
 
     Far off, a step must lower J; near the end, where J no longer tells points apart, the gradient's norm.
     """
-    total, strength = float(risk.total), risk.regularisation
+    total, strength, tolerance = float(risk.total), risk.regularisation, float(risk.tolerance(widest))
     point = np.zeros(rows.shape[1])
 
     def height(at: Floats) -> float:
@@ -265,7 +227,7 @@ def _minimise(rows: Floats, weights: Floats, pull: Floats, risk: Risk) -> Floats
         margin = rows @ point
         slope = gradient(point, margin)
         size = float(np.linalg.norm(slope))
-        if size + _rounding(rows, point, pull, risk) <= float(risk.tolerance) / 2:
+        if size + _rounding(rows, point, pull, risk) <= tolerance / 2:
             break
         bend = weights * risk.loss.bend(margin)
         curvature = (rows.T * bend) @ rows / total + strength * np.eye(rows.shape[1])
@@ -281,16 +243,20 @@ def _minimise(rows: Floats, weights: Floats, pull: Floats, risk: Risk) -> Floats
             step /= 2
         point = point + step * direction
     left = float(np.linalg.norm(gradient(point, rows @ point)))
-    if left + _rounding(rows, point, pull, risk) > float(risk.tolerance):
+    if left + _rounding(rows, point, pull, risk) > tolerance:
         raise InvalidInput("classifier: the minimum could not be found exactly enough; nothing was released")
     return point
 
 
 def _rounding(rows: Floats, point: Floats, pull: Floats, risk: Risk) -> float:
-    """Four times a bound on the floating-point error of the gradient: n terms of at most 1/N each, d products."""
+    """Four times a bound on the floating-point error of the gradient, in units of 2⁻⁵³.
+
+    The sum over n rows of at most 1/N each: n. A margin is d products, off by (d + 2)‖f‖, and moves a slope by at most
+    c times that; the slope's own rounding, 4. Λf and b/N: twice their size.
+    """
     people, dimensions = rows.shape
-    reach = float(np.linalg.norm(point))
-    steps = people + 16 + (dimensions + 8) * (1 + reach) * (1 + risk.regularisation)
+    steep = max(float(risk.loss.curvature), 1.0) + risk.regularisation
+    steps = people + 16 + (dimensions + 8) * (1 + float(np.linalg.norm(point))) * steep
     return float(4 * 2.0**-53 * (steps + 4 * float(np.linalg.norm(pull)) / float(risk.total)))
 
 
