@@ -19,8 +19,9 @@ DATA = Path(os.environ.get("VEILSTREAM_DATA", str(Path(__file__).resolve().paren
 SMALL = Generated(rows=3000, attributes=2, domain=32)
 
 
-def test_counts_are_those_of_a_plain_loop() -> None:
-    table = SMALL.load()
+@pytest.mark.parametrize("source", [SMALL, Generated(rows=300, attributes=1), Generated(rows=300, domain=70_000)])
+def test_counts_are_those_of_a_plain_loop(source: Generated) -> None:
+    table = source.load()
     ranges = RangeCounts(queries=50).ranges(table.shape, seed=3)
     plain = [
         sum(all(a <= code < b for code, a, b in zip(row, low, high, strict=True)) for row in table.codes.tolist())
