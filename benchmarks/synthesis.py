@@ -1,350 +1,244 @@
 """Synthetic tables: time, and errors of random range counts against trees, filters, wavelets and graphical models.
 
-MST and AIM need ``mbi``; real tables come from the directory that VEILSTREAM_DATA names. What is absent is left out.
+The figures of the thesis are in ``veilstream reproduce copula``; here is what it does not have. MST and AIM need an
+environment with dpmm (``benchmarks.private_pgm``); real tables come from the directory that VEILSTREAM_DATA names. What
+is absent is left out. Finished measurements are kept in build/benchmarks/synthesis: delete it to measure anew.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from benchmarks.private_pgm import PEERS
-from benchmarks.report import Table, progress
+from benchmarks.margins_choice import choice_of_margins
+from benchmarks.private_pgm import COARSE, MEGABYTES, PYTHON, GraphicalModel
+from benchmarks.report import PAGE, Table, progress
 from veilstream.accountant import Accountant
 from veilstream.bounding.keyed import Key
-from veilstream.domain import Categories
+from veilstream.evaluate.runner import Job, run_jobs
+from veilstream.evaluate.tables import (
+    ACS,
+    ACS_FILES,
+    ADULT,
+    ADULT_FILES,
+    ACSTable,
+    AdultTable,
+    Generated,
+    RangeCounts,
+    TableSource,
+    rows_in,
+)
+from veilstream.experiments.table_methods import (
+    ByBoxes,
+    ByCells,
+    ByCopula,
+    TableMethod,
+    plain_domain,
+    range_errors,
+    simulated_model,
+)
 from veilstream.guarantee import Guarantee
-from veilstream.histograms import EFPA, PHP, PSD, FilterPriority, Geometric, NoiseFirst, Privelet
+from veilstream.histograms import EFPA, PHP, PSD, FilterPriority, Geometric, Privelet
 from veilstream.meter import Meter
 from veilstream.noise import ExactSampler
-from veilstream.scores.pair_tables import count_ranges
 from veilstream.sealed_rows import ordered_rows
 from veilstream.simulation import SeededSource
-from veilstream.sparse import seal_records
 from veilstream.streams import DSAT, FixedRate
 from veilstream.streams.uniform import Uniform
-from veilstream.synthesis import BlockMLE, Choice, CopulaModel, DPCopula, TableDomain
+from veilstream.synthesis import BlockMLE, Choice, CopulaModel, DPCopula
 from veilstream.synthesis.rows import content_hashes
 
-ROWS: Final = 50_000
-VALUES: Final = 1000
-QUERIES: Final = 1000
 RUNS: Final = 5
-FEW: Final = {"PSD": 1, "FP": 2, "DPCopula-MLE": 2, "Kendall, paper's EFPA": 2, "Kendall, geometric": 2, "hybrid": 2}
-"""Fewer runs where one takes long or only the order matters."""
-DATA: Final = Path(os.environ.get("VEILSTREAM_DATA", "../shared/data"))
-ADULT: Final = ("age", "fnlwgt", "education-num", "capital-gain", "hours-per-week", "sex", "race", "income>50K")
-ACS: Final = ("PUMA", "AGE", "EDUC", "INCTOT", "POVERTY", "DEPARTS", "SEX", "MARST")
+FEW_RUNS: Final = 3
+RESULTS: Final = PAGE.parent.parent / "build" / "benchmarks" / "synthesis"
+DATA: Final = Path(os.environ.get("VEILSTREAM_DATA", str(PAGE.parents[2] / "shared" / "data")))
+REAL: Final = RangeCounts(sanity_share=0.0005)
+"""On real tables the sanity bound of the thesis is 0.05% of the rows."""
 
-Codes = NDArray[np.int64]
-Answers = NDArray[np.float64]
-Method = Callable[["Workload", Fraction, int], Answers]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Workload:
-    """A table of codes with random ranges over all its attributes."""
-
-    codes: Codes
-    shape: tuple[int, ...]
-    low: Codes
-    high: Codes
-    truth: Answers
-
-    @classmethod
-    def of(cls, codes: Codes, shape: Sequence[int], seed: int = 1, volume: float | None = None) -> Workload:
-        rng = np.random.default_rng(seed)  # noqa: TID251 (public queries)
-        sizes = np.array(shape)
-        if volume is None:
-            ends = np.sort(rng.integers(0, sizes, size=(2, QUERIES, sizes.size)), axis=0)
-            low, high = ends[0], ends[1] + 1
-        else:
-            shares = rng.dirichlet(np.ones(sizes.size), QUERIES)
-            sides = np.clip(np.rint(sizes * volume**shares), 1, sizes).astype(np.int64)
-            low = (rng.random((QUERIES, sizes.size)) * (sizes - sides + 1)).astype(np.int64)
-            high = low + sides
-        truth = count_ranges([column.astype(np.int32) for column in codes.T], low, high).astype(np.float64)
-        return cls(codes, tuple(int(s) for s in shape), low, high, truth)
-
-    def answers_from(self, columns: Sequence[Codes], scale: float) -> Answers:
-        counts = count_ranges([column.astype(np.int32) for column in columns], self.low, self.high)
-        return np.asarray(counts * scale, dtype=np.float64)
-
-
-def simulated_meter(epsilon: Fraction, bins: int, seed: int) -> Meter:
-    return Meter(Accountant(Guarantee(epsilon, w=1), bins), ExactSampler(SeededSource(seed)), 0)
-
-
-def fitted(codes: Codes, shape: tuple[int, ...], epsilon: Fraction, seed: int, copula: DPCopula) -> CopulaModel:
-    """A model with repeatable noise."""
-    columns = [np.ascontiguousarray(column) for column in codes.T]
-    rows = ordered_rows(columns, content_hashes(columns, Key(seed.to_bytes(16, "little"))), shape, t=0)
-    layout = copula.layout(shape)
-    meter = simulated_meter(epsilon, layout.size, seed)
-    values = copula.estimate(layout.seal(rows), epsilon, meter)
-    return CopulaModel(_any_domain(shape), layout, np.asarray(values.numbers, dtype=np.float64), epsilon)
-
-
-def _any_domain(shape: tuple[int, ...]) -> TableDomain:
-    return TableDomain({f"x{i}": Categories(range(size)) for i, size in enumerate(shape)})
-
-
-def by_copula(copula: DPCopula, workload: Workload, epsilon: Fraction, seed: int) -> Answers:
-    model = fitted(workload.codes, workload.shape, epsilon, seed, copula)
-    drawn = model.sample_codes(len(workload.codes), seed)
-    return workload.answers_from(drawn, model.rows / len(workload.codes))
-
-
-def by_boxes(method: Any, workload: Workload, epsilon: Fraction, seed: int) -> Answers:
-    records = seal_records(workload.codes, workload.shape, t=0)
-    boxes = method.estimate_records(records, epsilon, simulated_meter(epsilon, 1, seed))
-    return np.asarray(boxes.count(workload.low, workload.high), dtype=np.float64)
-
-
-def by_cells(method: Any, workload: Workload, epsilon: Fraction, seed: int) -> Answers:
-    table = seal_records(workload.codes, workload.shape, t=0).dense()
-    noisy = method.estimate(table, epsilon, simulated_meter(epsilon, table.size, seed)).numbers
-    running = np.pad(np.cumsum(np.cumsum(noisy.reshape(workload.shape), axis=0), axis=1), ((1, 0), (1, 0)))
-    (a, b), (c, d) = workload.low.T, workload.high.T
-    return np.asarray(running[c, d] - running[a, d] - running[c, b] + running[a, b], dtype=np.float64)
-
-
-def by_peer(name: str, workload: Workload, epsilon: Fraction, seed: int) -> Answers:
-    drawn = PEERS[name](workload.codes, workload.shape, float(epsilon), seed)
-    return workload.answers_from(list(drawn.T), len(workload.codes) / len(drawn))
-
-
-OWN: Final[dict[str, Method]] = {
-    "DPCopula-Kendall": partial(by_copula, DPCopula()),
-    "DPCopula-MLE": partial(by_copula, DPCopula(dependence=BlockMLE())),
-}
-SPARSE: Final[dict[str, Method]] = {"PSD": partial(by_boxes, PSD()), "FP": partial(by_boxes, FilterPriority())}
-MARGINS: Final[dict[str, Method]] = {
-    "Kendall, paper's EFPA": partial(by_copula, DPCopula(margins=EFPA())),
-    "Kendall, geometric": partial(by_copula, DPCopula(margins=Geometric())),
-    "Kendall, noise-first": partial(by_copula, DPCopula(margins=NoiseFirst())),
-}
-DENSE: Final[dict[str, Method]] = {"P-HP": partial(by_cells, PHP()), "Privelet+": partial(by_cells, Privelet())}
-
-
-def score(method: Method, workload: Workload, epsilon: Fraction, runs: int, sanity: float = 1.0) -> tuple[float, float]:
-    """Mean relative and absolute error over queries and runs."""
-    relative, absolute = [], []
-    for seed in range(1, runs + 1):
-        gaps = np.abs(method(workload, epsilon, seed) - workload.truth)
-        relative.append(float((gaps / np.maximum(workload.truth, sanity)).mean()))
-        absolute.append(float(gaps.mean()))
-    return float(np.mean(relative)), float(np.mean(absolute))
-
-
-def table_of(
-    title: str,
-    notes: str,
-    workloads: dict[str, tuple[Workload, Fraction, float]],
-    methods: dict[str, Method],
-    runs: dict[str, int] = FEW,
-) -> Table:
-    rows: list[list[str]] = []
-    for label, (workload, epsilon, sanity) in workloads.items():
-        cells = [label]
-        for name, method in methods.items():
-            begun = time.perf_counter()
-            relative, absolute = score(method, workload, epsilon, runs.get(name, RUNS), sanity)
-            cells.append(f"{relative:.3g} / {absolute:.3g}")
-            progress(f"{title}, {label}, {name}: {cells[-1]} ({time.perf_counter() - begun:.0f} s)")
-        rows.append(cells)
-    return Table(title, f"{notes} {explained(methods, runs)}", ["", *methods], rows)
-
-
-def explained(methods: Iterable[str], runs: dict[str, int]) -> str:
-    """What the cells are, and of how many runs each column is the mean."""
-    counts = {name: runs.get(name, RUNS) for name in methods}
-    each = [f"{', '.join(n for n in counts if counts[n] == count)}: {count}" for count in sorted({*counts.values()})]
-    text = f"{next(iter(counts.values()))}" if len(each) == 1 else "; ".join(each)
-    return f"Cells: mean relative error / mean absolute error (rows). Runs: {text}."
-
-
-def correlated(rows: int, attributes: int, margin: str, values: int = VALUES, seed: int = 1) -> Codes:
-    """Attributes with a normal copula of random correlations and one kind of margin."""
-    rng = np.random.default_rng(seed)  # noqa: TID251 (synthetic data)
-    factors = rng.normal(size=(attributes, attributes + 2))
-    matrix = factors @ factors.T
-    scale = np.sqrt(matrix.diagonal())
-    latent = rng.multivariate_normal(np.zeros(attributes), matrix / scale[:, None] / scale[None, :], rows)
-    if margin == "Gaussian":
-        return np.clip(latent * values * 0.15 + values / 2, 0, values - 1).astype(np.int64)
-    from scipy.special import ndtr
-
-    shares = np.ones(values) if margin == "uniform" else 1 / np.arange(1, values + 1)
-    return np.minimum(np.searchsorted(np.cumsum(shares / shares.sum()), ndtr(latent)), values - 1).astype(np.int64)
+Case = tuple[TableSource, RangeCounts, str]
 
 
 def run() -> Sequence[Table]:
     """All tables of the suite."""
     return [
         _speed(),
+        *(choice_of_margins(DATA, RESULTS) if _has(ADULT_FILES) else []),
         _margins(),
-        _ratio(),
-        _kendall_or_mle(),
-        _range_size(),
-        _dimensions(),
-        *_real(),
+        *_kinds(),
+        *_everybody(),
         *_over_time(),
-        *_peers(),
     ]
+
+
+def _has(names: Sequence[str]) -> bool:
+    return all((DATA / name).is_file() for name in names)
+
+
+def _generated() -> dict[str, Case]:
+    return {
+        f"8 × 1000, {margin}, ε = {epsilon}": (Generated(margin=margin), RangeCounts(), epsilon)
+        for margin, epsilon in (("gaussian", "1/10"), ("gaussian", "1"), ("uniform", "1"), ("zipf", "1"))
+    }
+
+
+def _adult(epsilon: str) -> dict[str, Case]:
+    return {f"Adult, ε = {epsilon}": (AdultTable(DATA), REAL, epsilon)} if _has(ADULT_FILES) else {}
+
+
+def _acs(*years: int) -> dict[str, Case]:
+    cases: dict[str, Case] = {f"ACS year {year}, ε = 1": (ACSTable(DATA, year), REAL, "1") for year in years}
+    return cases if _has(ACS_FILES) else {}
+
+
+def measured(
+    name: str, cases: Mapping[str, Case], methods: Mapping[str, TableMethod], runs: Mapping[str, int] | None = None
+) -> pl.DataFrame:
+    """Every method on every case; one process, so that times are not each other's."""
+    jobs = [
+        Job({"case": case, "method": method, "seed": seed}, range_errors, (source, counts, way, epsilon, seed))
+        for case, (source, counts, epsilon) in cases.items()
+        for method, way in methods.items()
+        for seed in range(1, (runs or {}).get(method, RUNS) + 1)
+    ]
+    return run_jobs(
+        jobs, RESULTS / name, workers=1, progress=lambda done, all_of_them: progress(f"{name}: {done}/{all_of_them}")
+    )
+
+
+def errors_table(title: str, notes: str, results: pl.DataFrame, runs: str) -> Table:
+    """Mean relative and absolute errors, cases down and methods across."""
+    means = results.group_by("case", "method", "metric", maintain_order=True).agg(pl.col("value").mean())
+    cells = {(case, method, metric): value for case, method, metric, value in means.iter_rows()}
+    methods = results["method"].unique(maintain_order=True).to_list()
+    rows = [
+        [
+            case,
+            *(
+                f"{cells[case, method, 'relative error']:.3g} / {cells[case, method, 'absolute error']:.3g}"
+                if (case, method, "relative error") in cells
+                else "—"
+                for method in methods
+            ),
+        ]
+        for case in results["case"].unique(maintain_order=True)
+    ]
+    what = f"Cells: mean relative error / mean absolute error (rows) of 1000 random ranges; {runs}."
+    return Table(title, f"{notes} {what}", ["", *methods], rows)
 
 
 def _speed() -> Table:
     rows: list[list[str]] = []
-    for count, attributes in ((10_000, 4), (ROWS, 2), (ROWS, 8), (200_000, 8), (1_000_000, 20)):
-        codes = correlated(count, attributes, "Gaussian")
-        begun = time.perf_counter()
-        model = fitted(codes, (VALUES,) * attributes, Fraction(1), 1, DPCopula())
-        middle = time.perf_counter()
-        model.sample(count, seed=1)
-        end = time.perf_counter()
-        rows.append([f"{count:,} × {attributes}", f"{middle - begun:.2f}", f"{end - middle:.2f}", f"{end - begun:.2f}"])
+    for count, attributes in ((10_000, 4), (50_000, 2), (50_000, 8), (200_000, 8), (1_000_000, 20)):
+        table = Generated(rows=count, attributes=attributes).load()
+        best = (float("inf"), 0.0, 0.0)
+        for seed in range(1, FEW_RUNS + 1):
+            begun = time.perf_counter()
+            model = simulated_model(table, Fraction(1), seed, DPCopula())
+            middle = time.perf_counter()
+            model.sample(count, seed=seed)
+            end = time.perf_counter()
+            best = min(best, (end - begun, middle - begun, end - middle))
+        rows.append([f"{count:,} × {attributes}", *(f"{seconds:.2f}" for seconds in (*best[1:], best[0]))])
         progress(f"speed {rows[-1]}")
     return Table(
-        "Time of DPCopula (figure 3.10)",
-        "Domain 1000, all rows used for Kendall's tau. Aims: 50,000 × 8 under 5 s, 1,000,000 × 20 under 60 s. One run.",
+        "Time of DPCopula",
+        "Domain 1000, all rows used for Kendall's tau. Aims: 50,000 × 8 under 5 s, 1,000,000 × 20 under 60 s. Best of "
+        f"{FEW_RUNS} runs.",
         ["rows × attributes", "seal and fit s", "sample s", "together s"],
         rows,
     )
 
 
 def _margins() -> Table:
-    workloads = {
-        f"{margin}, ε = {epsilon}": (Workload.of(correlated(ROWS, 8, margin), [VALUES] * 8), Fraction(epsilon), 1.0)
-        for margin, epsilon in (("Gaussian", "1/10"), ("Gaussian", "1"), ("uniform", "1"), ("Zipf", "1"))
+    methods: dict[str, TableMethod] = {
+        "noise-first (default)": ByCopula(),
+        "EFPA of the thesis": ByCopula(DPCopula(margins=EFPA())),
+        "EFPA or plain noise": ByCopula(DPCopula(margins=EFPA(fallback=True))),
+        "geometric": ByCopula(DPCopula(margins=Geometric())),
     }
-    methods = OWN | MARGINS | SPARSE
-    return table_of(
-        "Kinds of margins (figure 3.8)",
-        "50,000 rows of 8 attributes with 1000 values and a normal copula; 1000 random ranges, sanity bound 1.",
-        workloads,
-        methods,
+    cases = {**_generated(), **_adult("1/10"), **_adult("1"), **_acs(0)}
+    return errors_table(
+        "DPCopula-Kendall by method of margins",
+        "50,000 rows of 8 attributes with 1000 values and a normal copula, and real tables of 8 attributes.",
+        measured("margins", cases, methods),
+        f"{RUNS} runs",
     )
 
 
-def _ratio() -> Table:
-    workload = Workload.of(correlated(ROWS, 2, "Gaussian"), [VALUES] * 2)
-    methods: dict[str, Method] = {
-        f"k = {ratio}": partial(by_copula, DPCopula(ratio=Fraction(ratio))) for ratio in ("1/8", "1", "8", "64")
+def _kinds() -> Sequence[Table]:
+    cases = {**_adult("1"), **_acs(*range(7))}
+    if not cases:
+        return []
+    methods: dict[str, TableMethod] = {
+        "Kendall": ByCopula(),
+        "MLE": ByCopula(DPCopula(dependence=BlockMLE())),
+        "hybrid": ByCopula(DPCopula(split_below=10)),
+        "chosen copula": ByCopula(DPCopula(copula=Choice())),
+        "PSD": ByBoxes(PSD()),
+        "FP": ByBoxes(FilterPriority()),
     }
-    return table_of(
-        "Budget of margins to dependence (figure 3.4)",
-        "2 attributes, DPCopula-Kendall.",
-        {f"ε = {e}": (workload, Fraction(e), 1.0) for e in ("1/10", "1")},
-        methods,
+    notes = f"Adult: {', '.join(ADULT)}. ACS: {', '.join(ACS)}. Sanity bound 0.05% of the rows."
+    return [errors_table("Kinds of DPCopula on real tables", notes, measured("kinds", cases, methods), f"{RUNS} runs")]
+
+
+def _everybody() -> Sequence[Table]:
+    """All methods in one run; graphical models have few runs, because one takes minutes."""
+    ours: dict[str, TableMethod] = {
+        "DPCopula": ByCopula(),
+        "PSD": ByBoxes(PSD()),
+        "FP": ByBoxes(FilterPriority()),
+        "P-HP": ByCells(PHP()),
+        "Privelet+": ByCells(Privelet()),
+    }
+    cases = {name: case for name, case in {**_generated(), **_adult("1"), **_acs(0)}.items() if name.endswith("= 1")}
+    results = [measured("everybody", cases, ours)]
+    if PYTHON:
+        for name, case in cases.items():
+            if "uniform" in name or "zipf" in name:
+                continue
+            coarse = COARSE if isinstance(case[0], Generated) else None
+            graphical: dict[str, TableMethod] = {kind: GraphicalModel(kind, coarse) for kind in ("MST", "AIM")}
+            results.append(measured("graphical", {name: case}, graphical, dict.fromkeys(graphical, FEW_RUNS)))
+    together = pl.concat(results)
+    runs = f"{RUNS} runs, MST and AIM {FEW_RUNS}"
+    notes = (
+        "P-HP and Privelet+ work on all cells: on at most 2²⁰, neighbouring values of wide attributes joined. MST and "
+        f"AIM are those of dpmm at δ = 1e-9 (others 0), AIM with a model of at most {MEGABYTES:g} MB; 1000 values are "
+        f"gathered into {COARSE} public ranges for them, real tables are not."
     )
-
-
-def _kendall_or_mle() -> Table:
-    workloads = {
-        f"{m} attributes": (Workload.of(correlated(200_000, m, "Gaussian"), [VALUES] * m), Fraction(1), 1.0)
-        for m in (2, 4, 8)
-    }
-    return table_of("Kendall or MLE (figure 3.5)", "200,000 rows, ε = 1.", workloads, OWN, dict.fromkeys(OWN, 3))
-
-
-def _range_size() -> Table:
-    codes = correlated(ROWS, 2, "Gaussian", values=256)
-    workloads = {
-        f"{100 * volume:g}% of the domain": (Workload.of(codes, [256, 256], volume=volume), Fraction(1, 10), 1.0)
-        for volume in (0.0001, 0.001, 0.01, 0.1, 0.5)
-    }
-    methods = {"DPCopula-Kendall": OWN["DPCopula-Kendall"]} | SPARSE | DENSE
-    return table_of("Size of ranges (figure 3.7)", "2 attributes of 256 values, ε = 0.1.", workloads, methods)
-
-
-def _dimensions() -> Table:
-    workloads = {
-        f"{m} attributes": (Workload.of(correlated(ROWS, m, "Gaussian"), [VALUES] * m), Fraction(1), 1.0)
-        for m in (2, 4, 6)
-    }
-    methods = {"DPCopula-Kendall": OWN["DPCopula-Kendall"]} | SPARSE
-    return table_of("Attributes (figure 3.9)", "ε = 1; 8 attributes stand in the table of margins.", workloads, methods)
-
-
-def _columns(frame: pl.DataFrame, names: Sequence[str], sizes: dict[str, int]) -> tuple[Codes, list[int]]:
-    return frame.select(names).to_numpy().astype(np.int64), [sizes[name] for name in names]
-
-
-def adult() -> tuple[Codes, list[int]] | None:
-    """Eight attributes of the Adult table, discretised as private-pgm does it."""
-    path = DATA / "adult_pgm_discretized.csv.gz"
-    if not path.exists():
-        return None
-    sizes = json.loads((DATA / "adult_pgm_discretized-domain.json").read_text(encoding="utf-8"))
-    return _columns(pl.read_csv(path), ADULT, sizes)
-
-
-def acs(year: int) -> tuple[Codes, list[int]] | None:
-    """Eight attributes of one year of the American Community Survey."""
-    path = DATA / "ipums_acs_temporal_nist.parquet"
-    if not path.exists():
-        return None
-    sizes = json.loads((DATA / "ipums_acs_temporal_nist-domain.json").read_text(encoding="utf-8"))
-    return _columns(pl.read_parquet(path).filter(pl.col("YEAR") == year), ACS, sizes)
-
-
-REAL: Final[dict[str, Method]] = {
-    "DPCopula-Kendall": partial(by_copula, DPCopula()),
-    "hybrid": partial(by_copula, DPCopula(split_below=10)),
-    "chosen copula": partial(by_copula, DPCopula(copula=Choice())),
-    **MARGINS,
-    **SPARSE,
-}
-
-
-def _real() -> Sequence[Table]:
-    tables: list[Table] = []
-    found = adult()
-    if found is not None:
-        workload = Workload.of(*found)
-        sanity = 0.0005 * len(workload.codes)
-        budgets = {f"ε = {e}": (workload, Fraction(e), sanity) for e in ("1/10", "1", "4")}
-        notes = f"{len(workload.codes):,} rows of {', '.join(ADULT)}; sanity bound 0.05% of the rows."
-        tables.append(table_of("Adult (figure 3.6)", notes, budgets, REAL))
-    years = {year: acs(year) for year in range(7)}
-    if all(years.values()):
-        workloads = {
-            f"year {year}": (Workload.of(*table), Fraction(1), 0.0005 * len(table[0]))
-            for year, table in years.items()
-            if table is not None
-        }
-        notes = f"ACS by year, {', '.join(ACS)}; ε = 1, sanity bound 0.05% of the rows."
-        tables.append(
-            table_of(
-                "ACS by year", notes, workloads, {k: v for k, v in REAL.items() if k != "PSD"}, dict.fromkeys(REAL, 2)
-            )
-        )
-    return tables
+    best = together.group_by("case", "method", maintain_order=True).agg(
+        pl.col("value").filter(pl.col("metric") == "seconds of a release").min().alias("best")
+    )
+    seconds = {(case, method): value for case, method, value in best.iter_rows()}
+    methods = together["method"].unique(maintain_order=True).to_list()
+    timed = [
+        [case, *(f"{seconds[case, method]:.2g}" if (case, method) in seconds else "—" for method in methods)]
+        for case in together["case"].unique(maintain_order=True)
+    ]
+    return [
+        errors_table("All methods", notes, together, runs),
+        Table("Seconds of a release", "Of the table above; best run, one process each.", ["", *methods], timed),
+    ]
 
 
 def _over_time() -> Sequence[Table]:
-    """Seven years twice over, each six steps long: who may release when the table changes only sometimes?"""
-    years = [table for year in range(7) if (table := acs(year)) is not None]
-    if not years:
+    """Seven years of six steps each: who may release when the table changes only sometimes?"""
+    if not _has(ACS_FILES):
         return []
-    shape = tuple(years[0][1])
-    workloads = [Workload.of(*table) for table in years]
-    columns = [[np.ascontiguousarray(column) for column in table[0].T] for table in years]
+    years = [ACSTable(DATA, year).load() for year in range(7)]
+    shape = years[0].shape
+    asked = [REAL.ranges(shape, seed=1) for _ in years]
+    truths = [table.count(ranges) for table, ranges in zip(years, asked, strict=True)]
+    columns = [[np.ascontiguousarray(column) for column in table.codes.T] for table in years]
     hashes = [content_hashes(each, Key(bytes(16))) for each in columns]
-    steps = [year for year in range(7) for _ in range(6)]
-    copula, domain = DPCopula(), _any_domain(shape)
+    copula, domain = DPCopula(), plain_domain(shape)
     layout = copula.layout(shape)
     streams: dict[str, Callable[[], Any]] = {
         "Uniform": lambda: Uniform(copula),
@@ -355,62 +249,26 @@ def _over_time() -> Sequence[Table]:
     rows: list[list[str]] = []
     for name, make in streams.items():
         errors, fresh = [], []
-        for seed in range(1, 4):
+        for seed in range(1, FEW_RUNS + 1):
             guarantee, mechanism = Guarantee(4, w=42), make()
             accountant, noise = Accountant(guarantee, layout.size), ExactSampler(SeededSource(seed))
             state = mechanism.start(guarantee, layout.size)
-            for t, year in enumerate(steps):
+            for t in range(42):
+                year = t // 6
                 sealed = layout.seal(ordered_rows(columns[year], hashes[year], shape, t=t))
                 state, values = mechanism.step(state, sealed, Meter(accountant, noise, t))
                 fresh.append(values.fresh)
                 model = CopulaModel(domain, layout, np.asarray(values.numbers), Fraction(0))
                 drawn = model.sample_codes(len(columns[year][0]), seed)
-                answers = workloads[year].answers_from(drawn, model.rows / max(len(drawn[0]), 1))
-                errors.append(float(np.abs(answers - workloads[year].truth).mean()))
-        rows.append([name, f"{sum(fresh) / 3:.1f}", f"{np.mean(errors):.0f}"])
+                answers = rows_in(drawn, asked[year]) * (model.rows / max(len(drawn[0]), 1))
+                errors.append(float(np.abs(answers - truths[year]).mean()))
+        rows.append([name, f"{sum(fresh) / FEW_RUNS:.1f}", f"{np.mean(errors):.2f}"])
         progress(f"over time {rows[-1]}")
     return [
         Table(
             "A changing table",
-            "ACS, seven years of six equal steps each, ε = 4 within any 42 steps; mean of 3 runs.",
+            f"ACS, seven years of six equal steps each, ε = 4 within any 42 steps; mean of {FEW_RUNS} runs.",
             ["stream", "releases", "mean absolute error (rows)"],
-            rows,
-        )
-    ]
-
-
-def _peers() -> Sequence[Table]:
-    """Each peer once: they take minutes."""
-    if not PEERS:
-        return []
-    cases: dict[str, Workload] = {
-        "8 × 1000, Gaussian margins": Workload.of(correlated(ROWS, 8, "Gaussian"), [VALUES] * 8)
-    }
-    for label, found in (("Adult", adult()), ("ACS, year 0", acs(0))):
-        if found is not None:
-            cases[label] = Workload.of(*found)
-    methods: dict[str, Method] = {
-        "DPCopula-Kendall": OWN["DPCopula-Kendall"],
-        "DPCopula, noise-first margins": MARGINS["Kendall, noise-first"],
-        **{name: partial(by_peer, name) for name in PEERS},
-    }
-    rows: list[list[str]] = []
-    for label, workload in cases.items():
-        sanity = 1.0 if label.startswith("8") else 0.0005 * len(workload.codes)
-        for name, method in methods.items():
-            if name == "AIM" and not label.startswith("8"):
-                continue
-            begun = time.perf_counter()
-            relative, absolute = score(method, workload, Fraction(1), 1, sanity)
-            seconds = time.perf_counter() - begun
-            rows.append([label, name, f"{relative:.3g}", f"{absolute:.3g}", f"{seconds:.1f}"])
-            progress(f"peers {rows[-1]}")
-    return [
-        Table(
-            "Graphical models at ε = 1",
-            "MST and AIM on private-pgm's mbi (delta = 1e-9, rows sampled), one run each; DPCopula has delta = 0. "
-            "AIM, with a model of at most 4 MB, is left out where compiling it took more memory than there was.",
-            ["table", "method", "relative error", "absolute error (rows)", "seconds"],
             rows,
         )
     ]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.report import PAGE
-from benchmarks.synthesis import Codes, fitted
+from veilstream.evaluate.tables import Codes, Table
+from veilstream.experiments.table_methods import simulated_model
 from veilstream.plots import STYLE
 from veilstream.synthesis import DPCopula
 
@@ -32,7 +33,7 @@ def main() -> None:
     codes = generated()
     panels: dict[str, Codes] = {"the table (30,000 rows)": codes}
     for epsilon in ("1", "1/10"):
-        model = fitted(codes, (VALUES, VALUES), Fraction(epsilon), 1, DPCopula())
+        model = simulated_model(Table(codes, (VALUES, VALUES)), Fraction(epsilon), 1, DPCopula())
         panels[f"drawn rows, ε = {epsilon}"] = np.stack(model.sample_codes(len(codes), 1), axis=1)
     with matplotlib.rc_context({**STYLE, "axes.grid": False}):
         figure = figures.Figure(figsize=(12, 4.2), layout="constrained")
