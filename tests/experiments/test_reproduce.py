@@ -10,7 +10,7 @@ import pytest
 
 from veilstream.errors import BrokenFile, InvalidInput
 from veilstream.experiments import PAPERS, Figure, Finding, Paper, Scale, Setting, Verdict, chosen, reproduce
-from veilstream.experiments.page import write_section
+from veilstream.experiments.page import write_index, write_section
 
 DATA = Path(os.environ.get("VEILSTREAM_DATA", str(Path(__file__).resolve().parents[3] / "shared" / "data")))
 SMALL = Setting(Scale.SMALL, DATA)
@@ -51,6 +51,15 @@ def test_a_page_keeps_its_other_sections_in_the_papers_order(tmp_path: Path) -> 
     assert "first words." not in text
     assert "does not hold" in text
     assert paper.name == "dsat"
+
+
+def test_the_index_lists_the_verdicts_of_what_was_run(tmp_path: Path) -> None:
+    paper, figure = chosen(["fast-6"])[0]
+    write_section(paper, figure, Finding(Verdict.FAILS, "words."), SMALL, 3, tmp_path)
+    text = write_index(PAPERS.values(), tmp_path).read_text(encoding="utf-8")
+    assert "as far as claims go: 1 does not hold." in text
+    assert "| [fast-6](fast.md#figure-6-choice-of-r-in-the-kalman-filter) | choice of R" in text
+    assert "dsat-2]" not in text
 
 
 def test_missing_data_are_named() -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from veilstream.evaluate.runner import METRIC, VALUE
@@ -18,6 +19,7 @@ PALETTE: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e
 """Okabe and Ito's colours, told apart with every common kind of colour blindness, and a brown."""
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "*")
 LEVEL: Final = 0.95
+NARROW: Final = 5.0
 
 
 def summary(table: pl.DataFrame, by: Sequence[str], metric: str | None = None) -> pl.DataFrame:
@@ -71,10 +73,14 @@ def lines(
 ) -> None:
     """Mean of ``metric`` over ``x``, one line with its band for each value of ``by``.
 
-    ``names`` fixes the order and so the colours, alike in all panels; ``log`` names the axes with a logarithmic scale.
+    ``names`` fixes the order and so the colours, alike in all panels; ``log`` names the axes with a logarithmic scale,
+    of which y stays linear where all means lie within a factor of ``NARROW``. A linear y begins at zero, so that small
+    differences look small.
     """
     means = summary(table, [by, x], metric)
     order = list(names) if names is not None else means[by].unique(maintain_order=True).to_list()
+    heights = means["mean"].to_numpy()
+    logarithmic = "y" in log and heights.min() > 0 and heights.max() > NARROW * heights.min()
     for number, name in enumerate(order):
         part = means.filter(pl.col(by) == name).sort(x)
         if part.is_empty():
@@ -82,21 +88,48 @@ def lines(
         colour, marker = PALETTE[number % len(PALETTE)], MARKERS[number % len(MARKERS)]
         at, mean = part[x].to_numpy(), part["mean"].to_numpy()
         low = part["low"].to_numpy()
-        if "y" in log:
+        if logarithmic:
             # A band that reaches zero has no place on a logarithmic axis; it ends a decade below its mean.
             low = np.maximum(low, mean / 10)
         axes.fill_between(at, low, part["high"].to_numpy(), color=colour, alpha=0.18, linewidth=0)
         axes.plot(at, mean, color=colour, marker=marker, markersize=5, linewidth=1.5, label=str(name))
     if "x" in log:
         axes.set_xscale("log")
-    if "y" in log:
+        _ticks(axes, means[x].unique().sort().to_numpy())
+    if logarithmic:
         axes.set_yscale("log")
+    elif heights.min() >= 0:
+        axes.set_ylim(bottom=0)
     axes.set_xlabel(labels[0] or x)
     axes.set_ylabel(labels[1] or metric)
     if title:
         axes.set_title(title, fontsize=10.5, loc="left")
     if legend:
-        axes.legend(fontsize=8.5)
+        axes.legend(fontsize=8.5, frameon=False)
+
+
+def _ticks(axes: Any, places: NDArray[Any]) -> None:
+    """Marks a logarithmic axis at the values themselves, where they are few and lie apart."""
+    gaps = np.diff(np.log(places.astype(np.float64)))
+    if 1 < places.size <= 8 and gaps.min() > 0.09 * gaps.sum():
+        axes.set_xticks(places, [f"{place:g}" for place in places])
+        axes.minorticks_off()
+
+
+def shared_legend(figure: Drawing, columns: int = 4) -> None:
+    """One legend below all panels, each curve once, where it covers no data."""
+    found: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(name, handle)
+    figure.legend(
+        found.values(),
+        found.keys(),
+        loc="outside lower center",
+        ncols=min(columns, len(found)),
+        fontsize=9,
+        frameon=False,
+    )
 
 
 def bars(
@@ -133,4 +166,4 @@ def bars(
     if title:
         axes.set_title(title, fontsize=10.5, loc="left")
     if legend:
-        axes.legend(fontsize=8.5)
+        axes.legend(fontsize=8.5, frameon=False)

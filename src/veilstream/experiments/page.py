@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import polars as pl
 
 from veilstream.errors import InvalidInput
-from veilstream.experiments.figure import Figure, Finding, Paper, Setting
+from veilstream.experiments.figure import Figure, Finding, Paper, Setting, Verdict
 
 MOST_ROWS: Final = 60
+INDEX: Final = """# Experiments: the papers' figures, run again
+
+Every figure of the papers behind this library, under guarantees that hold: the same axes and curves, what the paper
+reports, and whether it holds here. Written by `veilstream reproduce`:
+
+```sh
+veilstream reproduce --list                                   # what there is
+veilstream reproduce dsat-2 fast --out experiments            # small: minutes, to see that it runs
+veilstream reproduce --scale paper --data DIRECTORY --out docs/experiments
+```
+
+Finished measurements are kept below `runs/`: the same command goes on after an interruption, and after a change of
+words or drawing it measures nothing again. Real data are read from the directory that you name
+(`veilstream.evaluate.datasets` lists them); figures that need what is not there are left out, by name.
+
+A verdict is computed from the table of results by fixed rules: a claim of several parts holds in part if some of
+them do; means within 3 % are even. Claims that fail are explained beside their figures.
+
+Of the figures below, as far as claims go: {counted}.
+
+| figure | about | the claim |
+|---|---|---|
+"""
 
 
 def write_section(paper: Paper, figure: Figure, finding: Finding, setting: Setting, runs: int, directory: Path) -> Path:
@@ -20,12 +44,42 @@ def write_section(paper: Paper, figure: Figure, finding: Finding, setting: Setti
     sections[figure.name] = _section(figure, finding, setting, runs)
     order = [member.name for member in paper.figures]
     body = "\n\n".join(sections[name] for name in order if name in sections)
+    _write(page, f"{_head(paper)}\n\n{body}\n")
+    return page
+
+
+def write_index(papers: Iterable[Paper], directory: Path) -> Path:
+    """The page of all verdicts, from the sections that the papers' pages have."""
+    rows: list[str] = []
+    verdicts: list[str] = []
+    for paper in papers:
+        sections = _sections(directory / f"{paper.name}.md")
+        for figure in (figure for figure in paper.figures if figure.name in sections):
+            verdicts.append(_verdict(sections[figure.name]))
+            where = f"[{figure.name}]({paper.name}.md#{_anchor(figure)})"
+            rows.append(f"| {where} | {figure.title} | {verdicts[-1]} |")
+    counted = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in Verdict if verdict in verdicts)
+    page = directory / "index.md"
+    _write(page, INDEX.format(counted=counted) + "\n".join(rows) + "\n")
+    return page
+
+
+def _verdict(section: str) -> str:
+    return section.partition("**The claim ")[2].partition(".**")[0]
+
+
+def _anchor(figure: Figure) -> str:
+    """The anchor that Markdown makes of the section's heading."""
+    words = f"figure {figure.number} {figure.title}".lower().split()
+    return "-".join("".join(letter for letter in word if letter.isalnum() or letter in "-_") for word in words)
+
+
+def _write(page: Path, text: str) -> None:
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        page.write_text(f"{_head(paper)}\n\n{body}\n", encoding="utf-8")
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"page {page}: {error.strerror}; results are kept, the page was not written") from None
-    return page
 
 
 def _head(paper: Paper) -> str:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from veilstream.evaluate.runner import Progress, run_jobs
+from veilstream.experiments.catalogue import PAPERS
 from veilstream.experiments.figure import Figure, Finding, Paper, Setting
-from veilstream.experiments.page import write_section
+from veilstream.experiments.page import write_index, write_section
 from veilstream.sinks import replacing
 
 RUNS: Final = "runs"
@@ -44,4 +45,5 @@ def reproduce(
         figure.draw(table).savefig(unfinished, dpi=DPI, format="png")
     finding = figure.judge(table)
     page = write_section(paper, figure, finding, setting, len(jobs), place)
+    write_index(PAPERS.values(), place)
     return Reproduced(finding, picture, page, results / "results.parquet")
