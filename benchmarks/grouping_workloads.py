@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import polars as pl
 from numpy.random import default_rng  # noqa: TID251 (makes data, releases nothing)
 from numpy.typing import NDArray
+
+from veilstream.errors import BrokenFile
+from veilstream.evaluate.datasets import dataset
+from veilstream.evaluate.workloads import StationVisits, WebRequests, Workload
 
 DATA: Final = Path(
     os.environ.get("VEILSTREAM_DATA", str(Path(__file__).resolve().parent.parent.parent / "shared" / "data"))
 )
 URLS: Final = 88_762
-STATIONS: Final = 342
-VISITS: Final = 8_107_643
+REQUESTS: Final = 1_352_804_107
 Counts = NDArray[np.int64]
 
 
@@ -32,55 +34,27 @@ class Stream:
     units: Callable[[], Iterator[Counts]]
 
 
-def world_cup(steps: int, urls: int = URLS) -> Stream:
+def world_cup(steps: int) -> Stream:
     """Requests to a web site: Zipf over the URLs, real totals of 88 days cut into ``steps`` units of equal length.
 
     Without the file of totals, a made-up series of the same sum takes its place.
     """
-    totals = _requests(steps)
-    popularity = 1 / np.arange(1, urls + 1)
-    popularity /= popularity.sum()
-
-    def units() -> Iterator[Counts]:
-        rng = default_rng(1998)
-        for total in totals:
-            yield rng.multinomial(int(total), popularity)
-
-    return Stream("World Cup" if _file().exists() else "World Cup, made-up totals", urls, steps, units)
-
-
-def _file() -> Path:
-    return DATA / "worldcup98_requests_per_minute.csv.gz"
-
-
-def _requests(steps: int) -> Counts:
-    if not _file().exists():
-        t = np.linspace(0, 88, steps)
-        shape = (1 + np.sin(2 * np.pi * t) / 2) * np.exp(-(((t - 60) / 20) ** 2)) + 0.02
-        made_up: Counts = np.rint(shape / shape.sum() * 1_352_804_107).astype(np.int64)
-        return made_up
-    table = pl.read_csv(_file(), try_parse_dates=True)
-    minute = table["minute"].dt.epoch("s").to_numpy() // 60
-    unit = (minute - minute[0]) * steps // (minute[-1] - minute[0] + 1)
-    totals = np.zeros(steps, dtype=np.int64)
-    np.add.at(totals, unit, table["requests"].to_numpy())
-    return totals
+    try:
+        name, per_minute = "World Cup", dataset("web-requests", DATA)
+    except BrokenFile:
+        day = np.linspace(0, 88, 88 * 24)
+        shape = (1 + np.sin(2 * np.pi * day) / 2) * np.exp(-(((day - 60) / 20) ** 2)) + 0.02
+        name, per_minute = "World Cup, made-up totals", np.rint(shape / shape.sum() * REQUESTS).astype(np.int64)
+    return _stream(name, WebRequests.cut(per_minute, steps, URLS), seed=1998)
 
 
 def traffic(steps: int) -> Stream:
-    """A week of visits to stations of a city: two rush hours on five days, quiet nights, 8,107,643 visits in all."""
-    hour = np.arange(steps) * 168 / steps
-    day, clock = hour // 24, hour % 24
-    base = 0.03 + 0.5 * np.exp(-(((clock - 14) / 5) ** 2))
-    work = (day < 5)[:, None]
-    rng = default_rng(2012)
-    morning = rng.beta(2, 2, STATIONS)
-    peaks = [np.exp(-(((clock - centre) / 1.2) ** 2)) for centre in (8, 17.5)]
-    rush = peaks[0][:, None] * morning + peaks[1][:, None] * (1 - morning)
-    popularity = rng.lognormal(0, 1, STATIONS)
-    rates = (base[:, None] * np.where(work, 1, 0.6) + 3 * rush * np.where(work, 1, 0.15)) * popularity
-    counts = rng.multinomial(VISITS, (rates / rates.sum()).ravel()).reshape(steps, STATIONS)
-    return Stream("Traffic", STATIONS, steps, lambda: iter(counts))
+    """A week of visits to the stations of a city."""
+    return _stream("Traffic", StationVisits(steps), seed=2012)
+
+
+def _stream(name: str, workload: Workload, seed: int) -> Stream:
+    return Stream(name, workload.shape[0], workload.steps, lambda: workload.snapshots(seed))
 
 
 def changes(epsilon: float, steps: int = 528, bins: int = 60) -> dict[str, Counts]:

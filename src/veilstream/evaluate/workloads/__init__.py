@@ -5,6 +5,7 @@ from veilstream.evaluate.workloads.census import Census
 from veilstream.evaluate.workloads.dependence import Margin, dependent_table, random_correlation
 from veilstream.evaluate.workloads.roads import MovingObjects, RoadNetwork
 from veilstream.evaluate.workloads.taxi import TaxiGrid
+from veilstream.evaluate.workloads.visits import StationVisits, WebRequests
 from veilstream.evaluate.workloads.zipf import Zipf
 
 __all__ = [
@@ -13,7 +14,9 @@ __all__ = [
     "Margin",
     "MovingObjects",
     "RoadNetwork",
+    "StationVisits",
     "TaxiGrid",
+    "WebRequests",
     "Workload",
     "Zipf",
     "as_array",
