@@ -15,6 +15,7 @@ from numpy.random import default_rng  # noqa: TID251 (chooses queries, releases 
 from numpy.typing import NDArray
 
 import veilstream as vs
+from benchmarks import stream_moving
 from benchmarks.report import Table, progress
 from benchmarks.stream_workloads import Workload, all_workloads
 from veilstream.streams import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, FixedRate, Sample, Uniform
@@ -40,7 +41,7 @@ class Errors:
 
 def run() -> Sequence[Table]:
     """All tables of the suite, and the figure of docs/adaptive.md."""
-    tables = [_defaults(), *_grid(), _sweep(), _user_level()]
+    tables = [_defaults(), *_grid(), _sweep(), _user_level(), *stream_moving.tables(EPSILONS, WINDOWS)]
     _plot()
     return tables
 
