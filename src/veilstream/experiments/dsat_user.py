@@ -210,8 +210,7 @@ def _judge_rates(table: pl.DataFrame) -> Finding:
         f"DSAT's error over the rates goes from {min(errors):.0f} to {max(errors):.0f}. DSAT over fixed: {told(won)}; "
         f"over the exact fixed-true: {told(lost)}; with drift over fixed: {told(ratio(drift, 'dsat', 'fixed'))}. {WHY}."
     )
-    checks = [max(errors) < 1.25 * min(errors), below(won), below(lost)]
-    return Finding(verdict(checks), words, found)
+    return Finding(verdict([below(won), below(lost)], [max(errors) < 1.25 * min(errors)]), words, found)
 
 
 def _dimension_jobs(setting: Setting) -> Sequence[Job]:
@@ -239,7 +238,7 @@ def _judge_dimensions(table: pl.DataFrame) -> Finding:
         f"{drop:.2f} times that with three: a random range that is cut along more attributes holds fewer people, and "
         f"that is so for all curves alike. {WHY}."
     )
-    return Finding(verdict([below(won), below(lost), drop < 0.97]), words, found)
+    return Finding(verdict([below(won), below(lost)], [drop < 0.97]), words, found)
 
 
 def _size_jobs(setting: Setting) -> Sequence[Job]:
@@ -282,7 +281,7 @@ def _judge_sizes(table: pl.DataFrame) -> Finding:
         f"{relative['dsat'][0]:.2g} to {relative['dsat'][-1]:.2g} and its absolute one from {rises[0]:.2g} to "
         f"{max(rises):.2g}. {WHY}."
     )
-    return Finding(verdict([below(won), falls, max(rises) > 2 * rises[0]]), words, relative.join(absolute, on="size"))
+    return Finding(verdict([below(won)], [falls, max(rises) > 2 * rises[0]]), words, relative.join(absolute, on="size"))
 
 
 def _known(table: pl.DataFrame) -> list[str]:

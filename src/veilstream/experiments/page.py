@@ -28,7 +28,7 @@ words or drawing it measures nothing again. Real data are read from the director
 (`veilstream.evaluate.datasets` lists them); figures that need what is not there are left out, by name.
 
 A verdict is computed from the table of results by fixed rules: a claim of several parts holds in part if some of
-them do; means within 3 % are even. Claims that fail are explained beside their figures.
+its main ones do; means within 3 % are even. Claims that fail are explained beside their figures.
 
 Of the figures below, as far as claims go: {counted}.
 

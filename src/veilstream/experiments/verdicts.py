@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import polars as pl
@@ -72,13 +72,12 @@ def told(ratios: Sequence[float]) -> str:
     )
 
 
-def verdict(checks: Mapping[str, bool] | Sequence[bool]) -> Verdict:
-    """All, none, or some of the statements.
+def verdict(main: Sequence[bool], also: Sequence[bool] = ()) -> Verdict:
+    """What the statements of a claim amount to: where none of the ``main`` ones holds, what else was said does not help.
 
-    >>> verdict([True, False])
-    <Verdict.PARTLY: 'holds in part'>
+    >>> verdict([True, False]), verdict([False], also=[True])
+    (<Verdict.PARTLY: 'holds in part'>, <Verdict.FAILS: 'does not hold'>)
     """
-    truths = list(checks.values()) if isinstance(checks, Mapping) else list(checks)
-    if all(truths):
+    if all(main) and all(also):
         return Verdict.HOLDS
-    return Verdict.PARTLY if any(truths) else Verdict.FAILS
+    return Verdict.PARTLY if any(main) else Verdict.FAILS
