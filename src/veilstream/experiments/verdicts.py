@@ -73,7 +73,7 @@ def told(ratios: Sequence[float]) -> str:
 
 
 def verdict(main: Sequence[bool], also: Sequence[bool] = ()) -> Verdict:
-    """What the statements of a claim amount to: where none of the ``main`` ones holds, what else was said does not help.
+    """What the statements of a claim amount to: where none of the ``main`` ones holds, ``also`` does not help.
 
     >>> verdict([True, False]), verdict([False], also=[True])
     (<Verdict.PARTLY: 'holds in part'>, <Verdict.FAILS: 'does not hold'>)
