@@ -22,7 +22,9 @@ lint: $(VENV)/.installed-test
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
 
+# Finished attacks are kept in .audit: after an interruption the same command goes on.
 audit: $(VENV)/.installed-test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/veilstream audit --deep --out .audit --page docs/privacy.md
 	$(BIN)/python -m pytest -n auto tests/audit --run-audit
 
 $(VENV)/.created:
@@ -42,4 +44,4 @@ $(VENV)/.installed-bench: $(VENV)/.created pyproject.toml
 	touch $@ $(VENV)/.installed-test $(VENV)/.installed
 
 clean:
-	rm -rf $(VENV) demo-output
+	rm -rf $(VENV) demo-output .audit

@@ -107,13 +107,21 @@ def empty(w: int | None, steps: int = 4, bins: int = 1) -> Pair:
     return Pair("empty steps", _table(steps, bins), _person(steps, bins, 0, last))
 
 
-def border_burst(w: int, steps: int | None = None, bins: int = 1, crowd: int = 20) -> Pair:
-    """A burst around the end of the first window, and a person who is there on both sides of the border."""
-    length = max(steps or 2 * w, w + 1)
-    others = _table(length, bins, crowd)
-    others[w - 1 : w + 1] += 30
-    first = max(w // 2, 1) if w > 1 else w - 1
-    return Pair("burst at a window's border", others, _person(length, bins, first, first + w - 1))
+def one_event(steps: int, at: int = 1, jump: bool = False, crowd: int = 20) -> Pair:
+    """A person who is there in one step of a constant history, perhaps just where it jumps."""
+    others = _table(steps, 1, crowd)
+    others[at:] += crowd if jump else 0
+    return Pair("one event at a jump" if jump else "one event", others, _person(steps, 1, at, at))
+
+
+def border_burst(w: int, steps: int | None = None, border: int | None = None, crowd: int = 20) -> Pair:
+    """A burst around the end of a window (the first by default), and a person on both sides of the border."""
+    end = w if border is None else border
+    length = max(steps or 2 * w, end + 1)
+    others = _table(length, 1, crowd)
+    others[end - 1 : end + 1] += 30
+    first = end - (w + 1) // 2
+    return Pair("burst at a window's border", others, _person(length, 1, first, min(first + w, length) - 1))
 
 
 def every_bin(w: int | None, steps: int = 3, bins: int = 3) -> Pair:
@@ -145,15 +153,15 @@ def cliff(bins: int, crowd: int = 40) -> Pair:
     return Pair("a person at the edge of an empty half", others, _person(1, bins, 0, 0, bins // 2))
 
 
-def known_threshold(level: int, w: int | None, steps: int = 8) -> Pair:
+def known_threshold(level: int, w: int | None, steps: int = 8, first: int = 1) -> Pair:
     """A constant distance to the last release just at the threshold: many comparisons that all depend on the person.
 
     One secret noise serves them all; if each comparison cost something, so many would betray the person.
     """
-    last = steps - 1 if w is None else min(w, steps - 1)
+    last = steps - 1 if w is None else min(first + w, steps) - 1
     others = _table(steps, 1, level)
     others[0] = CROWD
-    return Pair("constant history at the threshold", others, _person(steps, 1, 1, last), follows=True)
+    return Pair("constant history at the threshold", others, _person(steps, 1, first, last), follows=True)
 
 
 def alternation(level: int, w: int | None, steps: int = 8) -> Pair:

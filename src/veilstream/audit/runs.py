@@ -12,12 +12,16 @@ from veilstream.audit.forks import forked_outputs
 from veilstream.audit.pairs import Pair
 from veilstream.audit.pool import PooledNoise
 from veilstream.guarantee import Guarantee
+from veilstream.histograms import Gaussian, Geometric
 from veilstream.mechanism import StreamMechanism
 from veilstream.meter import Meter
 from veilstream.streams import DSAT, DSFT
 
 FORKING: Final = (DSFT, DSAT)
 """Mechanisms whose data decide through comparisons alone: their runs go together as long as answers agree."""
+
+PLAIN: Final = (Geometric, Gaussian)
+"""Histograms that add noise to the counts as they are."""
 
 Seed = int | tuple[int, ...]
 
@@ -29,12 +33,16 @@ def stream_outputs(
 
     Oblivious mechanisms run on lanes, those by distance on lanes that fork, all others run by run.
     """
-    parts = mechanism, getattr(mechanism, "histogram", mechanism)
+    histogram = getattr(mechanism, "histogram", None)
+    # Where the data follow what each run published, a transform would need to know of lanes.
+    lanes = (
+        isinstance(histogram, PLAIN) if pair.follows else histogram is None or getattr(histogram, "oblivious", False)
+    )
     steps, bins = pair.steps, pair.bins
-    if all(getattr(part, "oblivious", False) for part in parts):
+    if lanes and getattr(mechanism, "oblivious", False):
         values = _together(mechanism, guarantee, pair, present, trials, seed)
         return pair.seen(values).reshape(trials, steps * bins)
-    if isinstance(mechanism, FORKING) and getattr(parts[1], "oblivious", False):
+    if lanes and isinstance(mechanism, FORKING):
         feed, noise = pair.feed(present), PooledNoise(seed)
         values, fresh = forked_outputs(mechanism, guarantee, feed, steps, bins, trials, noise)
     else:

@@ -1,6 +1,7 @@
 """The command line: ``veilstream publish | series | plan | histogram | synthesize | ledger | mechanisms | demo``."""
 
 from veilstream.cli.app import app
+from veilstream.cli.audit import audit
 from veilstream.cli.compare import compare
 from veilstream.cli.histogram import histogram
 from veilstream.cli.ledgers import ledger_app
@@ -19,6 +20,7 @@ app.command()(synthesize)
 app.command()(personalised)
 app.command()(points)
 app.command()(reproduce)
+app.command()(audit)
 app.command()(compare)
 
 

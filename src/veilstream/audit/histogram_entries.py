@@ -1,0 +1,120 @@
+"""Claims of the one-time histograms of the catalogue and of whole series published at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.accountant import Accountant
+from veilstream.audit.attack import Claim, stream_claim
+from veilstream.audit.pairs import Pair, cliff, empty, every_bin, ties
+from veilstream.audit.pool import PooledNoise
+from veilstream.audit.runs import Seed
+from veilstream.guarantee import Guarantee
+from veilstream.histograms import HISTOGRAMS, FilterPriority, Privelet
+from veilstream.mechanism import HistogramMechanism
+from veilstream.meter import Meter
+from veilstream.sealed import seal
+from veilstream.series import FourierSeries
+from veilstream.sparse import seal_records
+from veilstream.streams import Sample
+
+EVENT: Final = Guarantee(1, w=1)
+APPROXIMATE: Final = Guarantee(1, w=1, delta="1/1000", pure_share="1/100")
+"""Nearly all of the budget for Gaussian noise, and a delta large enough for the tail in which it fails to be seen."""
+BINS: Final = 4
+
+
+def _pairs() -> list[Pair]:
+    grid = Pair("a person in the corner of a grid", *_corner(), shape=(2, 2))
+    return [
+        ties(BINS),
+        ties(BINS, place=BINS // 2),
+        cliff(BINS),
+        empty(1, steps=1, bins=BINS),
+        every_bin(1, 1, BINS),
+        grid,
+    ]
+
+
+def _corner() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    person = np.zeros((1, BINS), dtype=np.int64)
+    person[0, -1] = 1
+    return np.array([[9, 0, 0, 4]], dtype=np.int64), person
+
+
+def claims_of(histogram: HistogramMechanism, guarantee: Guarantee = EVENT) -> list[Claim]:
+    """One release of a histogram with all of the budget, on every pair of one step."""
+    lanes = bool(getattr(histogram, "oblivious", False))
+    quick, deep = (20_000, 1_000_000) if lanes else (100, 30_000)
+    return [
+        replace(stream_claim(Sample(histogram), guarantee, pair, quick=quick, deep=deep), name=pair.name)
+        for pair in _pairs()
+    ]
+
+
+def gaussian() -> list[Claim]:
+    return claims_of(HISTOGRAMS["gaussian"](), APPROXIMATE)
+
+
+def privelet() -> list[Claim]:
+    """With wavelets on every axis: by default so few bins would get plain noise."""
+    return claims_of(Privelet(direct=()))
+
+
+def filter_priority() -> list[Claim]:
+    """Also the list of cells of a domain too large to hold: that a cell is listed at all must not tell."""
+
+    def draw(present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
+        noise, domain = PooledNoise(seed), (1 << 10, 1 << 10)
+        rows = np.array([[700, 3]] * (9 + int(present)), dtype=np.int64)
+        listed = np.zeros((trials, 2))
+        for trial in range(trials):
+            boxes = FilterPriority(levels=1).estimate_records(
+                seal_records(rows, domain, 0), Fraction(1), Meter(Accountant(EVENT, 1), noise, 0)
+            )
+            at = np.flatnonzero((boxes.low == [700, 3]).all(axis=1))
+            listed[trial] = [at.size, boxes.values[at[0]] if at.size else 0]
+        return listed
+
+    sparse = Claim("one cell of a sparse domain of 2²⁰", Fraction(1), draw, quick=200, deep=30_000)
+    return [*claims_of(FilterPriority()), sparse]
+
+
+def fourier_series() -> list[Claim]:
+    """A person who is there at every step of a series that is published at its end."""
+
+    def draw(present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
+        noise, steps = PooledNoise(seed), 5
+        series = [seal(np.array([20 + t + int(present)]), t) for t in range(steps)]
+        outputs = np.empty((trials, steps))
+        for trial in range(trials):
+            meter = Meter(Accountant(Guarantee(1, w=None), 1), noise, steps - 1)
+            outputs[trial] = FourierSeries(coefficients=2).estimate(series, Fraction(1), meter).numbers[:, 0]
+        return outputs
+
+    return [Claim("a person at every step", Fraction(1), draw, quick=300, deep=100_000)]
+
+
+HISTOGRAM_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
+    "geometric": partial(claims_of, HISTOGRAMS["geometric"]()),
+    "gaussian": gaussian,
+    "efpa": partial(claims_of, HISTOGRAMS["efpa"]()),
+    "p-hp": partial(claims_of, HISTOGRAMS["p-hp"]()),
+    "privelet": privelet,
+    "noise-first": partial(claims_of, HISTOGRAMS["noise-first"]()),
+    "structure-first": partial(claims_of, HISTOGRAMS["structure-first"]()),
+    "barak": partial(claims_of, HISTOGRAMS["barak"]()),
+    "psd": partial(claims_of, HISTOGRAMS["psd"]()),
+    "fp": filter_priority,
+    "dpcube": partial(claims_of, HISTOGRAMS["dpcube"]()),
+}
+"""Name in ``HISTOGRAMS`` -> its claims."""
+SERIES_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {"FourierSeries": fourier_series}
+"""Class in ``veilstream.series`` -> its claims."""

@@ -1,0 +1,171 @@
+"""Claims of the stream mechanisms of the catalogue, each on the pairs that its own way of working makes dangerous."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Final
+
+from veilstream.audit.attack import Claim, stream_claim
+from veilstream.audit.pairs import (
+    Pair,
+    alternation,
+    border_burst,
+    constant,
+    empty,
+    every_bin,
+    follower,
+    known_threshold,
+    moving,
+    one_event,
+)
+from veilstream.guarantee import Guarantee
+from veilstream.mechanism import StreamMechanism
+from veilstream.streams import (
+    DSAT,
+    DSFT,
+    BudgetAbsorption,
+    BudgetDistribution,
+    Fast,
+    FixedRate,
+    RetroactiveGrouping,
+    Sample,
+    Scheduled,
+    SlidingWindow,
+    TimeUnit,
+    Uniform,
+)
+
+USER: Final = Guarantee(1, w=None)
+DECIDES: Final = Fraction(9, 10)
+"""Of the budget where decisions are attacked: what a decision loses must show."""
+SLOW: Final = 100_000
+"""Deep trials of mechanisms that run one by one."""
+
+
+def _on_lanes(mechanism: StreamMechanism[Any], *cases: tuple[Guarantee, Pair]) -> list[Claim]:
+    return [stream_claim(mechanism, guarantee, pair, quick=20_000) for guarantee, pair in cases]
+
+
+def _one_by_one(mechanism: StreamMechanism[Any], *cases: tuple[Guarantee, Pair], quick: int = 300) -> list[Claim]:
+    return [stream_claim(mechanism, guarantee, pair, quick=quick, deep=SLOW) for guarantee, pair in cases]
+
+
+def _window(w: int) -> Guarantee:
+    return Guarantee(1, w=w)
+
+
+def uniform() -> list[Claim]:
+    windows = (
+        (_window(4), constant(4)),
+        (_window(3), border_burst(3)),
+        (_window(3), every_bin(3)),
+        (_window(4), moving(4)),
+    )
+    return _on_lanes(Uniform(), *windows) + _on_lanes(Uniform(horizon=4), (USER, constant(None)))
+
+
+def sample() -> list[Claim]:
+    return _on_lanes(Sample(), (_window(3), constant(3)), (_window(3), border_burst(3)), (_window(4), empty(4)))
+
+
+def fixed_rate() -> list[Claim]:
+    return _on_lanes(FixedRate(interval=2), (_window(4), constant(4)), (_window(4), border_burst(4))) + _on_lanes(
+        FixedRate(interval=2, horizon=5), (USER, constant(None, steps=5))
+    )
+
+
+def time_unit() -> list[Claim]:
+    return _on_lanes(
+        TimeUnit(window=2), (_window(1), one_event(3)), (_window(3), constant(3)), (_window(3), border_burst(3))
+    )
+
+
+def sliding_window() -> list[Claim]:
+    return _on_lanes(
+        SlidingWindow(window=2), (_window(1), one_event(4)), (_window(3), constant(3)), (_window(2), border_burst(2))
+    )
+
+
+def scheduled() -> list[Claim]:
+    return _on_lanes(Scheduled(weights="1 1 8"), (_window(3), constant(3)), (_window(3), border_burst(3))) + _on_lanes(
+        Scheduled(weights="1 1 8", online=True), (_window(3), border_burst(3))
+    )
+
+
+def fast() -> list[Claim]:
+    return _one_by_one(
+        Fast(samples=2, horizon=4), (USER, constant(None)), (USER, moving(None)), quick=600
+    ) + _one_by_one(Fast(samples=2), (_window(3), border_burst(3, steps=5)), quick=600)
+
+
+def budget_distribution() -> list[Claim]:
+    return _one_by_one(
+        BudgetDistribution(), (_window(3), border_burst(3, steps=5)), (_window(3), constant(3, steps=3))
+    ) + _one_by_one(BudgetDistribution(columns=2), (_window(3), moving(3, steps=3)))
+
+
+def budget_absorption() -> list[Claim]:
+    return _one_by_one(
+        BudgetAbsorption(), (_window(3), border_burst(3, steps=5)), (_window(3), constant(3, steps=3))
+    ) + _one_by_one(BudgetAbsorption(columns=2), (_window(3), moving(3, steps=3)))
+
+
+def retroactive_grouping() -> list[Claim]:
+    printed = RetroactiveGrouping(window=3, revise=False, tail=1, factor=2)
+    return [
+        *_one_by_one(printed, (_window(1), one_event(5, at=2)), (_window(1), one_event(5, jump=True)), quick=150),
+        *_one_by_one(RetroactiveGrouping(window=3, tail=1), (_window(1), one_event(7, at=4)), quick=100),
+        *_one_by_one(RetroactiveGrouping(window=2, common_group=3), (_window(2), border_burst(2, border=4))),
+    ]
+
+
+def _by_distance(make: Callable[[int, int | None], DSFT | DSAT]) -> list[Claim]:
+    """One secret for all comparisons, a fresh one after each positive, and a fresh one in every window."""
+    person, after_each, windows = make(3, 8), make(2, None), make(6, None)
+    short, long = _window(4), Guarantee(2, w=7)
+    cases = [
+        (person, USER, known_threshold(_level(person, USER), None)),
+        (person, USER, alternation(_level(person, USER), None)),
+        (person, USER, follower(_level(person, USER), None)),
+        (after_each, short, alternation(_level(after_each, short), 4)),
+        (after_each, short, follower(_level(after_each, short), 4)),
+        (windows, long, known_threshold(_level(windows, long), 7, steps=9, first=3)),
+    ]
+    return [stream_claim(mechanism, guarantee, pair, quick=4_000) for mechanism, guarantee, pair in cases]
+
+
+def _level(mechanism: DSFT | DSAT, guarantee: Guarantee) -> int:
+    """The distance at which a comparison is about as likely to be answered yes as no."""
+    return round(1 / mechanism.sampler().plan(guarantee, 1).share)
+
+
+def dsft() -> list[Claim]:
+    def make(releases: int, horizon: int | None) -> DSFT:
+        return DSFT(threshold=0, decision_share=DECIDES, releases=releases, horizon=horizon)
+
+    return _by_distance(make)
+
+
+def dsat() -> list[Claim]:
+    def make(releases: int, horizon: int | None) -> DSAT:
+        return DSAT(margin=0, decision_share=DECIDES, spacing=0, releases=releases, horizon=horizon)
+
+    return _by_distance(make)
+
+
+STREAM_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
+    "uniform": uniform,
+    "sample": sample,
+    "fixed-rate": fixed_rate,
+    "fast": fast,
+    "budget-distribution": budget_distribution,
+    "budget-absorption": budget_absorption,
+    "dsft": dsft,
+    "dsat": dsat,
+    "time-unit": time_unit,
+    "sliding-window": sliding_window,
+    "retroactive-grouping": retroactive_grouping,
+    "scheduled": scheduled,
+}
+"""Name in ``STREAMS`` -> its claims."""

@@ -1,0 +1,126 @@
+"""``veilstream audit``: attack privacy claims."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from veilstream.cli.reporting import ExitCode, print_json
+
+if TYPE_CHECKING:
+    from veilstream.audit.deep import Finding
+
+
+def audit(
+    mechanisms: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="MECHANISM...", help="Names as in --list. Default: all.", show_default=False),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(help="Runs with and without the person. Default: seconds' worth.", show_default=False)
+    ] = None,
+    deep: Annotated[bool, typer.Option("--deep", help="As many runs as for the page on privacy: minutes.")] = False,
+    share: Annotated[str, typer.Option(help="Part of the planned runs to make, e.g. 1/10.")] = "1",
+    confidence: Annotated[float, typer.Option(help="Of every bound.")] = 0.999,
+    seed: Annotated[int, typer.Option(help="Another seed, other runs.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Directory that keeps finished attacks: run again to go on.", show_default=False)
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="Markdown page whose table to write, between its markers.", show_default=False)
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes. Default: one per core.", show_default=False)] = None,
+    list_only: Annotated[bool, typer.Option("--list", help="List what can be audited and run nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
+) -> int:
+    """Try to refute the privacy claims of mechanisms: a lower bound on epsilon above the claim is a failure (exit 3).
+
+    A pass is no proof: it says that this attack, with so many runs, found no more than was claimed.
+    """
+    from veilstream.audit.catalogue import AUDITS
+    from veilstream.audit.deep import audit as run
+    from veilstream.audit.deep import write_table
+    from veilstream.errors import InvalidInput
+    from veilstream.rationals import rational
+
+    if list_only:
+        return _tell_names(AUDITS, as_json)
+    part: Fraction = rational(share, "share", outcome="nothing was run")
+    if not 0 < confidence < 1 or (workers is not None and workers < 1):
+        raise InvalidInput(
+            f"confidence {confidence} and workers {workers}: between 0 and 1, and at least 1; nothing was run"
+        )
+    with ExitStack() as stack:
+        place = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        findings = run(
+            mechanisms or [],
+            place,
+            trials=trials,
+            deep=deep,
+            share=part,
+            seed=seed,
+            confidence=confidence,
+            workers=workers,
+            progress=stack.enter_context(_Bar(as_json)),
+        )
+    if page is not None:
+        write_table(findings, page)
+    _tell(findings, as_json)
+    return ExitCode.OK if all(finding.verdict.passed for finding in findings) else ExitCode.BUDGET
+
+
+def _tell_names(names: Any, as_json: bool) -> int:
+    if as_json:
+        print_json({"mechanisms": list(names)})
+    else:
+        typer.echo("\n".join(names))
+    return ExitCode.OK
+
+
+def _tell(findings: list[Finding], as_json: bool) -> None:
+    if not as_json:
+        for finding in findings:
+            typer.echo(f"{finding.mechanism}: {finding.verdict}")
+        return
+    rows = [
+        {
+            "mechanism": finding.mechanism,
+            "claim": finding.verdict.claim,
+            "claimed": str(finding.verdict.epsilon),
+            "bound": finding.verdict.bound.epsilon,
+            "event": finding.verdict.bound.event,
+            "hits": [finding.verdict.bound.left_hits, finding.verdict.bound.right_hits],
+            "trials": finding.verdict.bound.trials,
+            "passed": finding.verdict.passed,
+        }
+        for finding in findings
+    ]
+    print_json({"findings": rows})
+
+
+class _Bar:
+    """A progress bar on a terminal, nothing elsewhere."""
+
+    def __init__(self, silent: bool) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        console = Console(stderr=True, highlight=False)
+        columns = TextColumn("attacking"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+        self._progress = Progress(*columns, console=console, disable=silent or not console.is_terminal)
+        self._task = self._progress.add_task("attacking", total=None)
+
+    def __enter__(self) -> _Bar:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, done: int, jobs: int) -> None:
+        self._progress.update(self._task, completed=done, total=jobs)

@@ -1,0 +1,78 @@
+"""``veilstream audit``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from veilstream.audit import attack, stream_claim
+from veilstream.audit.deep import BEGIN, END, Finding, audit, markdown, write_table
+from veilstream.audit.pairs import constant
+from veilstream.cli import app
+from veilstream.errors import InvalidInput
+from veilstream.guarantee import Guarantee
+from veilstream.streams import Sample
+
+
+def run(*words: str) -> Any:
+    return CliRunner().invoke(app, ["audit", *words])
+
+
+def test_a_mechanism_is_audited_and_passes() -> None:
+    result = run("sample", "--trials", "5000", "--workers", "1")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith("sample: pass on ") and "claimed 1" in line for line in lines)
+
+
+def test_json_has_all_that_the_lines_say() -> None:
+    result = run("uniform", "--trials", "2000", "--workers", "1", "--json")
+    rows = json.loads(result.stdout)["findings"]
+    assert len(rows) == 5
+    assert all(row["passed"] and row["bound"] <= 1 and row["trials"] == 1000 and row["event"] for row in rows)
+
+
+def test_names_are_listed() -> None:
+    assert "dsat" in run("--list").stdout.split()
+    assert "Kendall" in json.loads(run("--list", "--json").stdout)["mechanisms"]
+
+
+@pytest.mark.parametrize("words", [("nobody",), ("sample", "--trials", "3"), ("sample", "--share", "2")])
+def test_what_cannot_be_run_is_refused(words: tuple[str, ...]) -> None:
+    result = run(*words)
+    assert result.exit_code == 2
+    assert "nothing was run" in result.stderr
+
+
+def test_finished_attacks_are_not_repeated(tmp_path: Path) -> None:
+    first = audit(["sample"], tmp_path, trials=1_000, workers=1)
+    record = tmp_path / "finished.ndjson"
+    before = record.read_text(encoding="utf-8")
+    again = audit(["sample"], tmp_path, trials=1_000, workers=1)
+    assert again == first
+    assert record.read_text(encoding="utf-8") == before
+    audit(["sample"], tmp_path, trials=2_000, workers=1)
+    assert len(record.read_text(encoding="utf-8").splitlines()) == 6
+
+
+def test_the_table_goes_between_its_markers(tmp_path: Path) -> None:
+    honest = attack(stream_claim(Sample(), Guarantee(1, w=3), constant(3)), 2_000)
+    broken = attack(stream_claim(Sample(), Guarantee(4, w=3), constant(3), epsilon=1), 2_000)
+    findings = [Finding("honest", honest), Finding("broken", honest), Finding("broken", broken)]
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
+    write_table(findings, page)
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith(f"before\n{BEGIN}\n| mechanism |")
+    assert text.endswith(f"{END}\nafter\n")
+    assert "old" not in text
+    rows = markdown(findings).splitlines()[2:]
+    assert [row.rsplit("|", 2)[1].strip() for row in rows] == ["pass", "**FAIL**"]
+    page.write_text("no markers", encoding="utf-8")
+    with pytest.raises(InvalidInput, match="nothing was written"):
+        write_table(findings, page)
