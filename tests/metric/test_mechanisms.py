@@ -164,6 +164,11 @@ def test_a_grid_keeps_the_number_of_points_and_answers_ranges() -> None:
     assert np.allclose(found[:, 0], 4000)
 
 
+def test_ranges_of_a_plain_grid() -> None:
+    ranges = GridRanges(np.array([1.0, 2.0, 3.0, 4.0]), LINE, 4, plain=True)
+    assert ranges.count([[2.0], [2.5], [4.5]], [[6.0], [3.5], [9.0]]).tolist() == [10.0, 1.5, 5.5]
+
+
 def test_a_distance_of_the_whole_space_gives_a_grid_the_noise_of_a_replaced_person() -> None:
     guarantee = MetricGuarantee("1/2", PLANE.diameter, PLANE)
     values = simulate_points(HatGrid(cells=8), guarantee, points_in(PLANE, 20), seed=1)

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from veilstream.errors import InvalidInput
+from veilstream.experiments.delta_neighbourhood import DELTA_PAPER
 from veilstream.experiments.dsat import DSAT_PAPER
 from veilstream.experiments.fast import FAST_PAPER
 from veilstream.experiments.figure import Figure, Paper
 
-PAPERS: Final[dict[str, Paper]] = {paper.name: paper for paper in (DSAT_PAPER, FAST_PAPER)}
+PAPERS: Final[dict[str, Paper]] = {paper.name: paper for paper in (DSAT_PAPER, FAST_PAPER, DELTA_PAPER)}
 
 
 def chosen(names: Sequence[str]) -> list[tuple[Paper, Figure]]:

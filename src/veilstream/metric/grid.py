@@ -126,15 +126,17 @@ def best_cells(guarantee: MetricGuarantee, points: int) -> int:
 class GridRanges:
     """Counts of points in ranges from released node values: each node's points lie evenly in the cell around it.
 
-    ``values`` holds the nodes row-major in its last axis, whatever is before (runs, say).
+    ``values`` holds the nodes row-major in its last axis, whatever is before (runs, say). With ``plain`` they are of
+    the cells of an ordinary grid instead.
     """
 
-    __slots__ = ("_running", "_space", "_spacing", "shape")
+    __slots__ = ("_borders", "_running", "_space", "_spacing", "shape")
 
-    def __init__(self, values: NDArray[Any], space: Space, cells: int | None) -> None:
+    def __init__(self, values: NDArray[Any], space: Space, cells: int | None, *, plain: bool = False) -> None:
         if cells is None:
             raise InvalidInput("cells: the number that the grid was released with is needed; nothing was answered")
-        self.shape = nodes(space, cells)
+        self.shape = tuple(length - plain for length in nodes(space, cells))
+        self._borders = [_borders(length, plain) for length in self.shape]
         if values.shape[-1] != math.prod(self.shape):
             raise InvalidInput(
                 f"{values.shape[-1]} values for a grid of {'x'.join(map(str, self.shape))} nodes; nothing was answered"
@@ -162,10 +164,8 @@ class GridRanges:
 
     def _place(self, x: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
         """Where a coordinate is among the borders of cells around nodes, as an index with a fraction."""
-        length = self.shape[axis]
         u = (x - float(self._space.low[axis])) / self._spacing
-        borders = np.concatenate([[0.0], np.arange(length - 1) + 0.5, [length - 1.0]])
-        place: NDArray[np.float64] = np.interp(u, borders, np.arange(length + 1))
+        place: NDArray[np.float64] = np.interp(u, self._borders[axis], np.arange(self.shape[axis] + 1))
         return place
 
     def _below(self, places: list[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -182,3 +182,10 @@ class GridRanges:
                 weight = weight * (part if side else 1 - part)
             total = total + weight * self._running[at]
         return np.asarray(total, dtype=np.float64)
+
+
+def _borders(length: int, plain: bool) -> NDArray[np.float64]:
+    """Where cells end, in spacings: half-way between nodes and at the ends, or at every whole number."""
+    if plain:
+        return np.arange(length + 1, dtype=np.float64)
+    return np.concatenate([[0.0], np.arange(length - 1) + 0.5, [length - 1.0]])
