@@ -21,6 +21,8 @@ SUITES: Final = {
     "sparse-histograms": "benchmarks.sparse_histograms",
     "synthesis": "benchmarks.synthesis",
     "personalised": "benchmarks.personalised",
+    "metric": "benchmarks.metric",
+    "audit": "benchmarks.audit",
 }
 """Suite name -> module with ``run``, imported when asked for: no suite needs another's peers."""
 

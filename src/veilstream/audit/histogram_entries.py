@@ -52,7 +52,7 @@ def _corner() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def claims_of(histogram: HistogramMechanism, guarantee: Guarantee = EVENT) -> list[Claim]:
     """One release of a histogram with all of the budget, on every pair of one step."""
     lanes = bool(getattr(histogram, "oblivious", False))
-    quick, deep = (20_000, 1_000_000) if lanes else (100, 30_000)
+    quick, deep = (20_000, 1_000_000) if lanes else (100, 16_000)
     return [
         replace(stream_claim(Sample(histogram), guarantee, pair, quick=quick, deep=deep), name=pair.name)
         for pair in _pairs()
@@ -83,7 +83,7 @@ def filter_priority() -> list[Claim]:
             listed[trial] = [at.size, boxes.values[at[0]] if at.size else 0]
         return listed
 
-    sparse = Claim("one cell of a sparse domain of 2²⁰", Fraction(1), draw, quick=200, deep=30_000)
+    sparse = Claim("one cell of a sparse domain of 2²⁰", Fraction(1), draw, quick=200, deep=16_000)
     return [*claims_of(FilterPriority()), sparse]
 
 

@@ -53,7 +53,7 @@ class _Moved:
 def _claims(mechanism: PointMechanism, guarantee: MetricGuarantee = LINE, quick: int = 200) -> list[Claim]:
     spreads = {"points close together": 0.01, "points apart": 0.15, "ties": 0.0}
     return [
-        Claim(f"{name}, {guarantee}", Fraction(1), _Moved(mechanism, guarantee, spread), quick=quick, deep=30_000)
+        Claim(f"{name}, {guarantee}", Fraction(1), _Moved(mechanism, guarantee, spread), quick=quick, deep=16_000)
         for name, spread in spreads.items()
     ]
 

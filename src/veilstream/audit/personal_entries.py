@@ -70,7 +70,7 @@ def _chooses(mechanism: CountMechanism) -> bool:
 
 def _claims(mechanism: CountMechanism, bins: int = 2) -> list[Claim]:
     return [
-        Claim(f"a person with budget {budget}", budget, _Counts(mechanism, level, bins), quick=100, deep=40_000)
+        Claim(f"a person with budget {budget}", budget, _Counts(mechanism, level, bins), quick=100, deep=20_000)
         for level, budget in enumerate(BUDGETS)
     ]
 
@@ -114,7 +114,7 @@ def _classifier(kind: type[Any]) -> list[Claim]:
             BUDGETS[level],
             _Coefficients(kind, strategy, perturbation, level),
             quick=64,
-            deep=10_000,
+            deep=4_000,
         )
         for strategy, perturbation, level in cases
     ]

@@ -39,7 +39,7 @@ from veilstream.streams import (
 USER: Final = Guarantee(1, w=None)
 DECIDES: Final = Fraction(9, 10)
 """Of the budget where decisions are attacked: what a decision loses must show."""
-SLOW: Final = 100_000
+SLOW: Final = 50_000
 """Deep trials of mechanisms that run one by one."""
 
 

@@ -52,7 +52,7 @@ class _Models:
 ROWS: Final = {"a row that agrees with all others": (2, 2), "a row against the trend": (2, 0)}
 
 
-def _claims(copula: DPCopula, shape: tuple[int, int] = SHAPE, deep: int = 20_000) -> list[Claim]:
+def _claims(copula: DPCopula, shape: tuple[int, int] = SHAPE, deep: int = 8_000) -> list[Claim]:
     return [
         Claim(f"{name}, {EVENT}", EVENT.epsilon, _Models(copula, row, shape), quick=64, deep=deep)
         for name, row in ROWS.items()
@@ -63,6 +63,6 @@ TABLE_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
     "DPCopula": lambda: _claims(DPCopula()) + _claims(DPCopula(split_below=3), (2, 3)),
     "Kendall": lambda: _claims(DPCopula(dependence=Kendall(), ratio=SHARE)),
     "BlockMLE": lambda: _claims(DPCopula(dependence=BlockMLE(blocks=2), ratio=SHARE)),
-    "Choice": lambda: _claims(DPCopula(copula=Choice(degrees=(3,), groups=2), ratio=SHARE), deep=4_000),
+    "Choice": lambda: _claims(DPCopula(copula=Choice(degrees=(3,), groups=2), ratio=SHARE), deep=2_000),
 }
 """Class in ``veilstream.synthesis`` -> its claims."""
