@@ -244,13 +244,13 @@ def _sealed_rows(codes: NDArray[np.int64], shape: tuple[int, ...]) -> SealedRows
 TWINS: Final = (
     Twin(dsft_thesis.DSFT_THESIS, 50_000, 2_000_000, dsft),
     Twin(dsat_clamped.DSAT_CLAMPED, 20_000, 1_000_000, dsat),
-    Twin(dsat_persistent.DSAT_PERSISTENT, 10_000, 500_000, dsat_windows),
+    Twin(dsat_persistent.DSAT_PERSISTENT, 10_000, 200_000, dsat_windows),
     Twin(dft_printed.DFT_PRINTED, 20_000, 100_000, fourier),
-    Twin(dissimilarity_share.BUDGET_DISTRIBUTION, 400, 20_000, distribution),
-    Twin(dissimilarity_share.BUDGET_ABSORPTION, 400, 20_000, absorption),
-    Twin(fast_per_bin.FAST_PER_BIN, 150, 5_000, fast),
+    Twin(dissimilarity_share.BUDGET_DISTRIBUTION, 400, 10_000, distribution),
+    Twin(dissimilarity_share.BUDGET_ABSORPTION, 400, 10_000, absorption),
+    Twin(fast_per_bin.FAST_PER_BIN, 150, 2_000, fast),
     Twin(kendall_private_n.KENDALL_PRIVATE_N, 200_000, 5_000_000, kendall),
     Twin(mle_by_index.MLE_BY_INDEX, 200_000, 5_000_000, block_mle),
-    Twin(efpa_phases.EFPA_PHASES, 200, 10_000, efpa),
+    Twin(efpa_phases.EFPA_PHASES, 200, 5_000, efpa),
     Twin(floating_point.FLOATING_POINT, 200_000, 5_000_000, discrete_laplace),
 )

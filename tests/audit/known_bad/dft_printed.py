@@ -41,6 +41,6 @@ DFT_PRINTED = KnownBad(
     claimed=EPSILON,
     loss=STEPS * EPSILON / KEPT,
     trials=40_000,
-    deep=1_000_000,
+    deep=500_000,
     outputs=outputs,
 )

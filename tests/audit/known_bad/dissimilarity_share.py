@@ -4,6 +4,9 @@ Kellaris et al. give ε/(2w) to every distance and ε/2 to publications. With ε
 a window, and publications come on top: 1.5ε for BA, which spends up to ε/2 on them, and ε + ε/4 for BD in a
 window of one step, where it spends half of what is left.
 
+Whether the distance is a sum or a mean does not matter, as long as noise goes by its sensitivity; with one bin they are
+the same. (A mean over U ≥ 2 bins with noise for a sensitivity of 1, its 1/U forgotten, costs ε/U only, and holds.)
+
 Pair, at w = 1. One person in the second of two steps of one bin. Event: the distance was found large enough to publish,
 and the published count lies high. The score of an output is the adversary's exact log-likelihood ratio: both laws are
 known given the first release, which has the same law for both.
@@ -51,7 +54,7 @@ BUDGET_ABSORPTION = KnownBad(
     claimed=EPSILON,
     loss=1.5 * EPSILON,
     trials=400_000,
-    deep=20_000_000,
+    deep=5_000_000,
     outputs=absorption,
 )
 BUDGET_DISTRIBUTION = KnownBad(
@@ -61,6 +64,6 @@ BUDGET_DISTRIBUTION = KnownBad(
     claimed=EPSILON,
     loss=1.25 * EPSILON,
     trials=400_000,
-    deep=20_000_000,
+    deep=5_000_000,
     outputs=distribution,
 )

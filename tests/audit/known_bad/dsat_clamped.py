@@ -60,6 +60,6 @@ DSAT_CLAMPED = KnownBad(
     claimed=EPSILON,
     loss=math.log(silent(False) / silent(True)),
     trials=300_000,
-    deep=20_000_000,
+    deep=3_000_000,
     outputs=outputs,
 )

@@ -51,6 +51,6 @@ DSAT_PERSISTENT = KnownBad(
     claimed=EPSILON,
     loss=WINDOW * EPSILON / (2 * RELEASES),
     trials=150_000,
-    deep=4_000_000,
+    deep=1_000_000,
     outputs=outputs,
 )

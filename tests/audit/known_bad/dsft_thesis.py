@@ -54,6 +54,6 @@ DSFT_THESIS = KnownBad(
     claimed=EPSILON,
     loss=(1.5 - 1 / RELEASES) * EPSILON,
     trials=6_000_000,
-    deep=100_000_000,
+    deep=40_000_000,
     outputs=outputs,
 )

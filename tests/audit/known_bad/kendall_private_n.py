@@ -36,6 +36,6 @@ KENDALL_PRIVATE_N = KnownBad(
     claimed=EPSILON,
     loss=math.inf,
     trials=200_000,
-    deep=20_000_000,
+    deep=10_000_000,
     outputs=outputs,
 )
