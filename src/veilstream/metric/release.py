@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from numpy.typing import ArrayLike
 
@@ -78,10 +78,9 @@ def release_points(
     """
     sealed = guarantee.seal(points, clip=clip)
     size = mechanism.size(guarantee, sealed.count)
-    publisher: Publisher[Any] = Publisher(
-        size, guarantee.guarantee, PointRelease(mechanism, guarantee), ledger, stream=stream
-    )
-    return publisher.feed(PointSnapshot(sealed, size))
+    once = PointRelease(mechanism, guarantee)
+    with Publisher(size, guarantee.guarantee, once, ledger, stream=stream) as publisher:
+        return publisher.feed(PointSnapshot(sealed, size))
 
 
 def simulate_points(
