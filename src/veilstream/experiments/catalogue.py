@@ -11,9 +11,10 @@ from veilstream.experiments.dsat import DSAT_PAPER
 from veilstream.experiments.fast import FAST_PAPER
 from veilstream.experiments.figure import Figure, Paper
 from veilstream.experiments.thesis_personalised import PERSONALISED_PAPER
+from veilstream.experiments.thesis_copula import COPULA_THESIS
 
 PAPERS: Final[dict[str, Paper]] = {
-    paper.name: paper for paper in (DSAT_PAPER, FAST_PAPER, DELTA_PAPER, PERSONALISED_PAPER)
+    paper.name: paper for paper in (DSAT_PAPER, FAST_PAPER, DELTA_PAPER, PERSONALISED_PAPER, COPULA_THESIS)
 }
 
 
