@@ -21,7 +21,7 @@ def test_budgets_lie_in_the_range_of_the_thesis_and_repeat(kind: Budgets) -> Non
 
 
 def table(metric: str, sampling: dict[float, float], others: dict[str, float]) -> pl.DataFrame:
-    rows = [("Sampling", level, value) for level, value in sampling.items()]
+    rows: list[tuple[str, float | None, float]] = [("Sampling", level, value) for level, value in sampling.items()]
     rows += [(name, None, value) for name, value in others.items()]
     return pl.DataFrame(
         [

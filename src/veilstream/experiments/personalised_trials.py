@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from veilstream.evaluate.runner import Measures
 from veilstream.evaluate.workloads.base import generator
 from veilstream.personalised import (
     CountMechanism,
+    Partitioned,
     PeopleCounts,
     PrivateLogisticRegression,
     PrivateSVM,
@@ -112,10 +113,10 @@ def count_trial(
 ) -> Measures:
     """Random range counts over all attributes at once, each asked with the whole budget of everybody."""
     roster, counts, exact = _asked(name, data, most, kind, queries, seed)
-    estimates = [
-        float(mechanism.estimate(x, SimulatedMeter(roster, (seed, number))).numbers[0])
-        for number, x in enumerate(counts)
-    ]
+    ask = mechanism.estimate
+    if isinstance(mechanism, Partitioned):
+        ask = partial(mechanism.estimate_planned, mechanism.plan(roster))
+    estimates = [float(ask(x, SimulatedMeter(roster, (seed, number))).numbers[0]) for number, x in enumerate(counts)]
     mean = float((roster.units * roster.sizes).sum() / roster.people) / 2**24
     return {FREQUENCY: relative_frequency_error([estimates], [exact], roster.people), BUDGET: mean}
 

@@ -177,10 +177,17 @@ class Partitioned:
         k = None if self.k is None else min(self.k, roster.levels)
         return privacy_aware(roster, k, self.minimum)
 
+    def plan(self, roster: Levels) -> list[list[Group]]:
+        """The groups of all rounds."""
+        return rounds(roster, self.groups, self.number)
+
     def estimate(self, x: PeopleCounts, meter: PersonalMeter) -> Values:
-        rounded = rounds(x.roster, self.groups, self.number)
-        groups = [group for one in rounded for group in one]
-        names = [f"round {at + 1}, group {k + 1}" for at, one in enumerate(rounded) for k in range(len(one))]
+        return self.estimate_planned(self.plan(x.roster), x, meter)
+
+    def estimate_planned(self, plan: list[list[Group]], x: PeopleCounts, meter: PersonalMeter) -> Values:
+        """The same by a ``plan`` that was made before, for many questions to one roster."""
+        groups = [group for one in plan for group in one]
+        names = [f"round {at + 1}, group {k + 1}" for at, one in enumerate(plan) for k in range(len(one))]
         values = [meter.group(x, g, g.epsilon, name) for g, name in zip(groups, names, strict=True)]
         return combine_counts(x.roster, groups, values, self.spread)
 
