@@ -149,7 +149,7 @@ def least_squares(levels: list[Level], prune: float = 0.0) -> tuple[Floats, Floa
     with share k of the variance V of the sum has final variance v − k²·(V − final variance of the node).
 
     A node whose final estimate is less than ``prune`` times √V says nothing about where in it the data are: it is
-    shared among all below it by volume instead, and stays the sum of its children.
+    shared among all below it by volume instead, and stays the sum of its children. 0 is never.
     """
     upward: list[tuple[Floats, Floats]] = [_own(levels[-1])]
     for depth in range(len(levels) - 2, -1, -1):
@@ -171,7 +171,8 @@ def least_squares(levels: list[Level], prune: float = 0.0) -> tuple[Floats, Floa
         share = spread / total[parent]
         below = _volumes(level)
         part = below / volume[parent]
-        whole, volume = (whole | (final < prune * np.sqrt(total)))[parent], below
+        light = final < prune * np.sqrt(total) if prune else np.zeros_like(whole)
+        whole, volume = (whole | light)[parent], below
         fitted = np.maximum(spread - share**2 * (total - variance)[parent], 0.0)
         final = np.where(whole, part * final[parent], estimate + share * excess[parent])
         variance = np.where(whole, part**2 * variance[parent], fitted)

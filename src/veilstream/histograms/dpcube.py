@@ -50,12 +50,16 @@ class DPCube:
     True
 
     Xiao, Xiong, Fan, Goryczka, Li: DPCube: differentially private histogram release through multidimensional
-    partitioning, Transactions on Data Privacy 7, 2014 (two-phase algorithm).
+    partitioning, Transactions on Data Privacy 7, 2014; read in its abstract (noisy cells, then a kd-tree on them for a
+    histogram of least variance, then the boxes) and in two re-implementations by others, not in full: DPBench's, and
+    that of the workshop version of 2010 by the authors of PSD.
 
-    Checked: the published cost ε₁ + ε₂ is right, because the partition is made from the first phase's output. Changed:
-    the paper cuts at medians until the variance falls below a number that the user must find; here the best cut is
-    taken and the limits follow from the law of the noise, which is public. Cutting at medians of noisy counts in a
-    sparse table cuts in the middle, since the noise of the empty cells outweighs the data.
+    Checked: the published cost ε₁ + ε₂ is right, because the partition is made from the first phase's output. This
+    package's own: where to cut, when to stop and the average. Of the re-implementations one cuts at medians of the
+    noisy counts until the cells deviate from their mean by less than a number that the user must find, the other at the
+    best place as long as that gains 1/ε₂; both publish the second phase alone. Here the best cut is taken and the
+    limits follow from the law of the noise, which is public. Cutting at medians of noisy counts in a sparse table
+    cuts in the middle, since the noise of the empty cells outweighs the data.
     """
 
     cell_share: Fraction = Fraction(1, 2)

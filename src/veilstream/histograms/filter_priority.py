@@ -61,14 +61,15 @@ class FilterPriority:
     >>> bool(abs(y[0] - counts[0]).sum() < 150), bool(abs(y[0, [7, 300, 2999]] - [500, 200, 900]).max() < 40)
     (True, True)
 
-    Cormode, Procopiuc, Srivastava, Tran: Differentially private publication of sparse data, ICDT 2012 (high-pass
-    filter, priority sampling, and their combination).
+    Cormode, Procopiuc, Srivastava, Tran: Differentially private publication of sparse data, ICDT 2012 (filter,
+    threshold and priority sampling without making the noisy table); read in its abstract and introduction, and in a
+    public implementation of its one-sided filter, whose p and tail are those above, not in full.
 
     Corrected or changed: θ comes from public numbers alone (chosen by the number of filled cells it would leak that
     number); the passing empty cells follow the exact law of exact discrete noise; the list is in the order of the
     cells, because in the order of making the filled ones come first; the filter is one-sided, as counts are not
-    negative. The resolutions and the way they agree are this package's reading of "with consistency": ``levels=1`` is
-    the plain filter.
+    negative. Later work compares with this method "with consistency checks", of which no text was at hand:
+    the resolutions and the way they agree are this package's own construction; ``levels=1`` is the plain filter.
 
     The noise of a listed value is skewed, since it passed a filter; ``std`` is that of the noise before the filter.
     """

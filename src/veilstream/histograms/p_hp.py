@@ -44,9 +44,9 @@ class PHP:
     True
 
     Ács, Castelluccia, Chen: Differentially private histogram publishing through lossy compression, ICDM 2012, section
-    V (P-HP). Changed: the second exponential mechanism of the paper, over the partitions met on the way, is left out,
-    as leaving a cluster whole already ends its bisection; unspent levels go to the counts. The score's bound
-    2·l1 is proved in ``scores.clusters``.
+    V (P-HP), and the authors' program, which DPBench distributes. Changed: the second exponential mechanism, with half
+    of ε_P over the partitions met on the way, is left out, as leaving a cluster whole already ends its bisection;
+    unspent levels go to the counts. The score's bound 2·l1 is proved in ``scores.clusters``.
     """
 
     depth: int | None = None

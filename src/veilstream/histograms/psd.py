@@ -32,6 +32,8 @@ from veilstream.types import Values
 MAX_HEIGHT = 20
 MEDIAN_LEVELS = 7
 """Private medians are worth their budget near the root, where nodes hold many records."""
+PRUNED_ATTRIBUTES = 4
+"""Beyond, leaves are so wide that spreading a node evenly costs more than noise: measured on 3, 4 and 8 attributes."""
 SMALLEST_VARIANCE = 1e-100
 """Stands for noise too narrow for floating point, so that no weight becomes 0/0."""
 
@@ -45,32 +47,36 @@ class PSD:
     private medians; ``"hybrid"`` at medians on the first levels and in the middle below. The budget for counts
     grows towards the leaves, ε_i ∝ 2^(i(d−1)/(3d)) (by ∛2 from level to level of a tree of fanout 4 in the plane), and
     generalised least squares makes parents the sums of their children. A node that holds less than ``prune`` standard
-    deviations of what was measured below it is spread evenly instead of being divided (by default 1 on up to two
-    attributes and 0, never, beyond). The leaves come out, each spread evenly over its cells.
+    deviations of what was measured below it is spread evenly instead of being divided (by default 1 on up to four
+    attributes and 0, never, beyond, where boxes are wide). The leaves come out, each spread evenly over its cells.
 
     Works on a histogram of any shape (``estimate``) and on records of a domain of any size (``estimate_records``), in
-    time O(height · records) and memory O(records + 2^height), plus one exact choice for every node cut at a median:
-    ``"kd"`` makes 2^height of them.
+    time O(height · records) and memory O(records + 2^height). The medians of a level are chosen together.
 
     >>> import numpy as np, veilstream as vs
     >>> y = vs.simulate(vs.STREAMS["sample"](PSD()), vs.Guarantee(1, w=1), np.full((1, 512), 20), seed=1)
     >>> bool(abs(y[0, 100:300].sum() - 4000) < 100)
     True
 
-    Cormode, Procopiuc, Srivastava, Shen, Yu: Differentially private spatial decompositions, ICDE 2012 (geometric
-    budgets, medians by the exponential mechanism, least squares in three passes, hybrid trees).
+    Cormode, Procopiuc, Srivastava, Shen, Yu: Differentially private spatial decompositions, ICDE 2012; read in its
+    abstract and in the authors' program, which DPBench distributes, not in full. There a level is two cuts (fanout
+    4). Medians take 3/10 of ε in equal parts, each by the exponential mechanism on |rank − rank of the median|; the
+    hybrid has them on the first half of the levels. Every level is counted, with ε_i ∝ 2^(i/3), and least squares
+    over the complete tree takes three passes. Nodes with a small final count are leaves.
 
     Corrected or changed:
 
-    * Medians: the score −|below − above| moves by l1 per unit. The paper's |rank − rank of the median| moves by half
-      a count only, yet is charged for a whole one: at the same ε the cuts here are twice as sharp. The medians of one
-      level are chosen together for one charge, because the nodes are disjoint (``JointScores``).
+    * Medians: the score −|below − above| moves by l1 per unit. |rank − rank of the median| moves by half a count only,
+      yet is charged for a whole one: at the same ε the cuts here are twice as sharp. The medians of one level
+      cost one charge, because the nodes are disjoint (``JointScores``). They are made from all records, not
+      from a sample of 1%, which only saves time.
     * Least squares by variances instead of three passes over a complete tree: it takes uneven trees, single cells
       that cannot be cut, levels that are not counted, and returns the variance of every leaf.
+    * Pruning compares with the noise of what was measured below a node, not with a number that the user must find.
     * The default is the quad-tree: with a public height that reaches (nearly) single cells it was better than the
       hybrid on all DPBench lines but one, because medians take 3/10 of ε and leave some leaves wide.
-    * The height is public. Ending a branch by its exact count, or taking the height from the exact number of
-      records, would be a choice by private data that nobody paid for.
+    * The height and the borders of the domain are public. Ending a branch where it is exactly empty, as that program
+      does, or taking borders or height from the records, would be a choice by private data that nobody paid for.
     """
 
     kind: Literal["hybrid", "kd", "quad"] = "quad"
@@ -89,7 +95,6 @@ class PSD:
             raise InvalidInput(f"count_every {self.count_every}: from 1 to {MAX_HEIGHT}; nothing was released")
         if not 0 < self.median_share < 1:
             raise InvalidInput(f"median_share {self.median_share}: strictly between 0 and 1; nothing was released")
-
         if self.prune is not None and not 0 <= self.prune <= 100:
             raise InvalidInput(f"prune {self.prune}: from 0 to 100; nothing was released")
 
@@ -119,7 +124,7 @@ class PSD:
         return leaf_boxes(records.shape, levels, self._prune(records.shape))
 
     def _prune(self, shape: tuple[int, ...]) -> float:
-        return self.prune if self.prune is not None else 1.0 if len(shape) <= 2 else 0.0
+        return self.prune if self.prune is not None else 1.0 if len(shape) <= PRUNED_ATTRIBUTES else 0.0
 
     def _grow(self, data: Divisible, epsilon: Fraction, meter: Meter) -> tuple[list[Level], Divisible]:
         shape = data.shape
