@@ -232,7 +232,8 @@ class Sealed:
 
         An isometry: ``l2`` carries over, plus what rounding (√size · 2⁻²⁰) and the floats' own error can add. A vector
         of norm above 2³³ is first shrunk to that norm, so that the error is bounded whatever the data. This is the
-        projection on a ball, which moves no two vectors apart: no data are refused and ``l2`` stays true.
+        projection on a ball, which moves no two vectors apart: no data are refused and ``l2`` stays true. Counts of
+        people who count once never come near it.
         """
         from scipy.fft import rfft
 
@@ -287,6 +288,8 @@ class Sealed:
 
 def seal(counts: NDArray[np.int64], t: int, l1: int = 1, shape: tuple[int, ...] | None = None) -> Sealed:
     """Close exact counts of timestamp ``t``, to which one unit contributes at most ``l1`` in total."""
+    if np.size(counts) == 0:
+        raise InvalidInput(f"counts of 0 bins at t={t}: at least 1 is needed; nothing was done")
     return Sealed(np.array(counts, dtype=np.int64), Span(t, t), Fraction(l1), shape=shape, placed=True)
 
 

@@ -170,6 +170,11 @@ def test_fourier_takes_any_counts_and_keeps_its_bound(counts: list[int], places:
     assert np.linalg.norm(exact_values(a) / 2.0**20) <= 2.0**33 + 1
 
 
+def test_a_histogram_has_bins() -> None:
+    with pytest.raises(InvalidInput, match="0 bins"):
+        seal(np.zeros(0, dtype=np.int64), 0)
+
+
 def test_fourier_shrinks_large_counts_in_proportion_and_leaves_others_alone() -> None:
     large = seal(np.array([2**40, 2**39, 0, 0, 2**38]), 0).fourier()
     smaller = seal(np.array([2**30, 2**29, 0, 0, 2**28]), 0).fourier()

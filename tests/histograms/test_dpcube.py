@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veilstream.errors import InvalidDomain, InvalidInput
+from veilstream.errors import InvalidInput
 from veilstream.histograms.dpcube import DPCube, partition
 from veilstream.meter import laplace_std
 from veilstream.sealed import seal
@@ -99,8 +99,3 @@ def test_boxes_cover_the_domain_once_and_are_boxes() -> None:
 def test_bad_parameters_are_refused(parameters: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="nothing was released"):
         DPCube(**parameters)
-
-
-def test_a_domain_without_cells_is_refused() -> None:
-    with pytest.raises(InvalidDomain, match="no cells"):
-        DPCube().estimate(seal(np.zeros(0, dtype=np.int64), 0), ONE, seeded(1))

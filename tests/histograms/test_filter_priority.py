@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veilstream.errors import InvalidDomain, InvalidInput
+from veilstream.errors import InvalidInput
 from veilstream.histograms.filter_priority import (
     FilterPriority,
     Listed,
@@ -175,8 +175,3 @@ def test_resolutions_go_from_the_domain_to_cells() -> None:
 def test_bad_parameters_are_refused(parameters: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="nothing was released"):
         FilterPriority(**parameters)
-
-
-def test_a_domain_without_cells_is_refused() -> None:
-    with pytest.raises(InvalidDomain, match="no cells"):
-        FilterPriority().estimate(seal(np.zeros(0, dtype=np.int64), 0), ONE, seeded(1))
