@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -140,13 +141,24 @@ def range_errors(
     source: TableSource, counts: RangeCounts, method: TableMethod, epsilon: str, seed: int
 ) -> dict[str, float]:
     """Errors of one release of the table on ranges of its own, and the seconds that the release took."""
-    table = source.load()
-    ranges = counts.ranges(table.shape, seed)
+    table, (ranges, truth) = _loaded(source), _asked(source, counts, seed)
     begun = time.perf_counter()
     answers = method.release(table, Fraction(epsilon), seed)
     seconds = time.perf_counter() - begun
-    errors = counts.errors(answers(ranges), table.count(ranges), len(table.codes))
+    errors = counts.errors(answers(ranges), truth, len(table.codes))
     return {**errors, "seconds of a release": seconds}
+
+
+@lru_cache(maxsize=2)
+def _loaded(source: TableSource) -> Table:
+    return source.load()
+
+
+@lru_cache(maxsize=16)
+def _asked(source: TableSource, counts: RangeCounts, seed: int) -> tuple[Ranges, Reals]:
+    table = _loaded(source)
+    ranges = counts.ranges(table.shape, seed)
+    return ranges, table.count(ranges)
 
 
 __all__ = [

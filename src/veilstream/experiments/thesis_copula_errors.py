@@ -109,7 +109,7 @@ def margin_jobs(setting: Setting) -> Sequence[Job]:
     return [
         job
         for margin in ("gaussian", "uniform", "zipf")
-        for epsilon in (EPSILONS[::4] if setting.small else EPSILONS)
+        for epsilon in (EPSILONS[::4] if setting.small else EPSILONS[::2])
         for job in jobs_of(
             setting,
             generated(setting, 3 if setting.small else 8, margin),
