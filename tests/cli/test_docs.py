@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import veilstream as vs
+from veilstream.audit import attack
 from veilstream.config import Job
 
 from .support import veilstream
@@ -77,7 +78,7 @@ def test_the_job_file_of_the_quickstart(tmp_path: Path) -> None:
 
 
 def test_the_mechanism_of_contributing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mechanism, tests = blocks("CONTRIBUTING.md", "python")
+    mechanism, tests, audit = blocks("CONTRIBUTING.md", "python")
     name = "veilstream.streams.smoothed"
     module: Any = load(mechanism, tmp_path / "smoothed.py", name, monkeypatch)
     monkeypatch.setitem(vs.STREAMS, "smoothed", module.Smoothed)
@@ -87,6 +88,9 @@ def test_the_mechanism_of_contributing(tmp_path: Path, monkeypatch: pytest.Monke
     for test in found:
         test()
     assert "smoothed" in veilstream("mechanisms").out
+    entry: Any = load(audit, tmp_path / "smoothed_entry.py", "contributing_audit", monkeypatch)
+    for claim in entry.smoothed():
+        attack(claim, confidence=1 - 1e-9).require()
 
 
 def test_mechanisms_of_the_readme_exist() -> None:

@@ -72,11 +72,11 @@ def filter_priority() -> list[Claim]:
     """Also the list of cells of a domain too large to hold: that a cell is listed at all must not tell."""
 
     def draw(present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
-        noise, domain = PooledNoise(seed), (1 << 10, 1 << 10)
-        rows = np.array([[700, 3]] * (9 + int(present)), dtype=np.int64)
+        noise, domain, fp = PooledNoise(seed), (1 << 10, 1 << 10), FilterPriority(levels=1)
+        rows = np.array([[700, 3]] * (fp.level(domain, 1.0) - int(not present)), dtype=np.int64)
         listed = np.zeros((trials, 2))
         for trial in range(trials):
-            boxes = FilterPriority(levels=1).estimate_records(
+            boxes = fp.estimate_records(
                 seal_records(rows, domain, 0), Fraction(1), Meter(Accountant(EVENT, 1), noise, 0)
             )
             at = np.flatnonzero((boxes.low == [700, 3]).all(axis=1))
