@@ -41,6 +41,8 @@ class Table:
 class TableSource(Protocol):
     """Parameters of a table, small enough to travel to other processes."""
 
+    def __hash__(self) -> int: ...
+
     def load(self) -> Table: ...
 
 
