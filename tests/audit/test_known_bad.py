@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from veilstream.audit.attack import attack
@@ -28,5 +30,11 @@ def test_the_same_pair_finds_nothing_on_our_version(twin: Twin) -> None:
     attack(twin.claim(), twin.trials, seed=SEED, confidence=1 - 1e-6).require()
 
 
-def test_every_known_bad_mechanism_has_its_twin() -> None:
+def test_every_known_bad_mechanism_has_its_twin_and_its_row_in_the_docs() -> None:
     assert [twin.example for twin in TWINS] == list(KNOWN_BAD)
+    page = Path(__file__).resolve().parents[2] / "docs" / "privacy_known_bad.md"
+    rows = [line.split(" | ") for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    table = {cells[0].removeprefix("| "): cells for cells in rows}
+    for example in KNOWN_BAD:
+        claimed, found = table[example.name][3], table[example.name][5].strip("*")
+        assert float(claimed) == example.claimed < float(found)

@@ -2,7 +2,8 @@
 
 The paper treats one series and is right about it. Now every bin takes M samples of Lap(M/α) and spends α. A person is
 in one bin at a time, so bins seem to compose in parallel; but a person who is always in a bin that looks at the data
-just then is seen in more than M samples. Both bins look at steps 0 and 1 and then go ways of their own: 2M − 2 different steps in all, (2 − 2/M)·α.
+just then is seen in more than M samples. Both bins look at steps 0 and 1 and then go ways of their own: 2M − 2
+different steps in all, (2 − 2/M)·α.
 
 Pair. Bin 0 jumps up and down, so that its controller looks at every step; bin 1 is constant, and its intervals grow.
 One person is in bin 0 for the first M steps and in bin 1 from then on. Event: all the samples with the person are high.
