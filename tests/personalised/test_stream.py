@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from veilstream import STREAMS
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInput, LedgerMismatch
 from veilstream.guarantee import Guarantee
 from veilstream.personalised import (
     Group,
@@ -20,6 +20,7 @@ from veilstream.personalised import (
     Roster,
     count_levels,
 )
+from veilstream.personalised.partition import everybody
 
 
 def people_at(roster: Roster, t: int) -> PeopleCounts:
@@ -55,6 +56,23 @@ def test_a_stream_goes_on_after_a_restart_and_gives_old_steps_again(tmp_path: Pa
         publisher.feed(people_at(roster, 1))
         assert publisher.spent() == [own * Fraction(2, 3) for own in _charged(publisher)]
     assert (first.values.numbers == again.values.numbers).all()
+
+
+def test_a_stream_refuses_other_people_or_groups(tmp_path: Path) -> None:
+    budgets = np.repeat(["1/4", "1/2", "1"], 100).tolist()
+    ids = np.arange(300)
+
+    def open_with(roster: Roster, **options: Any) -> None:
+        mechanism: Any = STREAMS["uniform"]()
+        PersonalisedPublisher(roster, 4, 3, mechanism, tmp_path / "budget.db", **options).close()
+
+    open_with(Roster(ids, budgets))
+    open_with(Roster(ids, budgets))
+    with pytest.raises(LedgerMismatch, match="would pay twice"):
+        open_with(Roster(ids, budgets[::-1]))
+    with pytest.raises(LedgerMismatch, match="would pay twice"):
+        open_with(Roster(ids, budgets), groups=everybody(Roster(ids, budgets)))
+    open_with(Roster(ids, budgets[::-1]), stream="another")
 
 
 def _charged(publisher: PersonalisedPublisher) -> list[Fraction]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInput, LedgerMismatch
 from veilstream.guarantee import Guarantee
 from veilstream.ledger import Ledger
 from veilstream.mechanism import StreamMechanism
@@ -37,7 +38,8 @@ class PersonalisedPublisher:
     """One stream per group of similar budgets, each under its own Guarantee, on one ledger.
 
     A person is in one group of the public roster for ever, so they meet one stream, and inside any w successive
-    timestamps (None: for ever) it costs them at most the lowest budget of their group, which is not above their own.
+    timestamps (None: for ever) it costs them at most the lowest budget of their group, which is not above their own. A
+    ledger refuses the stream with other people or other groups.
     Any stream mechanism serves; ``values`` combines the groups' counts by ``frequency_weights`` and costs nothing.
 
     Each group commits by itself. After a crash in the middle of a step, feed the step again: groups that had committed
@@ -72,16 +74,31 @@ class PersonalisedPublisher:
         self._spread = spread
         self._owns_ledger = not isinstance(ledger, Ledger)
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+        name = f"{stream}/{self._fingerprint()}"
+        others = [one.name for one in self.ledger.streams() if one.name.startswith(f"{stream}/")]
+        foreign = [one for one in others if not one.startswith(f"{name}/")]
+        if foreign:
+            raise LedgerMismatch(
+                f"stream {stream!r}: {foreign[0]!r} is of other people or groups; who changed groups would pay twice; "
+                "nothing was released"
+            )
         self.publishers: list[Publisher[Any]] = [
             Publisher(
                 bins,
                 Guarantee(group.epsilon, w),
                 mechanism,
                 self.ledger,
-                stream=f"{stream}/group {number + 1} of {len(self.groups)}",
+                stream=f"{name}/group {number + 1} of {len(self.groups)}",
             )
             for number, group in enumerate(self.groups)
         ]
+
+    def _fingerprint(self) -> str:
+        """A short text by which a ledger knows the same people in the same groups again."""
+        digest = hashlib.sha256(self.roster.fingerprint().encode())
+        for group in self.groups:
+            digest.update(f"{group.epsilon} {group.levels.tolist()};".encode())
+        return digest.hexdigest()[:12]
 
     def _check_groups(self) -> None:
         met = np.zeros(self.roster.levels, dtype=np.int64)
