@@ -98,6 +98,8 @@ def lines(
         _ticks(axes, means[x].unique().sort().to_numpy())
     if logarithmic:
         axes.set_yscale("log")
+        if heights.max() < 100 * heights.min():
+            _few_decades(axes)
     elif heights.min() >= 0:
         axes.set_ylim(bottom=0)
     axes.set_xlabel(labels[0] or x)
@@ -114,6 +116,14 @@ def _ticks(axes: Any, places: NDArray[Any]) -> None:
     if 1 < places.size <= 8 and gaps.min() > 0.09 * gaps.sum():
         axes.set_xticks(places, [f"{place:g}" for place in places])
         axes.minorticks_off()
+
+
+def _few_decades(axes: Any) -> None:
+    """Marks a logarithmic y at 1, 2 and 5 of each decade, in plain numbers."""
+    ticker: Any = import_module("matplotlib.ticker")
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
 
 
 def shared_legend(figure: Drawing, columns: int = 4) -> None:

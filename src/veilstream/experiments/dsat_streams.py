@@ -32,8 +32,9 @@ TRUE: Final = (
 )
 WHY: Final = (
     "All newcomers of this stream come from the same population, so that after a few steps every earlier histogram is "
-    "equally far from the present one, whatever the schedule: there is nothing to adapt to, and decisions cost budget. "
-    "With corrected decisions DSAT releases as soon as its spacing allows"
+    "about equally far from the present one, whatever the schedule: there is nothing to adapt to. What has changed is "
+    "far above the threshold at every decision; DSAT releases as soon as its spacing allows, at three quarters of an "
+    "even pace, and has no release left for the last part of the stream"
 )
 
 

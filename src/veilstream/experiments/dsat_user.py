@@ -71,7 +71,7 @@ def _judge_shares(table: pl.DataFrame) -> Finding:
     words = (
         f"The smallest error is {best['mean']:.0f} at k = {best['k']:g}. k = {largest['k']:g} costs {more:.2f} times "
         f"as much, because releases get noisier; k = {least['k']:g} costs {least['mean'] / best['mean']:.2f} times as "
-        f"much. {WHY}, so that noisier decisions hardly matter."
+        f"much. {WHY}: noisier decisions hardly matter."
     )
     return Finding(verdict(checks), words, found)
 

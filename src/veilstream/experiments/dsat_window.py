@@ -95,8 +95,8 @@ def _judge(table: pl.DataFrame, x: str, *, growing: bool) -> Finding:
         f"sample: {told(over['sample'])}. From {x} = {found[x][last]:g} to {found[x][first]:g} the ratio to BA goes "
         f"from {over['BA'][last]:.2g} to {over['BA'][first]:.2g} and that to BD from {over['BD'][last]:.2g} to "
         f"{over['BD'][first]:.2g}. Releases of DSAT and fixed have noise of scale 10/ε, whatever w; BD's first one in "
-        "a window has 4/ε and sample's only one 1/ε, so that these are nearer where few releases do. The gain over BA is "
-        "that of fewer releases, which a fixed rate has as well, not of choosing their time."
+        "a window has 4/ε and sample's only one 1/ε, so that these are nearer where few releases do. The gain over BA "
+        "is that of fewer releases, which a fixed rate has as well, not of choosing their time."
     )
     checks = [below(over["BA"]), below(over["BD"]), widens["BA"], widens["BD"] or not growing]
     return Finding(verdict(checks), words, found.select(x, *CURVES))
