@@ -12,6 +12,7 @@ from veilstream.errors import InvalidInput
 from veilstream.experiments.figure import Figure, Finding, Paper, Setting, Verdict
 
 MOST_ROWS: Final = 60
+SMALLER: Final = " These are the sizes of the paper scale; what is shown ran on less, to see that it runs."
 INDEX: Final = """# Experiments: the papers' figures, run again
 
 Every figure of the papers behind this library, under guarantees that hold: the same axes and curves, what the paper
@@ -95,7 +96,7 @@ def _section(figure: Figure, finding: Finding, setting: Setting, runs: int) -> s
         f"<!-- begin {figure.name} -->\n## Figure {figure.number}: {figure.title}",
         f"![{figure.title}]({figure.name}.png)",
         f"**The paper reports:** {figure.claim}",
-        f"**Run here** ({setting.scale} scale, {runs:,} runs): {figure.setup}",
+        f"**Run here** ({setting.scale} scale, {runs:,} runs): {figure.setup}{SMALLER if setting.small else ''}",
         f"**The claim {finding.verdict}.** {finding.words}",
     ]
     if finding.table is not None:
