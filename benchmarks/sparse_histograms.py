@@ -33,7 +33,7 @@ SHAPES: Final = ((10**4,), (10**5,), (10**6,), (100, 100), (1024, 1024), (96, 2,
 DENSE: Final[dict[str, HistogramMechanism]] = {
     "psd": PSD(),
     "psd, hybrid": PSD("hybrid"),
-    "psd, kd of height 8": PSD("kd", height=8),
+    "psd, kd": PSD("kd"),
     "fp": FilterPriority(),
     "dpcube": DPCube(),
 }
@@ -55,6 +55,7 @@ SPARSE: Final[dict[str, SparseMechanism]] = {
     "psd": PSD(),
     "psd, height 10": PSD(height=10),
     "psd, hybrid": PSD("hybrid"),
+    "psd, kd": PSD("kd"),
     "psd, kd of height 8": PSD("kd", height=8),
     "fp": FilterPriority(),
     "fp, 6 levels": FilterPriority(levels=6),
