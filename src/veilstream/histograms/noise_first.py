@@ -26,7 +26,7 @@ class NoiseFirst:
 
     ``price`` is the price of a stretch in units of σ²: 2 in the paper, whose estimate forgets that the partition was
     fitted to the noise. Of 2, 4, 6, 8 the larger ones leave less noise in the bins of sparse data (a third of the error
-    at 2), the smaller ones spoil rough data less (6 is up to 8% worse than plain noise there).
+    at 2), the smaller ones spoil rough data less (6 is up to 30% worse than plain noise there).
 
     >>> import numpy as np
     >>> from veilstream import Guarantee, simulate
