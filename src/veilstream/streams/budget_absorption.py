@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from veilstream.guarantee import Guarantee
-from veilstream.histograms.geometric import Geometric
-from veilstream.mechanism import HistogramMechanism
 from veilstream.meter import Meter
 from veilstream.sealed import Sealed
 from veilstream.streams import schedule
-from veilstream.streams.dissimilarity import changed_columns, check_columns, publish_columns
-from veilstream.streams.usefulness import Useful, mean_error, rehearsed_release, sum_bound
+from veilstream.streams.dissimilarity import ByDissimilarity, changed_columns, publish_columns
 from veilstream.types import Values
 
 
@@ -28,7 +26,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetAbsorption:
+class BudgetAbsorption(ByDissimilarity):
     """Gives every step an equal share ε/(2w), which a later release absorbs if it goes unused.
 
     Every step pays ε/(2w) for the mean distance (1/U)·‖H_i − H̃_j‖₁, whose sensitivity is l1/U. A release that used m
@@ -50,17 +48,8 @@ class BudgetAbsorption:
     reading of it (ε/w for every distance) would spend 1.5·ε.
     """
 
-    histogram: HistogramMechanism = field(default_factory=Geometric)
-    horizon: int | None = None
-    columns: int = 1
-
-    def __post_init__(self) -> None:
-        schedule.whole(self.horizon, "horizon", self)
-        schedule.whole(self.columns, "columns", self)
-
     def start(self, guarantee: Guarantee, bins: int) -> State:
-        schedule.steps_to_cover(guarantee, self.horizon, self)
-        check_columns(self.columns, bins, self)
+        self.check(guarantee, bins)
         return State()
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
@@ -82,13 +71,6 @@ class BudgetAbsorption:
         values = publish_columns(self.histogram, now, state.last, bins, shares * unit, meter)
         return State(state.step + 1, values, state.step, shares), values
 
-    def expected_error(self, guarantee: Guarantee, bins: int, l1: int = 1) -> float:
-        """Mean absolute noise per bin of a release at its best: with the shares of a whole window."""
-        return mean_error(self._rehearsed(guarantee, bins, l1))
-
-    def usefulness(self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, l1: int = 1) -> Useful:
-        """How far sums of bins of such a release may be off with probability at most ``sigma``."""
-        return Useful(sigma, query_bins, sum_bound(self._rehearsed(guarantee, bins, l1), query_bins, sigma))
-
-    def _rehearsed(self, guarantee: Guarantee, bins: int, l1: int) -> Values:
-        return rehearsed_release(self.histogram, guarantee, guarantee.pure / 2, bins, l1)
+    def best_release(self, guarantee: Guarantee) -> Fraction:
+        """The shares of a whole window."""
+        return guarantee.pure / 2

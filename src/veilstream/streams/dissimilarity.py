@@ -1,27 +1,60 @@
-"""What BudgetDistribution and BudgetAbsorption share: a noisy mean distance to the last release, by runs of columns."""
+"""What BudgetDistribution and BudgetAbsorption share: parameters, and noisy mean distances to the last release."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInput
+from veilstream.guarantee import Guarantee
+from veilstream.histograms.geometric import Geometric
 from veilstream.mechanism import HistogramMechanism
 from veilstream.meter import Meter
 from veilstream.sealed import Sealed
+from veilstream.streams import schedule
+from veilstream.streams.usefulness import Useful, mean_error, rehearsed_release, sum_bound
 from veilstream.types import Law, Values
 
 
-def check_columns(columns: int, bins: int, mechanism: object) -> None:
-    """A histogram cannot have more parts than bins."""
-    if columns > bins:
-        raise InvalidInput(
-            f"columns {columns} of {type(mechanism).__name__}: the stream has {bins} bins, and every part needs one; "
-            "nothing was released"
-        )
+@dataclass(frozen=True, slots=True)
+class ByDissimilarity(ABC):
+    """Parameters of a stream that pays for a noisy distance at every step (see ``BudgetDistribution``)."""
+
+    histogram: HistogramMechanism = field(default_factory=Geometric)
+    horizon: int | None = None
+    columns: int = 1
+
+    def __post_init__(self) -> None:
+        schedule.whole(self.horizon, "horizon", self)
+        schedule.whole(self.columns, "columns", self)
+
+    @abstractmethod
+    def best_release(self, guarantee: Guarantee) -> Fraction:
+        """The most that one release can cost."""
+
+    def check(self, guarantee: Guarantee, bins: int) -> None:
+        """Refuse a guarantee without an end to its horizon, and more parts than bins."""
+        schedule.steps_to_cover(guarantee, self.horizon, self)
+        if self.columns > bins:
+            raise InvalidInput(
+                f"columns {self.columns} of {type(self).__name__}: the stream has {bins} bins, and every part needs "
+                "one; nothing was released"
+            )
+
+    def expected_error(self, guarantee: Guarantee, bins: int, l1: int = 1) -> float:
+        """Mean absolute noise per bin of a release at its best."""
+        return mean_error(self._rehearsed(guarantee, bins, l1))
+
+    def usefulness(self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, l1: int = 1) -> Useful:
+        """How far sums of bins of such a release may be off with probability at most ``sigma``."""
+        return Useful(sigma, query_bins, sum_bound(self._rehearsed(guarantee, bins, l1), query_bins, sigma))
+
+    def _rehearsed(self, guarantee: Guarantee, bins: int, l1: int) -> Values:
+        return rehearsed_release(self.histogram, guarantee, self.best_release(guarantee), bins, l1)
 
 
 def changed_columns(

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 
-from veilstream.guarantee import Guarantee
-from veilstream.histograms.geometric import Geometric
-from veilstream.mechanism import HistogramMechanism
-from veilstream.meter import Meter
-from veilstream.sealed import Sealed
-from veilstream.streams.controller import Controller, QuantileTracking
-from veilstream.streams.decision import Sampler, State
-from veilstream.streams.usefulness import (
-    Useful,
-    distance_population,
-    distance_release,
-    distance_usefulness,
-    mean_error,
-)
-from veilstream.types import Values
+from veilstream.streams.by_distance import ByDistance
+from veilstream.streams.controller import Controller, Controlling, QuantileTracking
 
 
 @dataclass(frozen=True, slots=True)
-class DSAT:
+class DSAT(ByDistance):
     """DSFT whose public threshold follows the releases made, so that the budget lasts and is used.
 
     After each comparison the controller moves T towards a rate of C/w releases (C/N over a horizon): up after a
@@ -47,46 +33,8 @@ class DSAT:
     in windows the secret is renewed (one for ever loses 5·ε₁ within ten windows) and nothing is spent "at the end".
     """
 
-    releases: int | None = None
-    controller: Controller = field(default_factory=QuantileTracking)
-    histogram: HistogramMechanism = field(default_factory=Geometric)
-    horizon: int | None = None
-    burn_in: int = 0
-    decision_share: Fraction | None = None
-    margin: float = 2.0
     spacing: float = 0.75
+    controller: Controller = field(default_factory=QuantileTracking)
 
-    def __post_init__(self) -> None:
-        self.sampler()
-
-    def sampler(self) -> Sampler:
-        """The shared machinery with these parameters."""
-        return Sampler(
-            self,
-            self.controller,
-            self.histogram,
-            self.releases,
-            self.horizon,
-            self.burn_in,
-            self.decision_share,
-            self.margin,
-            self.spacing,
-        )
-
-    def start(self, guarantee: Guarantee, bins: int) -> State:
-        return self.sampler().start(guarantee, bins)
-
-    def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
-        return self.sampler().step(state, now, meter)
-
-    def expected_error(self, guarantee: Guarantee, bins: int, l1: int = 1) -> float:
-        """Mean absolute noise per bin of a release."""
-        return mean_error(distance_release(self.sampler(), guarantee, bins, l1))
-
-    def usefulness(self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, l1: int = 1) -> Useful:
-        """How far sums of bins may be off with probability at most ``sigma``, at the first threshold."""
-        return distance_usefulness(self.sampler(), guarantee, bins, sigma, query_bins, l1)
-
-    def smallest_population(self, guarantee: Guarantee, bins: int, sigma: float = 0.05, l1: int = 1) -> int:
-        """The number of people below which even a complete change may go unnoticed at the first threshold."""
-        return distance_population(self.sampler(), guarantee, bins, sigma, l1)
+    def control(self) -> tuple[Controlling, float | None]:
+        return self.controller, None

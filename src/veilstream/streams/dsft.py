@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass
 
-from veilstream.guarantee import Guarantee
-from veilstream.histograms.geometric import Geometric
-from veilstream.mechanism import HistogramMechanism
-from veilstream.meter import Meter
-from veilstream.sealed import Sealed
-from veilstream.streams.controller import Constant
-from veilstream.streams.decision import Sampler, State
-from veilstream.streams.usefulness import (
-    Useful,
-    distance_population,
-    distance_release,
-    distance_usefulness,
-    mean_error,
-)
-from veilstream.types import Values
+from veilstream.streams.by_distance import ByDistance
+from veilstream.streams.controller import Constant, Controlling
 
 
 @dataclass(frozen=True, slots=True)
-class DSFT:
+class DSFT(ByDistance):
     """Compares the exact histogram with the last *released* one and releases anew where they differ enough.
 
     Of ε a part ε₁ pays for decisions and the rest for at most C = ``releases`` histograms in any window (in ``horizon``
@@ -49,47 +35,8 @@ class DSFT:
     are charged in full (see ``decision.Plan``): the thesis' constants lose up to 1.5·ε₁.
     """
 
-    threshold: float | None = None
-    releases: int | None = None
-    histogram: HistogramMechanism = field(default_factory=Geometric)
-    horizon: int | None = None
-    burn_in: int = 0
-    decision_share: Fraction | None = None
     margin: float = 4.0
-    spacing: float = 0.0
+    threshold: float | None = None
 
-    def __post_init__(self) -> None:
-        self.sampler()
-
-    def sampler(self) -> Sampler:
-        """The shared machinery with these parameters."""
-        return Sampler(
-            self,
-            Constant(),
-            self.histogram,
-            self.releases,
-            self.horizon,
-            self.burn_in,
-            self.decision_share,
-            self.margin,
-            self.spacing,
-            self.threshold,
-        )
-
-    def start(self, guarantee: Guarantee, bins: int) -> State:
-        return self.sampler().start(guarantee, bins)
-
-    def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
-        return self.sampler().step(state, now, meter)
-
-    def expected_error(self, guarantee: Guarantee, bins: int, l1: int = 1) -> float:
-        """Mean absolute noise per bin of a release."""
-        return mean_error(distance_release(self.sampler(), guarantee, bins, l1))
-
-    def usefulness(self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, l1: int = 1) -> Useful:
-        """How far sums of bins may be off with probability at most ``sigma``."""
-        return distance_usefulness(self.sampler(), guarantee, bins, sigma, query_bins, l1)
-
-    def smallest_population(self, guarantee: Guarantee, bins: int, sigma: float = 0.05, l1: int = 1) -> int:
-        """The number of people below which even a complete change may go unnoticed."""
-        return distance_population(self.sampler(), guarantee, bins, sigma, l1)
+    def control(self) -> tuple[Controlling, float | None]:
+        return Constant(), self.threshold
