@@ -33,7 +33,7 @@ from veilstream.mechanism import StreamMechanism
 from veilstream.streams import DSAT, DSFT, Uniform
 
 SHARES: Final = ("1/1000", "1/200", "1/100", "1/20", "1/10", "1/5", "1/2")
-THRESHOLDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2)
+THRESHOLDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8)
 EPSILONS: Final = ("1/10", "1/5", "1/2", "1", "2")
 RATES: Final = (0.1, 0.3, 0.5, 0.7, 0.9)
 DIMENSIONS: Final = (3, 4, 5, 6)

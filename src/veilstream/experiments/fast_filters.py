@@ -261,7 +261,7 @@ FILTERING: Final = (
         "fast-7",
         "number of particles",
         "the error falls with more particles, without much gain beyond 1,000, and time grows.",
-        f"{LINEAR}, a release at every step, α = 1, six runs. Times are of whole releases, on a machine shared with "
+        f"{LINEAR}, a release at every step, α = 1, five runs. Times are of whole releases, on a machine shared with "
         "other work.",
         _particle_jobs,
         _draw_particles,
@@ -272,7 +272,7 @@ FILTERING: Final = (
         "Kalman against particle filter",
         "both are comparable; both err much on the logistic and sinusoidal series, which the model does not fit, and "
         "are accurate on the others.",
-        f"{SIX}; a release at every step, α = 1, six runs; Q is known of synthetic series and estimated for real ones.",
+        f"{SIX}; a release at every step, α = 1, five runs; Q is known of synthetic series and estimated for real ones.",
         _both_jobs,
         _draw_both,
         _judge_both,
@@ -283,7 +283,7 @@ FILTERING: Final = (
         "parameters of adaptive sampling",
         "θ = 1 is prohibitive and larger values alike, best at 5 (Kalman) and 10 (particle); M hardly matters above a "
         "tenth of T, best at 15 % and 25 %.",
-        f"{LINEAR}, α = 1, six runs; other parameters as in the paper.",
+        f"{LINEAR}, α = 1, five runs; other parameters as in the paper.",
         _parameter_jobs,
         _draw_parameters,
         _judge_parameters,
@@ -293,7 +293,7 @@ FILTERING: Final = (
         "fixed-rate against adaptive sampling",
         "fixed rates are best at intervals of 3 and 5 and worse on both sides, and adaptive sampling, which knows "
         "nothing, comes close to the best.",
-        f"{LINEAR}, α = 1, six runs; M = 15 % (Kalman) and 25 % (particle) of T for adaptive sampling.",
+        f"{LINEAR}, α = 1, five runs; M = 15 % (Kalman) and 25 % (particle) of T for adaptive sampling.",
         _interval_jobs,
         _draw_intervals,
         _judge_intervals,

@@ -37,7 +37,7 @@ MADE: Final = {
 REAL: Final = {"flu": "flu-5-24", "traffic": "bicycles-daily", "unemploy": "unemployment-women-16-19"}
 LONGEST: Final = {"traffic": 540}
 NEEDS: Final = tuple(file for file in (DATASETS[name].file for name in REAL.values()) if file is not None)
-RUNS: Final = 6
+RUNS: Final = 5
 CURVES: Final = ("LPA", "DFT, offline", "KF+PID", "PF+PID")
 LINEAR: Final = "one linear series of 1,000 steps (a random walk with Q = 10⁵ from 20,000, which the paper leaves open)"
 SIX: Final = (
