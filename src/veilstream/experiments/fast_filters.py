@@ -272,7 +272,8 @@ FILTERING: Final = (
         "Kalman against particle filter",
         "both are comparable; both err much on the logistic and sinusoidal series, which the model does not fit, and "
         "are accurate on the others.",
-        f"{SIX}; a release at every step, α = 1, five runs; Q is known of synthetic series and estimated for real ones.",
+        f"{SIX}; a release at every step, α = 1, five runs; Q is known for synthetic series and estimated for real "
+        "ones.",
         _both_jobs,
         _draw_both,
         _judge_both,

@@ -25,7 +25,10 @@ from veilstream.experiments.figure import Drawing, Figure, Finding, Setting
 from veilstream.experiments.verdicts import below, means, ratio, told, verdict
 
 ALPHAS: Final = ("1/10000", "1/1000", "1/100", "1/10", "1/5", "1/2", "1")
-RUNS_DFT: Final = "five runs. DFT keeps 20 coefficients with the noise that its √(K·T) asks for (as printed it loses more than 125 α)."
+RUNS_DFT: Final = (
+    "five runs. DFT keeps 20 coefficients with the noise that its √(K·T) asks for (as printed it loses more than "
+    "125 α)."
+)
 
 
 def _linear_jobs(setting: Setting) -> Sequence[Job]:
