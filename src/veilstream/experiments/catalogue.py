@@ -10,11 +10,13 @@ from veilstream.experiments.delta_neighbourhood import DELTA_PAPER
 from veilstream.experiments.dsat import DSAT_PAPER
 from veilstream.experiments.fast import FAST_PAPER
 from veilstream.experiments.figure import Figure, Paper
+from veilstream.experiments.retroactive_grouping import GROUPING_PAPER
 from veilstream.experiments.thesis_copula import COPULA_THESIS
 from veilstream.experiments.thesis_personalised import PERSONALISED_PAPER
 
 PAPERS: Final[dict[str, Paper]] = {
-    paper.name: paper for paper in (DSAT_PAPER, FAST_PAPER, DELTA_PAPER, COPULA_THESIS, PERSONALISED_PAPER)
+    paper.name: paper
+    for paper in (DSAT_PAPER, FAST_PAPER, GROUPING_PAPER, DELTA_PAPER, COPULA_THESIS, PERSONALISED_PAPER)
 }
 
 
