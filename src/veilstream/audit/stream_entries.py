@@ -123,12 +123,12 @@ def retroactive_grouping() -> list[Claim]:
 def _by_distance(make: Callable[[int, int | None], DSFT | DSAT]) -> list[Claim]:
     """One secret for all comparisons, a fresh one after each positive, and a fresh one in every window."""
     person, after_each, windows = make(3, 8), make(2, None), make(6, None)
-    short, long = _window(4), Guarantee(2, w=7)
+    short, long = Guarantee(3, w=4), Guarantee(3, w=7)
     cases = [
         (person, USER, known_threshold(_level(person, USER), None)),
         (person, USER, alternation(_level(person, USER), None)),
         (person, USER, follower(_level(person, USER), None)),
-        (after_each, short, alternation(_level(after_each, short), 4)),
+        (after_each, short, alternation(_level(after_each, short), 4, steps=5)),
         (after_each, short, follower(_level(after_each, short), 4)),
     ]
     claims = [stream_claim(mechanism, guarantee, pair, quick=4_000) for mechanism, guarantee, pair in cases]
