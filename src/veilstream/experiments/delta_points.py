@@ -26,7 +26,7 @@ GRID_SIDE: Final = 256
 
 @lru_cache(maxsize=2)
 def plane_points(name: str, count: int, seed: int, data: Path | None) -> Reals:
-    """Points of the unit square: ``even``, ``clusters`` (50 of different sizes), ``taxis``, or a grid of DPBench.
+    """Points of the unit square: ``even``, ``clusters`` (50, reflected at the sides), ``taxis``, or a grid of DPBench.
 
     The sides of the taxis' box are 34.1 and 33.4 km; the longer one is 1. A count of a grid's cell is so many points,
     evenly spread in the cell; ``count`` limits them, by a random choice.
@@ -39,7 +39,8 @@ def plane_points(name: str, count: int, seed: int, data: Path | None) -> Reals:
             centres, spread = rng.random((50, 2)), 0.005 + 0.05 * rng.random(50)
             chance = rng.random(50) ** 2
             which = rng.choice(50, count, p=chance / chance.sum())
-            return np.clip(centres[which] + rng.normal(size=(count, 2)) * spread[which, None], 0, 1)
+            drawn: Reals = centres[which] + rng.normal(size=(count, 2)) * spread[which, None]
+            return np.asarray(1 - np.abs(1 - np.abs(drawn)), dtype=np.float64)
         case "taxis":
             return _chosen(_taxis(data), count, rng)
         case _:

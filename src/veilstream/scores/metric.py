@@ -212,16 +212,19 @@ def hat_counts(points: SealedPoints, cells: int) -> SealedFlow:
     scaled = exact_points(points) * (cells << WEIGHT_BITS) >> BITS
     node = np.minimum(scaled >> WEIGHT_BITS, np.array(shape) - 2)
     share = scaled - (node << WEIGHT_BITS)
-    masses = np.zeros(shape, dtype=np.int64)
-    for corner in product((0, 1), repeat=points.axes):
-        upper = np.array(corner, dtype=np.bool_)
-        weight = np.where(upper, share, WEIGHT - share).prod(axis=1)
-        np.add.at(masses, tuple((node + upper).T), weight)
     axes = points.axes
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(axes)]
+    at = node @ np.array(strides, dtype=np.int64)
+    masses = np.zeros(math.prod(shape), dtype=np.int64)
+    for corner in product((0, 1), repeat=axes):
+        weight = np.ones(points.count, dtype=np.int64)
+        for axis, upper in enumerate(corner):
+            weight *= share[:, axis] if upper else WEIGHT - share[:, axis]
+        np.add.at(masses, at + sum(stride for stride, upper in zip(strides, corner, strict=True) if upper), weight)
     steps = math.ceil(points.total_reach * (cells << WEIGHT_BITS) / SIDE) + axes - 1
     mass = WEIGHT**axes
     flow = Fraction(WEIGHT ** (axes - 1) * steps)
-    return SealedFlow(masses.reshape(-1), shape, points.span, flow=flow, l1=Fraction(2 * mass), mass=mass)
+    return SealedFlow(masses, shape, points.span, flow=flow, l1=Fraction(2 * mass), mass=mass)
 
 
 def _line(points: SealedPoints) -> NDArray[np.int64]:
