@@ -122,17 +122,27 @@ def count_trial(
 
 
 def classifier_trial(
-    model: str, name: str, data: Path, most: int | None, kind: Budgets, setting: tuple[tuple[str, Any], ...], fold: int
+    model: str,
+    name: str,
+    data: Path,
+    most: int | None,
+    kind: Budgets,
+    setting: tuple[tuple[str, Any], ...],
+    fold: int,
+    repeat: int,
 ) -> Measures:
-    """A model of nine tenths of the people, measured on the others; ``kind`` draws budgets unless epsilon is set."""
+    """A model of nine tenths of the people, measured on the others; ``kind`` draws budgets unless epsilon is set.
+
+    Each ``repeat`` parts the people anew.
+    """
     table = people(name, data, most)
-    part = generator(1).integers(0, FOLDS, len(table.labels))
+    part = generator(1000 + repeat).integers(0, FOLDS, len(table.labels))
     train, test = part != fold, part == fold
     parameters = dict(setting)
-    budgets = None if "epsilon" in parameters else draw_budgets(kind, int(train.sum()), fold)
+    budgets = None if "epsilon" in parameters else draw_budgets(kind, int(train.sum()), 10 * repeat + fold)
     norm = float(np.sqrt(table.features.shape[1]))
     fitted = MODELS[model](data_norm=norm, regularisation=REGULARISATION, **parameters)
-    fitted.fit_simulated(table.features[train], table.labels[train], budgets, (fold, 11))
+    fitted.fit_simulated(table.features[train], table.labels[train], budgets, (repeat, fold))
     rows, labels = table.features[test], table.labels[test]
     return {
         AREA: area_under_curve(fitted.decision_function(rows), labels),

@@ -43,7 +43,7 @@ CLASSIFIERS: Final[dict[str, tuple[tuple[str, Any], ...]]] = {
     "Minimum": (("strategy", "minimum"),),
     "ε = 1000": (("strategy", "minimum"), ("epsilon", 1000)),
 }
-DRAWS, QUERIES = 10, 100
+DRAWS, QUERIES, REPEATS = 10, 100, 1
 
 
 def _count_jobs(name: str, kind: Budgets, setting: Setting) -> Sequence[Job]:
@@ -69,14 +69,15 @@ def _model_jobs(model: str, names: Sequence[str], kind: Budgets, setting: Settin
         (SAMPLING, level, (("strategy", "sampling"), ("threshold", level))) for level in levels
     ]
     methods += [(method, None, parameters) for method, parameters in CLASSIFIERS.items()]
-    most, folds = (12_000, 1) if setting.small else (None, FOLDS)
+    most, folds, repeats = (12_000, 1, 1) if setting.small else (None, FOLDS, REPEATS)
     return [
         Job(
-            {"method": method, "threshold": _number(level), "table": name, "fold": fold},
+            {"method": method, "threshold": _number(level), "table": name, "fold": fold, "repeat": repeat},
             classifier_trial,
-            (model, name, setting.file(FILES[name][0]).parent, most, kind, parameters, fold),
+            (model, name, setting.file(FILES[name][0]).parent, most, kind, parameters, fold, repeat),
         )
         for name in names
+        for repeat in range(repeats)
         for fold in range(folds)
         for method, level, parameters in methods
     ]
@@ -104,12 +105,11 @@ def _draw(metric: str, names: Sequence[str], tables: Sequence[str], table: pl.Da
             title=name,
             labels=("threshold of Sampling", metric),
             log="y" if metric == FREQUENCY else "",
-            legend=len(all_axes) == 1,
+            legend=False,
         )
         if metric == AREA:
             axes.set_ylim(bottom=0.5)
-    if len(all_axes) > 1:
-        shared_legend(figure)
+    shared_legend(figure)
     return figure
 
 
@@ -191,8 +191,8 @@ KINDS: Final[dict[Budgets, str]] = {
     "uniform": "uniform on 0.01..1 (the thesis prints 0.1 for the upper end beside a range up to 1)",
 }
 ALL_FOLDS: Final = (
-    "All ten folds, each with budgets of its own, once (the thesis: fifty times); regularisation 0.001, objective "
-    "perturbation, groups of at least 2,000 people. “weighted” and “ε = 1000” are not in the thesis."
+    "All ten folds, once, each with budgets of its own (the thesis: fifty times); regularisation 0.001, "
+    "objective perturbation, groups of at least 2,000 people. “weighted” and “ε = 1000” are not in the thesis."
 )
 
 
