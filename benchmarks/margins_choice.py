@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -44,19 +45,21 @@ class Margin:
     name: str
     large: bool
 
-    def load(self) -> Codes:
-        if not self.large:
-            size = json.loads((self.directory / ADULT_FILES[1]).read_text(encoding="utf-8"))[self.name]
-            codes = pl.read_csv(self.directory / ADULT_FILES[0], columns=[self.name])[self.name].to_numpy()
-            return np.bincount(codes, minlength=size).astype(np.int64)
-        line = pl.read_csv(self.directory / LINES, columns=[self.name])[self.name].to_numpy().astype(np.float64)
-        coarse = line.reshape(VALUES, -1).sum(axis=1)
-        return np.random.default_rng(5).multinomial(ROWS, coarse / coarse.sum())  # noqa: TID251 (public data)
+
+@lru_cache(maxsize=1)
+def _counts(margin: Margin) -> Codes:
+    if not margin.large:
+        size = json.loads((margin.directory / ADULT_FILES[1]).read_text(encoding="utf-8"))[margin.name]
+        codes = pl.read_csv(margin.directory / ADULT_FILES[0], columns=[margin.name])[margin.name].to_numpy()
+        return np.bincount(codes, minlength=size).astype(np.int64)
+    line = pl.read_csv(margin.directory / LINES, columns=[margin.name])[margin.name].to_numpy().astype(np.float64)
+    coarse = line.reshape(VALUES, -1).sum(axis=1)
+    return np.random.default_rng(5).multinomial(ROWS, coarse / coarse.sum())  # noqa: TID251 (public data)
 
 
 def margin_error(margin: Margin, method: HistogramMechanism, epsilon: str, seed: int) -> dict[str, float]:
     """Mean absolute error of 300 random ranges of one projected margin, as a share of the rows."""
-    counts, share = margin.load(), Fraction(epsilon)
+    counts, share = _counts(margin), Fraction(epsilon)
     noisy = method.estimate(seal(counts, t=0), share, simulated_meter(share, counts.size, seed)).numbers
     rows = float(counts.sum())
     gaps = onto_simplex(np.asarray(noisy, dtype=np.float64), rows) - counts

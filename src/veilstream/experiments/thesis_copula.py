@@ -10,7 +10,7 @@ import polars as pl
 
 from veilstream.evaluate.runner import Job
 from veilstream.evaluate.tables import ACS_FILES, ADULT_FILES, AdultTable, Shortened
-from veilstream.experiments.drawing import lines, panels
+from veilstream.experiments.drawing import lines, panels, shared_legend
 from veilstream.experiments.figure import Drawing, Figure, Finding, Paper, Setting
 from veilstream.experiments.table_methods import ByCopula, TableMethod
 from veilstream.experiments.thesis_copula_errors import (
@@ -97,9 +97,20 @@ def _kinds_jobs(setting: Setting) -> Sequence[Job]:
 
 def _draw_kinds(table: pl.DataFrame) -> Drawing:
     figure, (left, right) = panels(2)
-    lines(left, table, "attributes", by="mechanism", metric=RELATIVE, names=KINDS, title="(a) error")
+    lines(left, table, "attributes", by="mechanism", metric=RELATIVE, names=KINDS, title="(a) error", legend=False)
     labels = "attributes", "seconds of fit and sample"
-    lines(right, table, "attributes", by="mechanism", metric=SECONDS, names=KINDS, title="(b) time", labels=labels)
+    lines(
+        right,
+        table,
+        "attributes",
+        by="mechanism",
+        metric=SECONDS,
+        names=KINDS,
+        title="(b) time",
+        labels=labels,
+        legend=False,
+    )
+    shared_legend(figure)
     return figure
 
 
@@ -140,7 +151,9 @@ def _draw_time(table: pl.DataFrame) -> Drawing:
             title=title,
             labels=(panel, "seconds"),
             log="y",
+            legend=False,
         )
+    shared_legend(figure)
     return figure
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from veilstream.evaluate.runner import Job
 from veilstream.evaluate.tables import ACSTable, AdultTable, RangeCounts, TableSource
-from veilstream.experiments.drawing import lines, panels
+from veilstream.experiments.drawing import lines, panels, shared_legend
 from veilstream.experiments.figure import Drawing, Finding, Setting
 from veilstream.experiments.table_methods import TableMethod
 from veilstream.experiments.thesis_copula_methods import (
@@ -57,8 +57,18 @@ def draw_budget(table: pl.DataFrame) -> Drawing:
     for axes, name, title in zip(both, ("census", "Adult"), ("(a) census, 4 attributes", "(b) Adult, 8"), strict=True):
         rows = table.filter(pl.col("table") == name)
         lines(
-            axes, rows, "epsilon", by="mechanism", metric=RELATIVE, names=ORDER, title=title, labels=("ε", ""), log="y"
+            axes,
+            rows,
+            "epsilon",
+            by="mechanism",
+            metric=RELATIVE,
+            names=ORDER,
+            title=title,
+            labels=("ε", ""),
+            log="y",
+            legend=False,
         )
+    shared_legend(figure)
     return figure
 
 
@@ -91,7 +101,19 @@ def draw_volume(table: pl.DataFrame) -> Drawing:
     figure, both = panels(2)
     for axes, metric, title in zip(both, (RELATIVE, ABSOLUTE), ("(a) relative", "(b) absolute, in rows"), strict=True):
         labels = "share of the domain in a range", ""
-        lines(axes, table, "volume", by="mechanism", metric=metric, names=ORDER, title=title, labels=labels, log="xy")
+        lines(
+            axes,
+            table,
+            "volume",
+            by="mechanism",
+            metric=metric,
+            names=ORDER,
+            title=title,
+            labels=labels,
+            log="xy",
+            legend=False,
+        )
+    shared_legend(figure)
     return figure
 
 
@@ -134,7 +156,9 @@ def draw_margin(table: pl.DataFrame) -> Drawing:
             names=ORDER,
             title=f"{margin} margins",
             labels=("ε", ""),
+            legend=False,
         )
+    shared_legend(figure)
     return figure
 
 
@@ -161,7 +185,8 @@ def attribute_jobs(setting: Setting) -> Sequence[Job]:
 def draw_attributes(table: pl.DataFrame) -> Drawing:
     figure, both = panels(2)
     for axes, metric, title in zip(both, (RELATIVE, ABSOLUTE), ("(a) relative", "(b) absolute, in rows"), strict=True):
-        lines(axes, table, "attributes", by="mechanism", metric=metric, names=ORDER, title=title, log="y")
+        lines(axes, table, "attributes", by="mechanism", metric=metric, names=ORDER, title=title, log="y", legend=False)
+    shared_legend(figure)
     return figure
 
 
