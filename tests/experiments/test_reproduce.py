@@ -9,11 +9,20 @@ import polars as pl
 import pytest
 
 from veilstream.errors import BrokenFile, InvalidInput
+from veilstream.evaluate.runner import Job
 from veilstream.experiments import PAPERS, Figure, Finding, Paper, Scale, Setting, Verdict, chosen, reproduce
+from veilstream.experiments.drawing import panels
 from veilstream.experiments.page import write_index, write_section
 
 DATA = Path(os.environ.get("VEILSTREAM_DATA", str(Path(__file__).resolve().parents[3] / "shared" / "data")))
 SMALL = Setting(Scale.SMALL, DATA)
+
+
+def tally(path: str) -> dict[str, float]:
+    """Leaves a word for every call."""
+    with Path(path).open("a", encoding="utf-8") as log:
+        log.write("called")
+    return {"calls": 1.0}
 
 
 @pytest.mark.parametrize(("paper", "figure"), [pytest.param(p, f, id=f.name) for p, f in chosen([])])
@@ -51,6 +60,26 @@ def test_a_page_keeps_its_other_sections_in_the_papers_order(tmp_path: Path) -> 
     assert "first words." not in text
     assert "does not hold" in text
     assert paper.name == "dsat"
+
+
+def test_a_figure_may_draw_what_another_measured(tmp_path: Path) -> None:
+    def jobs(_: Setting) -> list[Job]:
+        return [Job({"seed": 1}, tally, (str(tmp_path / "calls"),))]
+
+    def draw(_: pl.DataFrame) -> object:
+        return panels(1)[0]
+
+    def judge(table: pl.DataFrame) -> Finding:
+        return Finding(Verdict.HOLDS, f"{table.height} row.")
+
+    first = Figure("p-1", "one", "c.", "s.", jobs, draw, judge)
+    second = Figure("p-2", "two", "c.", "s.", jobs, draw, judge, record="p-1")
+    paper = Paper("p", "t", "r", (first, second))
+    for figure in paper.figures:
+        result = reproduce(paper, figure, SMALL, tmp_path, workers=1)
+        assert result.picture.name == f"{figure.name}.png"
+    assert (tmp_path / "calls").read_text(encoding="utf-8") == "called"
+    assert {figure.record for _, figure in chosen([])} <= {"", *(figure.name for _, figure in chosen([]))}
 
 
 def test_the_index_lists_the_verdicts_of_what_was_run(tmp_path: Path) -> None:

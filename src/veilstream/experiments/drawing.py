@@ -171,6 +171,8 @@ def bars(
     axes.grid(visible=False, axis="x")
     if log:
         axes.set_yscale("log")
+        if means["mean"].to_numpy().max() < 100 * means["mean"].to_numpy().min():
+            _few_decades(axes)
     axes.set_xlabel(labels[0] or x)
     axes.set_ylabel(labels[1] or metric)
     if title:

@@ -161,7 +161,7 @@ def _both_jobs(setting: Setting) -> Sequence[Job]:
 def _draw_both(table: pl.DataFrame) -> Drawing:
     figure, (axes,) = panels(1)
     axes.figure.set_size_inches(7.2, 3.8)
-    bars(axes, table, "workload", by="mechanism", metric=ERROR, labels=("series", ERROR), log=True)
+    bars(axes, table, "workload", by="mechanism", metric=ERROR, labels=("series", ERROR))
     return figure
 
 

@@ -194,5 +194,6 @@ UTILITY: Final = (
         _draw_rank,
         _judge_rank,
         NEEDS,
+        record="fast-13",
     ),
 )

@@ -66,7 +66,8 @@ class Figure:
     """One figure of a paper.
 
     ``name`` is paper-number, as in ``dsat-2``; ``claim`` what the paper reports; ``setup`` what was run here and where
-    it differs from the paper; ``needs`` the files of real data.
+    it differs from the paper; ``needs`` the files of real data; ``record`` the figure whose measurements are also this
+    one's, if it runs the same jobs.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Figure:
     draw: Callable[[pl.DataFrame], Drawing]
     judge: Callable[[pl.DataFrame], Finding]
     needs: tuple[str, ...] = ()
+    record: str = ""
 
     @property
     def number(self) -> str:

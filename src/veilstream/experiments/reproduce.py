@@ -37,7 +37,7 @@ def reproduce(
 ) -> Reproduced:
     """Figure, page and results below ``directory``; finished measurements of an earlier call are taken from there."""
     place = Path(directory)
-    results = place / RUNS / f"{figure.name}-{setting.scale}"
+    results = place / RUNS / f"{figure.record or figure.name}-{setting.scale}"
     jobs = figure.jobs(setting)
     table = run_jobs(jobs, results, workers=workers, progress=progress)
     picture = place / f"{figure.name}.png"
