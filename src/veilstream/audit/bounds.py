@@ -96,14 +96,14 @@ def epsilon_low(more: _Amounts, fewer: _Amounts, trials: _Amounts, confidence: f
     return np.asarray(np.where(p > 0, np.maximum(np.log(np.maximum(p, 1e-300) / q), 0.0), 0.0))
 
 
-def _promise(more: Floats, fewer: Floats, trials: float, z: float, delta: float) -> Floats:
+def _promise(more: NDArray[Any], fewer: NDArray[Any], trials: int, z: float, delta: float) -> Floats:
     """About what ``epsilon_low`` would give, by Wilson's intervals: quick enough for every cut of every score."""
     p = _wilson(more / trials, trials, -z) - delta
     q = _wilson(fewer / trials, trials, z)
     return np.asarray(np.log(np.maximum(p, 1e-300) / np.maximum(q, 1e-300)))
 
 
-def _wilson(share: Floats, trials: float, z: float) -> Floats:
+def _wilson(share: Floats, trials: int, z: float) -> Floats:
     root = z * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
     return np.asarray((share + z * z / (2 * trials) + root) / (1 + z * z / trials))
 
@@ -115,21 +115,20 @@ def choose_event(
     confidence: float = CONFIDENCE,
     delta: float = 0.0,
     events: Mapping[str, Learner] = EVENTS,
-    future: int | None = None,
 ) -> Event:
-    """The event that promises the largest bound from ``future`` more trials (as many again by default).
+    """The event that promises the largest bound.
 
-    Scores are learned on the even rows, cuts are chosen on the odd ones.
+    Scores are learned on the even rows, cuts are chosen on the odd ones, by the bound that these alone would give: a
+    rare event whose ratio is large by chance does not win.
     """
     trials = min(len(left), len(right))
     one, other = as_features(left[:trials]), as_features(right[:trials])
     count = trials // 2
-    ahead = float(trials if future is None else future)
     z = float(ndtri(1 - (1 - confidence) / 2))
     best, chosen = -math.inf, None
     for learn in events.values():
         for name, score in learn(one[::2], other[::2]):
-            value, event = _best_cut(name, score, one[1::2], other[1::2], count, ahead, z, delta)
+            value, event = _best_cut(name, score, one[1::2], other[1::2], count, z, delta)
             if value > best:
                 best, chosen = value, event
     if chosen is None:
@@ -143,7 +142,6 @@ def _best_cut(
     left: Floats,
     right: Floats,
     count: int,
-    ahead: float,
     z: float,
     delta: float,
 ) -> tuple[float, Event]:
@@ -156,10 +154,9 @@ def _best_cut(
             hits = [count - np.searchsorted(side, cuts, side="left") for side in (one, other)]
         else:
             hits = [np.searchsorted(side, cuts, side="right") for side in (one, other)]
-        expected = [np.minimum(side * (ahead / count), ahead) for side in hits]
         for left_first in (True, False):
-            more, fewer = expected if left_first else expected[::-1]
-            found = _promise(more, fewer, ahead, z, delta)
+            more, fewer = hits if left_first else hits[::-1]
+            found = _promise(more, fewer, count, z, delta)
             at = int(np.argmax(found))
             if found[at] > best:
                 best, event = float(found[at]), Event(name, score, float(cuts[at]), at_least, left_first)
@@ -201,6 +198,6 @@ def lower_bound(
         raise InvalidInput(f"trials {trials} a side: at least {FEWEST_TRIALS} are needed; nothing was bounded")
     half = trials // 2
     rest = trials - half
-    event = choose_event(left[:half], right[:half], confidence=confidence, delta=delta, events=events, future=rest)
+    event = choose_event(left[:half], right[:half], confidence=confidence, delta=delta, events=events)
     hits = event.hits(left[half:trials]), event.hits(right[half:trials])
     return bound_of(event, *hits, rest, confidence=confidence, delta=delta)
