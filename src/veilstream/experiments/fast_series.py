@@ -38,6 +38,8 @@ REAL: Final = {"flu": "flu-5-24", "traffic": "bicycles-daily", "unemploy": "unem
 LONGEST: Final = {"traffic": 540}
 NEEDS: Final = tuple(file for file in (DATASETS[name].file for name in REAL.values()) if file is not None)
 RUNS: Final = 5
+LEAST_DFT: Final = Fraction(1, 1000)
+"""Below it, the noise of the coefficients is wider than the sampler goes."""
 CURVES: Final = ("LPA", "DFT, offline", "KF+PID", "PF+PID")
 LINEAR: Final = "one linear series of 1,000 steps (a random walk with Q = 10⁵ from 20,000, which the paper leaves open)"
 SIX: Final = (
@@ -139,6 +141,7 @@ def comparison(setting: Setting, of: Series, alphas: Sequence[str]) -> list[Job]
         )
         for seed in range(2 if setting.small else RUNS)
         for alpha in alphas
+        if Fraction(alpha) >= LEAST_DFT
     ]
 
 

@@ -156,7 +156,7 @@ UTILITY: Final = (
         "utility and privacy, linear series",
         "FAST errs less than LPA at all α; DFT is best for small α and stops improving at 10⁻³, and FAST is better "
         "than it from 0.1 to 1.",
-        f"{LINEAR}, {RUNS_DFT}",
+        f"{LINEAR}, {RUNS_DFT} At α = 10⁻⁴ its noise is wider than the sampler goes, and it is left out.",
         _linear_jobs,
         _draw_linear,
         _judge_linear,
