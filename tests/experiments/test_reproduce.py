@@ -86,7 +86,7 @@ def test_the_index_lists_the_verdicts_of_what_was_run(tmp_path: Path) -> None:
     paper, figure = chosen(["fast-6"])[0]
     write_section(paper, figure, Finding(Verdict.FAILS, "words."), SMALL, 3, tmp_path)
     text = write_index(PAPERS.values(), tmp_path).read_text(encoding="utf-8")
-    assert "as far as claims go: 1 does not hold." in text
+    assert "Of the claims below, does not hold: 1." in text
     assert "| [fast-6](fast.md#figure-6-choice-of-r-in-the-kalman-filter) | choice of R" in text
     assert "dsat-2]" not in text
 

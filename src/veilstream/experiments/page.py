@@ -31,7 +31,7 @@ words or drawing it measures nothing again. Real data are read from the director
 A verdict is computed from the table of results by fixed rules: a claim of several parts holds in part if some of
 its main ones do; means within 3 % are even. Claims that fail are explained beside their figures.
 
-Of the figures below, as far as claims go: {counted}.
+Of the claims below, {counted}.
 
 | figure | about | the claim |
 |---|---|---|
@@ -59,7 +59,7 @@ def write_index(papers: Iterable[Paper], directory: Path) -> Path:
             verdicts.append(_verdict(sections[figure.name]))
             where = f"[{figure.name}]({paper.name}.md#{_anchor(figure)})"
             rows.append(f"| {where} | {figure.title} | {verdicts[-1]} |")
-    counted = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in Verdict if verdict in verdicts)
+    counted = ", ".join(f"{verdict}: {verdicts.count(verdict)}" for verdict in Verdict if verdict in verdicts)
     page = directory / "index.md"
     _write(page, INDEX.format(counted=counted) + "\n".join(rows) + "\n")
     return page
