@@ -161,7 +161,8 @@ def _both_jobs(setting: Setting) -> Sequence[Job]:
 def _draw_both(table: pl.DataFrame) -> Drawing:
     figure, (axes,) = panels(1)
     axes.figure.set_size_inches(7.2, 3.8)
-    bars(axes, table, "workload", by="mechanism", metric=ERROR, labels=("series", ERROR))
+    bars(axes, table, "workload", by="mechanism", metric=ERROR, labels=("series", ERROR), legend=False)
+    axes.legend(loc="upper left", fontsize=8.5, frameon=False)
     return figure
 
 
@@ -238,6 +239,7 @@ def _draw_intervals(table: pl.DataFrame) -> Drawing:
     both = pl.concat([fixed, flat])
     labels = "interval of fixed-rate sampling", ERROR
     lines(axes, both, "interval", by="mechanism", metric=ERROR, names=[*FIXED, *PID], labels=labels)
+    axes.set_xticks(sorted(fixed["interval"].unique()))
     return figure
 
 

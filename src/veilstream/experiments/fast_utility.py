@@ -99,7 +99,7 @@ def _draw_all(table: pl.DataFrame, metric: str) -> Drawing:
     figure, (axes,) = panels(1)
     axes.figure.set_size_inches(8.2, 3.9)
     bars(axes, table, "workload", by="mechanism", metric=metric, names=CURVES, labels=("series", metric), legend=False)
-    axes.legend(fontsize=8.5, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    axes.legend(fontsize=8.5, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
     return figure
 
 
