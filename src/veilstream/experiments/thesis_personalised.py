@@ -109,7 +109,7 @@ def _draw(metric: str, names: Sequence[str], tables: Sequence[str], table: pl.Da
         )
         if metric == AREA:
             axes.set_ylim(bottom=0.5)
-    shared_legend(figure)
+    shared_legend(figure, columns=3 if len(all_axes) == 1 else 4)
     return figure
 
 
@@ -145,6 +145,11 @@ def _judge_counts(table: pl.DataFrame) -> Finding:
         f"threshold, {nearest['threshold']:g}, its error is {nearest['mean'] / best:.2f} times that, at the smallest "
         f"{worst / best:.1f} times. Errors over that of Sampling at its best: {told}."
     )
+    if not checks[0]:
+        words += (
+            " Utility-based partitioning loses because the frequency of a group is that of a sample of all, whose error "
+            "outweighs noise at this many people; Stretching counts everybody."
+        )
     return Finding(verdict(checks), words, found)
 
 
@@ -161,6 +166,8 @@ def _judge_areas(table: pl.DataFrame) -> Finding:
     ]
     told = ", ".join(f"{method} {value:.3f}" for method, value in own.items())
     words = f"Sampling is best at T = {level:g} with {best:.3f} and worst with {worst:.3f}; the others: {told}."
+    if not any(checks[:2]):
+        words += " Partitioning is no better than Sampling at its best: both are near what ε = 1000 gives."
     return Finding(verdict(checks), words, found)
 
 
