@@ -124,4 +124,6 @@ def _markdown(table: pl.DataFrame) -> str:
 
 
 def _cell(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else "" if value is None else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if 1e3 <= abs(value) < 1e7 else f"{value:.3g}"
+    return "" if value is None else str(value)
