@@ -118,8 +118,17 @@ class Values:
     fresh: bool = True
 
     def again(self) -> Values:
-        """The same values, marked as republished."""
+        """The same values, marked as republished; they are closed to writing, so that a ledger knows them again."""
+        for part in (self.numbers, self.std):
+            if isinstance(part, np.ndarray):
+                _close(part)
         return replace(self, fresh=False)
+
+
+def _close(x: NDArray[Any]) -> None:
+    x.setflags(write=False)
+    if isinstance(x.base, np.ndarray) and x.base.size == x.size:
+        x.base.setflags(write=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
 
+import veilstream as vs
 from veilstream.errors import LedgerError
 from veilstream.ledger import Ledger
 from veilstream.ledger.packing import array_of, content_of, digest_of, pack, restored, unpack
@@ -131,3 +132,19 @@ def test_a_damaged_array_is_refused_with_its_number(new_sqlite: NewLedger) -> No
             connection.execute(sa.text("UPDATE blobs SET dtype = '<f4' WHERE id = (SELECT blob_id FROM state_blobs)"))
         with ledger.transaction(SPEC.name) as step, pytest.raises(LedgerError, match="does not match its digest"):
             step.state()
+
+
+def test_a_republished_release_is_looked_at_once(new_sqlite: NewLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[int] = []
+
+    def watching(x: NDArray[Any]) -> bytes:
+        looked_at.append(x.size)
+        return content_of(x)
+
+    monkeypatch.setattr("veilstream.ledger.blobs.content_of", watching)
+    with vs.Publisher(40, vs.Guarantee(1, w=20), vs.STREAMS["sample"](), new_sqlite()) as publisher:
+        first, *others = [publisher.feed(np.full(40, 7)) for _ in range(6)]
+        assert looked_at.count(40) <= 4
+        assert all(release.values.tolist() == first.values.tolist() for release in others)
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            others[-1].values.setflags(write=True)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Row
@@ -22,6 +23,12 @@ from veilstream.ledger.packing import PLANES, content_of, digest_of, pack, resto
 from veilstream.ledger.schema import blobs, charges, state_blobs, steps
 
 IN_CLAUSE: Final = 500
+
+
+def closed(x: NDArray[Any]) -> bool:
+    """Whether an array can be changed neither by itself nor through the one whose memory it shares."""
+    owner: object = x if x.base is None else x.base
+    return isinstance(owner, np.ndarray) and owner.flags.owndata and not (owner.flags.writeable or x.flags.writeable)
 
 
 class Remembered:
@@ -35,15 +42,11 @@ class Remembered:
 
     def digest(self, x: NDArray[Any]) -> str | None:
         known = self._digests.get(id(x))
-        return known[1] if known is not None and known[0] is x and not x.flags.writeable else None
+        return known[1] if known is not None and known[0] is x and closed(x) else None
 
     def keep(self, arrays: Sequence[NDArray[Any]], digests: Sequence[str]) -> None:
-        """Forget all but these, of which those that own their memory and are closed to writing stay."""
-        self._digests = {
-            id(x): (x, digest)
-            for x, digest in zip(arrays, digests, strict=True)
-            if x.flags.owndata and not x.flags.writeable
-        }
+        """Forget all but these, of which those that are closed to writing stay."""
+        self._digests = {id(x): (x, digest) for x, digest in zip(arrays, digests, strict=True) if closed(x)}
 
 
 class Store:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from veilstream.codec import Encoded
 from veilstream.errors import InvalidInput, LedgerError, OutOfOrder
-from veilstream.ledger.blobs import Remembered, Store, restore
+from veilstream.ledger.blobs import Remembered, Store, closed, restore
 from veilstream.ledger.rows import RELEASE_AT, ChargeRow, read_charges, read_releases
 from veilstream.ledger.schema import (
     STEP_FORMAT,
@@ -204,7 +204,7 @@ def _view(x: NDArray[Any]) -> NDArray[Any]:
 
 
 def _frozen(x: NDArray[Any]) -> NDArray[Any]:
-    if x.flags.owndata and x.flags.c_contiguous and not x.flags.writeable:
+    if x.flags.c_contiguous and closed(x):
         return x
     copy = np.array(x, order="C")
     copy.setflags(write=False)
