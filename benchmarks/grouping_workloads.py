@@ -14,24 +14,29 @@ from numpy.typing import NDArray
 
 from veilstream.errors import BrokenFile
 from veilstream.evaluate.datasets import dataset
-from veilstream.evaluate.workloads import StationVisits, WebRequests, Workload
+from veilstream.evaluate.workloads import StationVisits, WebRequests
 
 DATA: Final = Path(
     os.environ.get("VEILSTREAM_DATA", str(Path(__file__).resolve().parent.parent.parent / "shared" / "data"))
 )
 URLS: Final = 88_762
 REQUESTS: Final = 1_352_804_107
+COPIES: Final = 20
 Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Counts of one unit after the other; ``units`` may be called again for the same ones."""
+    """Counts of one unit after the other; ``units`` may be called again for the same ones.
+
+    Every bin stands there ``copies`` times, each with noise of its own: few bins give errors of little meaning.
+    """
 
     name: str
     bins: int
     steps: int
     units: Callable[[], Iterator[Counts]]
+    copies: int = 1
 
 
 def world_cup(steps: int) -> Stream:
@@ -45,16 +50,19 @@ def world_cup(steps: int) -> Stream:
         day = np.linspace(0, 88, 88 * 24)
         shape = (1 + np.sin(2 * np.pi * day) / 2) * np.exp(-(((day - 60) / 20) ** 2)) + 0.02
         name, per_minute = "World Cup, made-up totals", np.rint(shape / shape.sum() * REQUESTS).astype(np.int64)
-    return _stream(name, WebRequests.cut(per_minute, steps, URLS), seed=1998)
+    requests = WebRequests.cut(per_minute, steps, URLS)
+    return Stream(name, URLS, steps, lambda: requests.snapshots(seed=1998))
 
 
 def traffic(steps: int) -> Stream:
     """A week of visits to the stations of a city."""
-    return _stream("Traffic", StationVisits(steps), seed=2012)
+    week = StationVisits(steps)
+    stations = week.shape[0]
 
+    def units() -> Iterator[Counts]:
+        return (np.tile(unit, COPIES) for unit in week.snapshots(seed=2012))
 
-def _stream(name: str, workload: Workload, seed: int) -> Stream:
-    return Stream(name, workload.shape[0], workload.steps, lambda: workload.snapshots(seed))
+    return Stream("Traffic", stations * COPIES, steps, units, COPIES)
 
 
 def changes(epsilon: float, steps: int = 528, bins: int = 60) -> dict[str, Counts]:
