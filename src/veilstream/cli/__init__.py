@@ -1,4 +1,4 @@
-"""The command line: ``veilstream publish | series | plan | histogram | synthesize | ledger | mechanisms | demo``."""
+"""The command line: ``veilstream publish | series | histogram | synthesize | personalised | points | plan | ...``."""
 
 from veilstream.cli.app import app
 from veilstream.cli.audit import audit
