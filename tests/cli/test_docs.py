@@ -17,6 +17,7 @@ import pytest
 
 import veilstream as vs
 from veilstream.audit import attack
+from veilstream.cli import app
 from veilstream.config import Job
 
 from .support import veilstream
@@ -97,7 +98,8 @@ def test_mechanisms_of_the_readme_exist() -> None:
     table = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Mechanisms")[2].partition("##")[0]
     named = set(re.findall(r"^\| `([a-z-]+)`", table, flags=re.MULTILINE))
     assert {"uniform", "sample", "fixed-rate", "geometric", "gaussian"} <= named
-    assert named <= {*vs.STREAMS, *vs.HISTOGRAMS}
+    commands = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
+    assert named <= {*vs.STREAMS, *vs.HISTOGRAMS, *commands}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
