@@ -110,7 +110,7 @@ def _draw(metric: str, names: Sequence[str], tables: Sequence[str], table: pl.Da
         )
         if metric == AREA:
             axes.set_ylim(bottom=0.5)
-    shared_legend(figure, columns=3 if len(all_axes) == 1 else 4)
+    shared_legend(figure, columns=2 if len(all_axes) == 1 else 4)
     return figure
 
 
