@@ -54,7 +54,9 @@ def budget_jobs(setting: Setting) -> Sequence[Job]:
 
 def draw_budget(table: pl.DataFrame) -> Drawing:
     figure, both = panels(2)
-    for axes, name, title in zip(both, ("census", "Adult"), ("(a) census, 4 attributes", "(b) Adult, 8"), strict=True):
+    for axes, name, title in zip(
+        both, ("census", "Adult"), ("(a) census, 4 attributes", "(b) Adult, 8 attributes"), strict=True
+    ):
         rows = table.filter(pl.col("table") == name)
         lines(
             axes,
