@@ -126,8 +126,8 @@ def _judge_f1(table: pl.DataFrame) -> Finding:
         checks.append(not lost)
     words = (
         f"{'. '.join(said)}. A level that is held between looks rises at looks only, and rises of single steps are "
-        "what F1 counts here: a release at every step with α = 1 sees them, where its noise is small against 5 % of the "
-        "median. The linear series has no such rise, so that what finds none scores 1 and all else 0."
+        "what F1 counts here: a release at every step with α = 1 sees them, where its noise is small against 5 % of "
+        "the median. The linear series has no such rise, so that what finds none scores 1 and all else 0."
     )
     return Finding(verdict(checks), words, found.select("workload", *CURVES))
 
@@ -142,8 +142,8 @@ def _judge_rank(table: pl.DataFrame) -> Finding:
         f"On the logistic and the sinusoidal series the better of the two kinds of FAST is above DFT in {better} of 2, "
         f"and DFT below 0.5 in {weak} of 2. But FAST itself goes from {min(fast):.2f} to {max(fast):.2f} over the "
         "series. The logistic one is flat but for its first steps, with fluctuations below the noise; the sinusoid "
-        "turns every 12 steps, faster than 20 coefficients or 150 to 250 looks of 1,000 steps can follow, and a release at "
-        "every step keeps its order."
+        "turns every 12 steps, faster than 20 coefficients or 150 to 250 looks of 1,000 steps follow, and a release "
+        "at every step keeps its order."
     )
     return Finding(verdict([min(fast) > 0.5, better == curved.height], [weak == curved.height]), words, found)
 
