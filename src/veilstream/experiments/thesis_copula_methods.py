@@ -68,7 +68,9 @@ def jobs_of(
 
 
 def generated(setting: Setting, attributes: int, margin: str = "gaussian", rows: int = 50_000) -> Generated:
-    return Generated(rows=3000 if setting.small else rows, attributes=attributes, margin=margin)
+    if setting.small:
+        return Generated(rows=2000, attributes=attributes, domain=100, margin=margin)
+    return Generated(rows=rows, attributes=attributes, margin=margin)
 
 
 def data_of(setting: Setting) -> Path:
