@@ -44,8 +44,9 @@ from veilstream.experiments.table_methods import (
     range_errors,
     simulated_model,
 )
+from veilstream.experiments.thesis_copula_methods import psd
 from veilstream.guarantee import Guarantee
-from veilstream.histograms import EFPA, PHP, PSD, FilterPriority, Geometric, Privelet
+from veilstream.histograms import EFPA, PHP, FilterPriority, Geometric, Privelet
 from veilstream.meter import Meter
 from veilstream.noise import ExactSampler
 from veilstream.sealed_rows import ordered_rows
@@ -181,7 +182,7 @@ def _kinds() -> Sequence[Table]:
         "MLE": ByCopula(DPCopula(dependence=BlockMLE())),
         "hybrid": ByCopula(DPCopula(split_below=10)),
         "chosen copula": ByCopula(DPCopula(copula=Choice())),
-        "PSD": ByBoxes(PSD()),
+        **psd(),
         "FP": ByBoxes(FilterPriority()),
     }
     notes = f"Adult: {', '.join(ADULT)}. ACS: {', '.join(ACS)}. Sanity bound 0.05% of the rows."
@@ -192,7 +193,7 @@ def _everybody() -> Sequence[Table]:
     """All methods in one run; graphical models have few runs, because one takes minutes."""
     ours: dict[str, TableMethod] = {
         "DPCopula": ByCopula(),
-        "PSD": ByBoxes(PSD()),
+        **psd(),
         "FP": ByBoxes(FilterPriority()),
         "P-HP": ByCells(PHP()),
         "Privelet+": ByCells(Privelet()),
