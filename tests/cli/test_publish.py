@@ -283,12 +283,14 @@ def test_ledger_commands_read_what_was_done(city: City) -> None:
     assert "epsilon 1 within any 3 successive steps" in shown.out
     assert "publish" in shown.out
     machine = veilstream("ledger", "show", city.ledger, "--json").json["streams"][0]
-    assert machine["charges"] == [{"purpose": "publish", "outcome": "released", "count": 3, "epsilon": "3/2"}]
+    assert machine["charges"] == [
+        {"purpose": "publish", "outcome": "released", "of_some_bins": False, "count": 3, "epsilon": "3/2"}
+    ]
     assert [window["left_in_window"] for window in machine["windows"]] == ["1/2", "1/2", "0", "1/2", "0", "1/2"]
     releases = veilstream("ledger", "releases", city.ledger, "--after", 2, "--limit", 2, "--json").json["releases"]
     assert [release["t"] for release in releases] == [2, 3]
     charges = veilstream("ledger", "charges", city.ledger, "--json").json["charges"]
-    assert [charge["t"] for charge in charges] == [0, 2, 4]
+    assert [(charge["t"], charge["bins"]) for charge in charges] == [(0, None), (2, None), (4, None)]
     assert "repeated" in veilstream("ledger", "releases", city.ledger).out
     assert "0..0" in veilstream("ledger", "charges", city.ledger).out
     exported = veilstream("ledger", "export", city.ledger)
@@ -328,3 +330,11 @@ def test_versions_and_help() -> None:
     assert veilstream("version").out.startswith("veilstream ")
     assert "--public-from-data" in veilstream("publish", "--help").out
     assert "publish" in veilstream().out
+
+
+def test_charges_of_some_bins_are_told_as_such(city: City) -> None:
+    """Grouping publishes bins at different times: sums over bins are nobody's cost."""
+    city.publish(mechanism="retroactive-grouping", window=1, set="window=4")
+    charges = veilstream("ledger", "charges", city.ledger, "--json").json["charges"]
+    assert any(isinstance(charge["bins"], list) for charge in charges)
+    assert "more than anybody has paid" in veilstream("ledger", "show", city.ledger).out

@@ -73,10 +73,11 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
         }
         for release in ledger.releases(spec.name)
     ]
-    bought: dict[tuple[str, str], tuple[int, Fraction]] = {}
+    bought: dict[tuple[str, str, bool], tuple[int, Fraction]] = {}
     for row in ledger.charges(spec.name):
-        count, cost = bought.get((row.charge.purpose, row.outcome), (0, Fraction(0)))
-        bought[row.charge.purpose, row.outcome] = count + 1, cost + newly_spent([row.charge], guarantee)
+        kind = row.charge.purpose, row.outcome, row.charge.bins is not None
+        count, cost = bought.get(kind, (0, Fraction(0)))
+        bought[kind] = count + 1, cost + newly_spent([row.charge], guarantee)
     return {
         "stream": spec.name,
         "guarantee": json.loads(spec.guarantee),
@@ -87,8 +88,8 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
         "l1": spec.l1,
         "releases": len(windows),
         "charges": [
-            {"purpose": purpose, "outcome": outcome, "count": count, "epsilon": str(cost)}
-            for (purpose, outcome), (count, cost) in bought.items()
+            {"purpose": purpose, "outcome": outcome, "of_some_bins": some, "count": count, "epsilon": str(cost)}
+            for (purpose, outcome, some), (count, cost) in bought.items()
         ],
         "windows": windows,
     }
@@ -135,8 +136,10 @@ def print_account(seen: dict[str, Any], last: int) -> None:
         for row in seen["charges"]
     ]
     _print_table(
-        f"charged to '{seen['stream']}', whole history", ("purpose", "outcome", "charges", "epsilon in all"), spent
+        f"charged to '{seen['stream']}', whole history", ("purpose", "outcome", "charges", "sum of epsilon"), spent
     )
+    if any(row["of_some_bins"] for row in seen["charges"]):
+        typer.echo("  charges that name bins count for those bins alone: their sum is more than anybody has paid")
     rows = [
         (
             str(row["t"]),
@@ -236,6 +239,7 @@ def charges(ledger: Where, stream: Which = None, as_json: Json = False) -> None:
                         "last": row.charge.span.last,
                         "epsilon": str(row.charge.epsilon),
                         "mu_squared": str(row.charge.mu_squared),
+                        "bins": None if row.charge.bins is None else row.charge.bins.tolist(),
                         "outcome": row.outcome,
                     }
                     for name, row in found
@@ -250,13 +254,14 @@ def charges(ledger: Where, stream: Which = None, as_json: Json = False) -> None:
             str(row.t),
             row.charge.purpose,
             f"{row.charge.span.first}..{row.charge.span.last}",
+            "all" if row.charge.bins is None else f"{row.charge.bins.size:,}",
             number(row.charge.epsilon),
             number(row.charge.mu_squared),
             row.outcome,
         )
         for name, row in found
     ]
-    columns = ("id", "stream", "step", "purpose", "steps read", "epsilon", "mu squared", "outcome")
+    columns = ("id", "stream", "step", "purpose", "steps read", "bins", "epsilon", "mu squared", "outcome")
     _print_table(f"{len(rows)} charges", columns, rows)
 
 
