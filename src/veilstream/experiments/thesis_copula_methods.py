@@ -19,7 +19,7 @@ from veilstream.synthesis import DPCopula
 
 RUNS: Final = 5
 QUERIES: Final = 1000
-RELATIVE, ABSOLUTE, SECONDS = "relative error", "absolute error", "seconds of a release"
+RELATIVE, ABSOLUTE, SECONDS = "relative error", "absolute error", "processor seconds"
 COPULA, HYBRID, THESIS = "DPCopula", "DPCopula-hybrid", "DPCopula, EFPA margins"
 ORDER: Final = (COPULA, "PSD", "P-HP", "Privelet+", "FP", HYBRID, THESIS)
 """Of all figures, so that colours are alike."""
