@@ -38,7 +38,7 @@ DATA: Final = (
 RIVALS: Final = (
     "RG has this library's defaults, “RG as printed” is Algorithm 1 with ε₁ = ε/10. Baseline is one noise per unit; "
     "BA decides bin by bin with half of ε whether to repeat a unit; FAST filters a noisy count of every unit (event "
-    "level allows one look at each). Two runs"
+    "level allows one look at each)"
 )
 
 
@@ -67,13 +67,16 @@ def _timestamp_jobs(setting: Setting) -> Sequence[Job]:
 
 
 def _event_jobs(setting: Setting) -> Sequence[Job]:
-    steps = 40 if setting.small else 100
-    return _per_stream(setting, SHARES, lambda n, share: jobs_for(setting, n, steps, events=float(share)))
+    return _per_stream(setting, SHARES, lambda n, share: _timed(setting, n, events=float(share)))
 
 
 def _bin_jobs(setting: Setting) -> Sequence[Job]:
-    steps = 40 if setting.small else 100
-    return _per_stream(setting, SHARES, lambda n, share: jobs_for(setting, n, steps, bins=float(share)))
+    return _per_stream(setting, SHARES, lambda n, share: _timed(setting, n, bins=float(share)))
+
+
+def _timed(setting: Setting, name: str, events: float = 1.0, bins: float = 1.0) -> list[Job]:
+    steps, runs = (40, 2) if setting.small else (60, 6)
+    return jobs_for(setting, name, steps, events=events, bins=bins, runs=runs)
 
 
 def _draw(table: pl.DataFrame, x: str, label: str, metrics: Sequence[str], log: str) -> Drawing:
@@ -178,7 +181,7 @@ FIGURES: Final = (
         "error by privacy budget",
         "RG outperforms Baseline, BA and FAST for every ε on both streams, by up to 43 % over the second best; errors "
         "fall as ε grows.",
-        f"{DATA}ω = 15, 528 and 504 units. {RIVALS}.",
+        f"{DATA}ω = 15, 528 and 504 units. {RIVALS}. Two runs.",
         _epsilon_jobs,
         _draw_epsilons,
         _judge_epsilons,
@@ -188,7 +191,7 @@ FIGURES: Final = (
         "grouping-4",
         "error by size of the sliding window",
         "Errors grow with ω, and RG's advantage grows too.",
-        f"{DATA}ε = 0.1, 528 and 504 units. {RIVALS}.",
+        f"{DATA}ε = 0.1, 528 and 504 units. {RIVALS}. Two runs.",
         _window_jobs,
         _draw_windows,
         _judge_windows,
@@ -199,7 +202,7 @@ FIGURES: Final = (
         "error by number of timestamps",
         "Baseline's average error does not depend on the number of timestamps; the others gain from slower change, RG "
         "the most, and RG is best throughout.",
-        f"{DATA}ε = 0.1, ω = 15; the same events cut into more or fewer units. {RIVALS}.",
+        f"{DATA}ε = 0.1, ω = 15; the same events cut into more or fewer units. {RIVALS}. Two runs.",
         _timestamp_jobs,
         _draw_timestamps,
         _judge_timestamps,
@@ -209,7 +212,7 @@ FIGURES: Final = (
         "grouping-6",
         "runtime by number of events",
         "Below 700 ms a publication on World Cup and below 1 ms on Traffic, growing linearly with the events.",
-        f"{DATA}ε = 0.1, ω = 15, 100 units, processor time of one publication. {RIVALS}.",
+        f"{DATA}ε = 0.1, ω = 15, 60 units, median processor time of one publication. {RIVALS}. Six runs.",
         _event_jobs,
         _draw_events,
         _judge_events,
@@ -219,7 +222,7 @@ FIGURES: Final = (
         "grouping-7",
         "runtime by number of bins",
         "Runtimes are very small and grow linearly with the number of bins.",
-        f"{DATA}ε = 0.1, ω = 15, 100 units, processor time of one publication. {RIVALS}.",
+        f"{DATA}ε = 0.1, ω = 15, 60 units, median processor time of one publication. {RIVALS}. Six runs.",
         _bin_jobs,
         _draw_bins,
         _judge_bins,
