@@ -176,11 +176,11 @@ def judge_margin(table: pl.DataFrame) -> Finding:
 
 
 def attribute_jobs(setting: Setting) -> Sequence[Job]:
-    methods = {**copula(), **thesis(), **psd(), **fp()}
+    methods = {**copula(), **thesis(), **psd(), **dense(), **fp()}
     return [
         job
         for m in ((2, 4) if setting.small else (2, 4, 6, 8))
-        for job in jobs_of(setting, generated(setting, m), methods | (dense() if m == 2 else {}), "1", attributes=m)
+        for job in jobs_of(setting, generated(setting, m), methods, "1", attributes=m)
     ]
 
 
