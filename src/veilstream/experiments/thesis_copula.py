@@ -237,8 +237,8 @@ COPULA_THESIS: Final = Paper(
             "copula-3.9",
             "error by the number of attributes",
             "DPCopula is ahead of PSD from 2 to 8 attributes, by relative and absolute error, and ever more so.",
-            f"{_WHERE}, ε = 1. Four attributes have 10¹² cells: P-HP and Privelet+, which the thesis leaves out, work on at "
-            f"most 2²⁰, neighbouring values joined. {MARGINS_NOTE}",
+            f"{_WHERE}, ε = 1. Four attributes have 10¹² cells: P-HP and Privelet+, which the thesis leaves out, work "
+            f"on at most 2²⁰, neighbouring values joined. {MARGINS_NOTE}",
             attribute_jobs,
             draw_attributes,
             judge_attributes,
