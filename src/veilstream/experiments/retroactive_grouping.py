@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from veilstream.evaluate.runner import Job
-from veilstream.experiments.drawing import lines, panels
+from veilstream.experiments.drawing import lines, panels, shared_legend
 from veilstream.experiments.figure import Drawing, Figure, Finding, Paper, Setting
 from veilstream.experiments.grouping_trials import (
     AVERAGE,
@@ -84,8 +84,20 @@ def _draw(table: pl.DataFrame, x: str, label: str, metrics: Sequence[str], log: 
     places = [(name, metric) for metric in metrics for name in STREAMS]
     for letter, place, (name, metric) in zip("abcd", axes, places, strict=False):
         part = table.filter(pl.col("stream") == name)
-        title = f"({letter}) {name}"
-        lines(place, part, x, by="mechanism", metric=metric, names=CURVES, title=title, labels=(label, metric), log=log)
+        title, labels = f"({letter}) {name}", (label, metric)
+        lines(
+            place,
+            part,
+            x,
+            by="mechanism",
+            metric=metric,
+            names=CURVES,
+            title=title,
+            labels=labels,
+            log=log,
+            legend=False,
+        )
+    shared_legend(figure, columns=len(CURVES))
     return figure
 
 
