@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from veilstream.domain import Domain
 from veilstream.errors import InvalidInput, OutOfOrder
 from veilstream.guarantee import Guarantee
 from veilstream.ledger import Ledger, StreamSpec, Transaction
+from veilstream.ledger.holder import LedgerHolder
 from veilstream.mechanism import StreamMechanism, describe
 from veilstream.meter import Meter
 from veilstream.noise import SecureNoise
@@ -29,7 +29,7 @@ MAX_BINS = 10**7
 MAX_COUNT = 1 << 40
 
 
-class Publisher(Generic[S]):
+class Publisher(LedgerHolder, Generic[S]):
     """Publishes a stream of histograms within one guarantee, on a ledger that survives crashes.
 
     Each ``feed`` is one transaction: charges, the mechanism's next state and the release are committed together, and
@@ -68,8 +68,7 @@ class Publisher(Generic[S]):
         self.stream = stream
         self.l1 = l1
         self._first = mechanism.start(guarantee, self.bins)
-        self._owns_ledger = not isinstance(ledger, Ledger)
-        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+        super().__init__(ledger)
         self.ledger.register(
             StreamSpec(
                 name=stream,
@@ -179,18 +178,6 @@ class Publisher(Generic[S]):
             assert stored is not None
             self._state = decode(stored.header, stored.arrays, type(self._first))
             self._at = transaction.head
-
-    def close(self) -> None:
-        if self._owns_ledger:
-            self.ledger.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def checked_counts(counts: NDArray[Any], bins: int) -> NDArray[np.int64]:

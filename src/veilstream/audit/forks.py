@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.accountant import Accountant
+from veilstream.errors import InvalidInput
 from veilstream.guarantee import Guarantee
 from veilstream.mechanism import StreamMechanism
 from veilstream.meter import Meter, NoiseSource
@@ -64,7 +65,7 @@ class _Tape:
         return self._next(lambda: self.source.gaussian(sigma, size))
 
     def select(self, gaps: NDArray[np.int64], rate: Fraction) -> int:
-        raise NotImplementedError("the Meter refuses choices for many runs at once")
+        raise InvalidInput("choices for many runs at once: the Meter takes one run; nothing was drawn")
 
     def _next(self, draw: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
         if self.at == len(self.drawn):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def audit(
             seed=seed,
             confidence=confidence,
             workers=workers,
-            progress=stack.enter_context(_Bar(as_json)),
+            progress=stack.enter_context(progress_bar("attacking", as_json)),
         )
     if page is not None:
         write_table(findings, page)
@@ -101,26 +102,3 @@ def _tell(findings: list[Finding], as_json: bool) -> None:
         for finding in findings
     ]
     print_json({"findings": rows})
-
-
-class _Bar:
-    """A progress bar on a terminal, nothing elsewhere."""
-
-    def __init__(self, silent: bool) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        console = Console(stderr=True, highlight=False)
-        columns = TextColumn("attacking"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-        self._progress = Progress(*columns, console=console, disable=silent or not console.is_terminal)
-        self._task = self._progress.add_task("attacking", total=None)
-
-    def __enter__(self) -> _Bar:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def __call__(self, done: int, jobs: int) -> None:
-        self._progress.update(self._task, completed=done, total=jobs)

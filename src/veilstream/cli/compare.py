@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
+from veilstream.cli.schedule import window_of
 
 if TYPE_CHECKING:
     from veilstream.evaluate.compare import Comparison
@@ -69,7 +71,7 @@ def compare(
     found = _run(
         data,
         tuple(epsilon or EPSILONS),
-        _window(window),
+        window_of(window, "nothing was compared"),
         as_json,
         directory=out,
         sums=sums,
@@ -97,30 +99,10 @@ def compare(
     return ExitCode.OK
 
 
-def _window(text: str) -> int | None:
-    from veilstream.errors import InvalidBudget
-
-    if text == "user":
-        return None
-    if not text.isdigit():
-        raise InvalidBudget(f"window {text!r}: a whole number of steps, or 'user'; nothing was compared")
-    return int(text)
-
-
 def _run(data: PublicCounts, epsilons: tuple[str, ...], w: int | None, quiet: bool, **settings: Any) -> Comparison:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
     from veilstream.evaluate.compare import compare as run
 
-    operator = Console(stderr=True, highlight=False)
-    columns: Any = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=operator, disable=quiet or not operator.is_terminal) as progress:
-        task = progress.add_task("simulating", total=None)
-
-        def advance(done: int, jobs: int) -> None:
-            progress.update(task, completed=done, total=jobs)
-
+    with progress_bar("simulating", quiet) as advance:
         return run(
             data.counts,
             epsilons,

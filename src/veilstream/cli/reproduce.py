@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
@@ -61,19 +62,9 @@ def reproduce(
 
 
 def _one(paper: Paper, figure: Figure, setting: Setting, out: Path, workers: int | None, quiet: bool) -> dict[str, str]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
     from veilstream.experiments import reproduce as run
 
-    operator = Console(stderr=True, highlight=False)
-    columns: Any = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=operator, disable=quiet or not operator.is_terminal) as progress:
-        task = progress.add_task(figure.name, total=None)
-
-        def advance(done: int, jobs: int) -> None:
-            progress.update(task, completed=done, total=jobs)
-
+    with progress_bar(figure.name, quiet) as advance:
         result = run(paper, figure, setting, out, workers=workers, progress=advance)
     if not quiet:
         typer.echo(f"{figure.name}: the claim {result.finding.verdict}. {result.finding.words}")

@@ -84,7 +84,9 @@ def plan(
     for path, suffixes in ((out, (".csv", ".parquet")), (plot, SUFFIXES)):
         if path is not None:
             check_writable(path, suffixes)
-    planned = make_schedule(read_weights(weights), epsilon, _window(window), steps, error, online=online)
+    planned = make_schedule(
+        read_weights(weights), epsilon, window_of(window, "nothing was planned"), steps, error, online=online
+    )
     if out is not None:
         _write(planned, out)
     if plot is not None:
@@ -187,7 +189,12 @@ def _cost(weights: tuple[Fraction, ...], budgets: tuple[Fraction, ...], power: i
     )
 
 
-def _window(text: str) -> int | None:
+def window_of(text: str, outcome: str) -> int | None:
+    """Steps of the window, None for 'user'.
+
+    >>> window_of("24", "nothing was read"), window_of("user", "nothing was read")
+    (24, None)
+    """
     from veilstream.errors import InvalidBudget
 
     if text == "user":
@@ -195,7 +202,7 @@ def _window(text: str) -> int | None:
     try:
         return int(text)
     except ValueError:
-        raise InvalidBudget(f"window {text!r}: a whole number of steps, or 'user'; nothing was planned") from None
+        raise InvalidBudget(f"window {text!r}: a whole number of steps, or 'user'; {outcome}") from None
 
 
 def _tell(planned: Planned) -> None:

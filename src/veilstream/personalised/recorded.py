@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from veilstream.codec import decode, encode
 from veilstream.guarantee import Guarantee
 from veilstream.ledger import ChargeRow, Ledger, StreamSpec, Transaction
+from veilstream.ledger.holder import LedgerHolder
 from veilstream.personalised.accounts import PersonalAccounts
 from veilstream.personalised.meter import PersonalMeter
 from veilstream.personalised.roster import Roster
@@ -39,7 +38,7 @@ class PersonalRelease:
         return Values(one.values, one.std, one.law)
 
 
-class LedgerAccounts:
+class LedgerAccounts(LedgerHolder):
     """Everybody's account on a ledger: whatever is asked, nobody's costs pass their own epsilon, also after a crash.
 
     ``release`` is one transaction: the answer and what it cost people of each level are committed together, and the
@@ -80,8 +79,7 @@ class LedgerAccounts:
         self.stream = stream
         self._guarantee = Guarantee(roster.highest, w)
         self._forget()
-        self._owns_ledger = not isinstance(ledger, Ledger)
-        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+        super().__init__(ledger)
         described = {"class": "LedgerAccounts", "people": roster.people, "roster": roster.fingerprint()}
         self.ledger.register(
             StreamSpec(
@@ -160,15 +158,3 @@ class LedgerAccounts:
             if row.t == t and row.outcome == "released":
                 accounts.replay(row.charge)
         return accounts.spent()
-
-    def close(self) -> None:
-        if self._owns_ledger:
-            self.ledger.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

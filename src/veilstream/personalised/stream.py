@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from veilstream.errors import InvalidInput, LedgerMismatch
 from veilstream.guarantee import Guarantee
 from veilstream.ledger import Ledger
+from veilstream.ledger.holder import LedgerHolder
 from veilstream.mechanism import StreamMechanism
 from veilstream.personalised.counts import SPREAD, Partitioned
 from veilstream.personalised.ensemble import combine_counts
@@ -34,7 +34,7 @@ class GroupedRelease:
     releases: Sequence[Release]
 
 
-class PersonalisedPublisher:
+class PersonalisedPublisher(LedgerHolder):
     """One stream per group of similar budgets, each under its own Guarantee, on one ledger.
 
     A person is in one group of the public roster for ever, so they meet one stream, and inside any w successive
@@ -72,8 +72,7 @@ class PersonalisedPublisher:
         self.groups = list(Partitioned(spread=spread).groups(roster) if groups is None else groups)
         self._check_groups()
         self._spread = spread
-        self._owns_ledger = not isinstance(ledger, Ledger)
-        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+        super().__init__(ledger)
         name = f"{stream}/{self._fingerprint()}"
         others = [one.name for one in self.ledger.streams() if one.name.startswith(f"{stream}/")]
         foreign = [one for one in others if not one.startswith(f"{name}/")]
@@ -132,18 +131,6 @@ class PersonalisedPublisher:
         for publisher, group in zip(self.publishers, self.groups, strict=True):
             totals[group.levels] = _fullest(publisher)
         return [Fraction(total) for total in totals.tolist()]
-
-    def close(self) -> None:
-        if self._owns_ledger:
-            self.ledger.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _fullest(publisher: Publisher[Any]) -> Fraction:
