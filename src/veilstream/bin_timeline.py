@@ -1,24 +1,38 @@
 """Event-level accounting bin by bin: an event lies in one bin, so bins are charged in parallel.
 
-For every bin three exact costs are kept: that of the present timestamp, the largest since the bin's ``edge`` and the
-largest before it. A charge with ``since`` publishes and closes a group of timestamps: the edge moves up behind it, so
-that pending timestamps are told apart from spent ones. Its span may end before the present timestamp, which then costs
-nothing. A charge that reaches back past the edge sees the larger cost: it can be refused too early, never admitted
-too late.
+For every bin two exact costs are kept: that of the present timestamp and the largest since the bin's ``edge``. A charge
+with ``since`` publishes and closes a group of timestamps: the edge moves up behind it, so that pending timestamps are
+told apart from spent ones. Its span may end before the present timestamp, which then costs nothing. Of what lies before
+the edges only the largest cost of all bins is known, and a charge that reaches back past an edge sees that one: it can
+be refused too early, never admitted too late.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.types import Charge
 
-SAFE = 1 << 61
+SAFE: Final[dict[np.dtype[Any], int]] = {np.dtype(np.int32): 1 << 29, np.dtype(np.int64): 1 << 61}
+"""The largest sum of costs that a type holds with room to spare; others hold any."""
+Bins: TypeAlias = NDArray[np.int64] | slice
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """Where a charge counts: the costs of its bins at the present timestamp, and the bins it reaches back in."""
+
+    charge: Charge
+    present: NDArray[Any] | None
+    back: Bins | None
+    past_edge: NDArray[np.bool_] | None
+    """Which of ``back`` are reached past their edges; None if none is."""
 
 
 class BinTimeline:
@@ -34,17 +48,21 @@ class BinTimeline:
 
     def __init__(self, bins: int, before: Fraction, cost: Fraction, now: int | None = None) -> None:
         self._unit = lcm(before.denominator, cost.denominator)
+        self._old = 0
         self._edge: NDArray[np.int64] = np.full(bins, np.iinfo(np.int64).min, dtype=np.int64)
-        self._old: NDArray[Any] = np.zeros(bins, dtype=np.int64)
-        self._new: NDArray[Any] = np.full(bins, int(before * self._unit), dtype=np.int64)
-        self._cost: NDArray[Any] = np.full(bins, int(cost * self._unit), dtype=np.int64)
-        self._charged_now = cost > 0
-        self._closing: list[NDArray[np.int64] | slice] = []
-        # Never below the sum of the largest of the three costs, each of which a charge can raise: it spares looking for
+        self._new: NDArray[Any] = np.zeros(bins, dtype=np.int32)
+        self._cost: NDArray[Any] = np.zeros(bins, dtype=np.int32)
+        # Never below the sum of the largest of the costs, each of which a charge can raise: it spares looking for
         # them at every charge.
-        self._bound = int(before * self._unit) + int(cost * self._unit)
+        self._bound = self._whole(before) + self._whole(cost)
+        self._widen()
+        self._new += self._whole(before)
+        self._cost += self._whole(cost)
+        self._charged_now = cost > 0
+        self._closing: list[Bins] = []
         self._blocks: dict[int, int | None] = {}
         self._at = now
+        self._last: _Reach | None = None
 
     @property
     def current(self) -> Fraction:
@@ -55,12 +73,14 @@ class BinTimeline:
             np.maximum(self._new, self._cost, out=self._new)
             self._cost.fill(0)
             self._charged_now = False
+            if self._closing:
+                self._old = max(self._old, int(self._new.max(initial=0)))
             for bins in self._closing:
-                self._old[bins] = np.maximum(self._old[bins], self._new[bins])
                 self._new[bins] = 0
                 self._edge[bins] = now
             self._closing.clear()
         self._at = now
+        self._last = None
 
     def would_cost(self, wanted: list[tuple[Fraction, Charge]]) -> Fraction:
         """Cost of the fullest bin and timestamp among those that ``wanted`` charges, with them."""
@@ -70,87 +90,96 @@ class BinTimeline:
         worst = self._cost.copy()
         past = np.zeros_like(self._cost)
         for amount, charge in wanted:
-            step = int(amount * self._unit)
-            if self._costs_now(charge):
-                worst[self._bins_of(charge)] += step
-            if self._reaches_back(charge):
-                past[self._reached(charge)[0]] += step
+            reach = self._reach(charge)
+            if reach.present is not None:
+                worst[_bins_of(charge)] += self._whole(amount)
+            if reach.back is not None:
+                past[reach.back] += self._whole(amount)
         for _, charge in wanted:
-            if self._reaches_back(charge):
-                bins, since = self._reached(charge)
-                worst[bins] = np.maximum(worst[bins], self._seen(bins, since) + past[bins])
+            reach = self._reach(charge)
+            if reach.back is not None:
+                worst[reach.back] = np.maximum(worst[reach.back], self._seen(reach) + past[reach.back])
         return Fraction(int(worst.max(initial=0)), self._unit)
 
     def _with_one(self, amount: Fraction, charge: Charge) -> Fraction:
+        reach = self._last = self._reach(charge)
         worst = 0
-        if self._costs_now(charge) and self._charged_now:
-            worst = int(self._cost[self._bins_of(charge)].max(initial=0))
-        if self._reaches_back(charge):
-            worst = max(worst, int(self._seen(*self._reached(charge)).max(initial=0)))
+        if reach.present is not None and self._charged_now:
+            worst = int(reach.present.max(initial=0))
+        if reach.back is not None:
+            worst = max(worst, int(self._seen(reach).max(initial=0)))
         return Fraction(worst, self._unit) + amount
 
-    def _seen(self, bins: NDArray[np.int64] | slice, since: NDArray[np.int64] | int) -> NDArray[Any]:
-        """The largest cost of the past timestamps of each bin that a charge since then can touch."""
-        new: NDArray[Any] = self._new[bins]
-        past = since < self._edge[bins]
-        return np.where(past, np.maximum(self._old[bins], new), new) if past.any() else new
+    def _seen(self, reach: _Reach) -> NDArray[Any]:
+        """The largest cost of the past timestamps that a charge can touch in each bin it reaches back in."""
+        new: NDArray[Any] = self._new[reach.back]
+        return new if reach.past_edge is None else np.where(reach.past_edge, np.maximum(self._old, new), new)
 
     def add(self, amount: Fraction, charge: Charge) -> None:
         self._refine([amount])
-        step = int(amount * self._unit)
-        if self._costs_now(charge):
-            if self._charged_now:
-                self._cost[self._bins_of(charge)] += step
-            else:
-                self._cost[self._bins_of(charge)] = step
+        reach = self._last if self._last is not None and self._last.charge is charge else self._reach(charge)
+        self._last = None
+        step = self._whole(amount)
+        if reach.present is not None:
+            self._cost[_bins_of(charge)] = reach.present + step if self._charged_now else step
             self._charged_now = True
         if charge.block is not None:
             self._blocks[charge.block] = self._at
-        if self._reaches_back(charge):
-            bins, since = self._reached(charge)
-            past = since < self._edge[bins]
-            if past.any():
-                self._old[bins] += np.where(past, step, 0)
-            self._new[bins] += step
+        if reach.back is not None:
+            if reach.past_edge is not None:
+                self._old += step
+            self._new[reach.back] += step
         if charge.since is not None:
-            self._closing.append(self._bins_of(charge))
+            self._closing.append(_bins_of(charge))
 
-    def _bins_of(self, charge: Charge) -> NDArray[np.int64] | slice:
-        return slice(None) if charge.bins is None else charge.bins
-
-    def _reached(self, charge: Charge) -> tuple[NDArray[np.int64] | slice, NDArray[np.int64] | int]:
-        """The bins that the charge reaches back in, and since when."""
-        if charge.since is None or charge.bins is None:
-            return self._bins_of(charge), charge.span.first
-        back = charge.since < (charge.span.last if self._at is None else self._at)
-        if back.all():
-            return charge.bins, charge.since
-        chosen = np.flatnonzero(back)
-        return charge.bins[chosen], charge.since[chosen]
-
-    def _reaches_back(self, charge: Charge) -> bool:
-        return charge.block is None and self._at is not None and charge.span.first < self._at
+    def _reach(self, charge: Charge) -> _Reach:
+        present: NDArray[Any] | None = None
+        if self._costs_now(charge):
+            present = self._cost[_bins_of(charge)] if self._charged_now else self._cost[:0]
+        if charge.block is not None or self._at is None or charge.span.first >= self._at:
+            return _Reach(charge, present, None, None)
+        back: Bins = _bins_of(charge)
+        since: NDArray[np.int64] | int = charge.span.first
+        if charge.since is not None and charge.bins is not None:
+            since = charge.since
+            earlier = charge.since < self._at
+            if not earlier.all():
+                chosen = np.flatnonzero(earlier)
+                back, since = charge.bins[chosen], charge.since[chosen]
+        past: NDArray[np.bool_] = since < self._edge[back]
+        return _Reach(charge, present, back, past if past.any() else None)
 
     def _costs_now(self, charge: Charge) -> bool:
         if charge.block is not None:
             return self._blocks.get(charge.block, ...) != self._at
         return self._at is None or charge.span.last >= self._at
 
+    def _whole(self, amount: Fraction) -> int:
+        """``amount`` in units, of which it is a multiple."""
+        return amount.numerator * (self._unit // amount.denominator)
+
     def _refine(self, amounts: list[Fraction]) -> None:
-        """Make the unit divide all ``amounts``, and leave machine integers before a sum could pass them."""
+        """Make the unit divide all ``amounts``, and leave narrow integers before a sum could pass them."""
         unit = lcm(self._unit, *(amount.denominator for amount in amounts))
-        factor = unit // self._unit
-        asked = 3 * sum(int(amount * unit) for amount in amounts)
+        factor, self._unit = unit // self._unit, unit
+        asked = 3 * sum(self._whole(amount) for amount in amounts)
         self._bound = self._bound * factor + asked
-        if self._bound > SAFE and self._cost.dtype != object:
-            largest = sum(int(cost.max(initial=0)) for cost in (self._old, self._new, self._cost))
+        if self._bound > SAFE.get(self._cost.dtype, self._bound):
+            # It also counts what was asked and refused, or asked twice.
+            largest = self._old + int(self._new.max(initial=0)) + int(self._cost.max(initial=0))
             self._bound = largest * factor + asked
-            if self._bound > SAFE:
-                self._old = self._old.astype(object)
-                self._new = self._new.astype(object)
-                self._cost = self._cost.astype(object)
+            self._widen()
         if factor > 1:
-            self._old = self._old * factor
+            self._old *= factor
             self._new = self._new * factor
             self._cost = self._cost * factor
-            self._unit = unit
+
+    def _widen(self) -> None:
+        if self._bound > SAFE.get(self._cost.dtype, self._bound):
+            dtype = next((wider for wider, most in SAFE.items() if self._bound <= most), np.dtype(np.object_))
+            self._new = self._new.astype(dtype)
+            self._cost = self._cost.astype(dtype)
+
+
+def _bins_of(charge: Charge) -> Bins:
+    return slice(None) if charge.bins is None else charge.bins

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from operator import index
 from typing import Final, SupportsIndex, TypeAlias
 
@@ -39,6 +40,8 @@ def rational(
                 return _parsed(repr(float(value)))
             case str() | Decimal():
                 return _parsed(str(value))
+            case int():
+                return Fraction(value)
             case SupportsIndex():
                 return Fraction(index(value))
             case _:
@@ -50,6 +53,7 @@ def rational(
     ) from None
 
 
+@lru_cache(maxsize=256)
 def _parsed(text: str) -> Fraction:
     """A fraction, refusing decimals whose exponent alone would fill the memory."""
     if len(text) > _LONGEST_TEXT:
