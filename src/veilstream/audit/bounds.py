@@ -23,6 +23,10 @@ from veilstream.errors import InvalidInput
 
 CONFIDENCE: Final = 0.999
 CUTS: Final = 200
+TAIL_CUTS: Final = 24
+"""Further cuts at either end, evenly in the logarithm of the share beyond them: pure losses are often rare."""
+CAUTION: Final = 1.5
+"""Standard deviations by which a share that was counted on few trials is distrusted before cuts are compared."""
 FEWEST_TRIALS: Final = 64
 _Amounts: TypeAlias = Floats | float
 
@@ -96,11 +100,23 @@ def epsilon_low(more: _Amounts, fewer: _Amounts, trials: _Amounts, confidence: f
     return np.asarray(np.where(p > 0, np.maximum(np.log(np.maximum(p, 1e-300) / q), 0.0), 0.0))
 
 
-def _promise(more: NDArray[Any], fewer: NDArray[Any], trials: int, z: float, delta: float) -> Floats:
-    """About what ``epsilon_low`` would give, by Wilson's intervals: quick enough for every cut of every score."""
-    p = _wilson(more / trials, trials, -z) - delta
-    q = _wilson(fewer / trials, trials, z)
-    return np.asarray(np.log(np.maximum(p, 1e-300) / np.maximum(q, 1e-300)))
+@dataclass(frozen=True, slots=True)
+class _Promise:
+    """About what ``epsilon_low`` would give on ``counted`` trials for an event that was seen on ``trials`` others.
+
+    By Wilson's intervals: quick enough for every cut of every score.
+    """
+
+    trials: int
+    counted: int
+    z: float
+    delta: float
+
+    def of(self, more: NDArray[Any], fewer: NDArray[Any]) -> Floats:
+        p, q = _wilson(more / self.trials, self.trials, -CAUTION), _wilson(fewer / self.trials, self.trials, CAUTION)
+        low = _wilson(np.maximum(p, 0.0), self.counted, -self.z) - self.delta
+        high = _wilson(np.minimum(q, 1.0), self.counted, self.z)
+        return np.asarray(np.log(np.maximum(low, 1e-300) / np.maximum(high, 1e-300)))
 
 
 def _wilson(share: Floats, trials: int, z: float) -> Floats:
@@ -115,20 +131,22 @@ def choose_event(
     confidence: float = CONFIDENCE,
     delta: float = 0.0,
     events: Mapping[str, Learner] = EVENTS,
+    counted: int | None = None,
 ) -> Event:
-    """The event that promises the largest bound.
+    """The event that promises the largest bound on ``counted`` other trials (as many as these by default).
 
-    Scores are learned on the even rows, cuts are chosen on the odd ones, by the bound that these alone would give: a
-    rare event whose ratio is large by chance does not win.
+    Scores are learned on the even rows, cuts are chosen on the odd ones, whose shares are taken with caution: a rare
+    event whose ratio is large by chance does not win.
     """
     trials = min(len(left), len(right))
     one, other = as_features(left[:trials]), as_features(right[:trials])
     count = trials // 2
     z = float(ndtri(1 - (1 - confidence) / 2))
+    promise = _Promise(count, trials if counted is None else counted, z, delta)
     best, chosen = -math.inf, None
     for learn in events.values():
         for name, score in learn(one[::2], other[::2]):
-            value, event = _best_cut(name, score, one[1::2], other[1::2], count, z, delta)
+            value, event = _best_cut(name, score, one[1::2], other[1::2], promise)
             if value > best:
                 best, chosen = value, event
     if chosen is None:
@@ -136,31 +154,28 @@ def choose_event(
     return chosen
 
 
-def _best_cut(
-    name: str,
-    score: Scorer,
-    left: Floats,
-    right: Floats,
-    count: int,
-    z: float,
-    delta: float,
-) -> tuple[float, Event]:
-    one, other = np.sort(score(left)), np.sort(score(right))
-    pooled = np.concatenate([one, other])
-    cuts = np.unique(np.quantile(pooled, np.linspace(0, 1, CUTS), method="nearest"))
+def _best_cut(name: str, score: Scorer, left: Floats, right: Floats, promise: _Promise) -> tuple[float, Event]:
+    one, other = np.sort(score(left)[: promise.trials]), np.sort(score(right)[: promise.trials])
+    cuts = np.unique(np.quantile(np.concatenate([one, other]), _shares(promise.trials), method="nearest"))
     best, event = -math.inf, Event(name, score, float(cuts[0]), True, True)
     for at_least in (True, False):
         if at_least:
-            hits = [count - np.searchsorted(side, cuts, side="left") for side in (one, other)]
+            hits = [promise.trials - np.searchsorted(side, cuts, side="left") for side in (one, other)]
         else:
             hits = [np.searchsorted(side, cuts, side="right") for side in (one, other)]
         for left_first in (True, False):
-            more, fewer = hits if left_first else hits[::-1]
-            found = _promise(more, fewer, count, z, delta)
+            found = promise.of(*(hits if left_first else hits[::-1]))
             at = int(np.argmax(found))
             if found[at] > best:
                 best, event = float(found[at]), Event(name, score, float(cuts[at]), at_least, left_first)
     return best, event
+
+
+def _shares(trials: int) -> Floats:
+    """Where cuts are tried: evenly, and closer and closer towards both ends."""
+    tail = np.geomspace(min(4 / trials, 1 / CUTS), 1 / CUTS, TAIL_CUTS)
+    shares: Floats = np.concatenate([np.linspace(0, 1, CUTS), tail, 1 - tail])
+    return shares
 
 
 def bound_of(

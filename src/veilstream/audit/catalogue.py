@@ -13,6 +13,7 @@ import veilstream.personalised
 import veilstream.series
 import veilstream.synthesis
 from veilstream.audit.attack import Claim
+from veilstream.audit.grouping_entries import GROUPING_CLAIMS
 from veilstream.audit.histogram_entries import HISTOGRAM_CLAIMS, SERIES_CLAIMS
 from veilstream.audit.metric_entries import METRIC_CLAIMS
 from veilstream.audit.personal_entries import PERSONAL_CLAIMS
@@ -24,6 +25,7 @@ from veilstream.streams import STREAMS
 
 AUDITS: Final[dict[str, Callable[[], list[Claim]]]] = {
     **STREAM_CLAIMS,
+    **GROUPING_CLAIMS,
     **HISTOGRAM_CLAIMS,
     **SERIES_CLAIMS,
     **TABLE_CLAIMS,

@@ -24,6 +24,13 @@ TRAINING: Final = 10_000
 PAIRED: Final = 6
 """Up to this many features a classifier also sees their products."""
 SMOOTHING: Final = 0.5
+TAILS: Final = (0.0005, 0.002, 0.008)
+"""Shares of outputs that get cells of their own at either end: rare outputs may betray most."""
+FEWEST_IN_TAIL: Final = 50
+PATTERNS: Final = 32
+"""Patterns of discrete features, the most frequent ones, within which others are judged apart."""
+DISCRETE: Final = 8
+FEWEST_IN_PATTERN: Final = 500
 
 
 def likelihood_ratio(left: Floats, right: Floats) -> Iterator[tuple[str, Scorer]]:
@@ -38,6 +45,7 @@ def likelihood_ratio(left: Floats, right: Floats) -> Iterator[tuple[str, Scorer]
     if len(telling) > 1:
         yield "likelihood ratio of all features", lambda x: _summed(tables, telling, x)
         yield from _joint(left, right, telling)
+        yield from _within(left, right, telling)
 
 
 def _single(table: _Table, j: int) -> Scorer:
@@ -80,9 +88,13 @@ def _edges(pooled: Floats, cells: int) -> Floats:
         if values.size <= 2 * cells:
             rest: Floats = values[1:]
             return rest
-    inner = np.quantile(pooled, np.linspace(0, 1, cells + 1)[1:-1], method="nearest")
-    edges: Floats = np.unique(inner)
-    above: Floats = edges[edges > pooled.min()]
+    shares, fine = np.linspace(0, 1, cells + 1)[1:-1], cells > COARSE
+    rare = np.array([share for share in TAILS if fine and share * pooled.size >= FEWEST_IN_TAIL])
+    inner = np.quantile(pooled, np.sort(np.concatenate([rare, shares, 1 - rare])), method="nearest")
+    # A value that several quantiles meet is an atom, and a cell of its own.
+    atoms = inner[1:][inner[1:] == inner[:-1]] if fine else inner[:0]
+    edges: Floats = np.unique(np.concatenate([inner, np.nextafter(atoms, np.inf)]))
+    above: Floats = edges[(edges > pooled.min()) & (edges <= pooled.max())]
     return above
 
 
@@ -117,6 +129,72 @@ def _pattern(left: Floats, right: Floats, features: list[int], cells: int) -> Sc
         return np.where(known[at] == code, ratios[at], 0.0)
 
     return score
+
+
+def _within(left: Floats, right: Floats, telling: list[int]) -> Iterator[tuple[str, Scorer]]:
+    """Ratios given the pattern of all discrete features: what a number betrays depends on what was decided."""
+    patterns = _Patterns(np.concatenate([left, right]), telling)
+    of_left, of_right = patterns.codes(left), patterns.codes(right)
+    judges: list[_Judge] = []
+    for code in range(patterns.size):
+        one, other = left[of_left == code], right[of_right == code]
+        judges.append(_Judge(one, other, patterns.others, len(left) / len(right)))
+
+    def score(x: Floats) -> Floats:
+        codes, scores = patterns.codes(x), np.empty(len(x))
+        for code, judge in enumerate(judges):
+            rows = np.flatnonzero(codes == code)
+            scores[rows] = judge.score(x[rows])
+        return scores
+
+    yield "likelihood ratio within patterns", score
+
+
+class _Patterns:
+    """Rows by the values of their discrete features: the most frequent combinations, and all others together."""
+
+    def __init__(self, pooled: Floats, telling: list[int]) -> None:
+        thin = pooled[:: max(1, len(pooled) // 4096)]
+        self.discrete = [j for j in telling if np.unique(thin[:, j]).size <= DISCRETE]
+        self.others = [j for j in telling if j not in self.discrete]
+        names, counts = np.unique(self._names(pooled), return_counts=True)
+        self.frequent: Floats = np.sort(names[np.argsort(-counts, kind="stable")[:PATTERNS]])
+        self.size = self.frequent.size + 1
+
+    def _names(self, x: Floats) -> Floats:
+        """One number for a combination, by a mixture in which two combinations hardly ever meet."""
+        named: Floats = np.round(x[:, self.discrete] @ np.sqrt(np.arange(2.0, 2.0 + len(self.discrete))), 6)
+        return named
+
+    def codes(self, x: Floats) -> NDArray[np.int64]:
+        names = self._names(x)
+        at = np.minimum(np.searchsorted(self.frequent, names), self.frequent.size - 1)
+        return np.where(self.frequent[at] == names, at, self.frequent.size)
+
+
+class _Judge:
+    """Log-odds of the left side: ratios of single features, weighed by logistic regression."""
+
+    def __init__(self, left: Floats, right: Floats, features: list[int], size_ratio: float) -> None:
+        self.ratio = float(np.log((len(left) + SMOOTHING) / (len(right) + SMOOTHING) / size_ratio))
+        self.tables: dict[int, _Table] = {}
+        self.weights = np.zeros(0)
+        if min(len(left), len(right)) < FEWEST_IN_PATTERN:
+            return
+        learned = {j: _Table.learn(left[:, j], right[:, j], CELLS // 2) for j in features}
+        self.tables = {j: table for j, table in learned.items() if table.edges.size}
+        one, other = left[:TRAINING], right[:TRAINING]
+        design = self._design(np.concatenate([one, other]))
+        sides = np.repeat([1.0, 0.0], [len(one), len(other)])
+        self.weights = _logistic(np.column_stack([np.ones(len(design)), design]), sides)[1:]
+
+    def _design(self, x: Floats) -> Floats:
+        columns = [table.score(x[:, j]) for j, table in self.tables.items()]
+        return np.column_stack(columns) if columns else np.zeros((len(x), 0))
+
+    def score(self, x: Floats) -> Floats:
+        scores: Floats = self.ratio + self._design(x) @ self.weights
+        return scores
 
 
 def threshold_count(left: Floats, right: Floats) -> Iterator[tuple[str, Scorer]]:

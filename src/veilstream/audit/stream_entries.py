@@ -28,7 +28,6 @@ from veilstream.streams import (
     BudgetDistribution,
     Fast,
     FixedRate,
-    RetroactiveGrouping,
     Sample,
     Scheduled,
     SlidingWindow,
@@ -111,15 +110,6 @@ def budget_absorption() -> list[Claim]:
     ) + _one_by_one(BudgetAbsorption(columns=2), (_window(3), moving(3, steps=3)))
 
 
-def retroactive_grouping() -> list[Claim]:
-    printed = RetroactiveGrouping(window=3, revise=False, tail=1, factor=2)
-    return [
-        *_one_by_one(printed, (_window(1), one_event(5, at=2)), (_window(1), one_event(5, jump=True)), quick=150),
-        *_one_by_one(RetroactiveGrouping(window=3, tail=1), (_window(1), one_event(7, at=4)), quick=100),
-        *_one_by_one(RetroactiveGrouping(window=2, common_group=3), (_window(2), border_burst(2, border=4))),
-    ]
-
-
 def _by_distance(make: Callable[[int, int | None], DSFT | DSAT]) -> list[Claim]:
     """One secret for all comparisons, a fresh one after each positive, and a fresh one in every window."""
     person, after_each, windows = make(3, 8), make(2, None), make(6, None)
@@ -167,7 +157,6 @@ STREAM_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
     "dsat": dsat,
     "time-unit": time_unit,
     "sliding-window": sliding_window,
-    "retroactive-grouping": retroactive_grouping,
     "scheduled": scheduled,
 }
-"""Name in ``STREAMS`` -> its claims."""
+"""Name in ``STREAMS`` -> its claims; grouping has its own module."""
