@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from typing import Any
 
@@ -25,33 +26,35 @@ STEPS, BINS = 40, 12
 
 
 class _OwnNoise(ExactSampler):
-    """Noise of a bin that depends on the bin, the step and the question alone, not on who else is asked."""
+    """Noise of a bin that depends on the bin, the step and its own questions alone, not on who else is asked."""
 
-    __slots__ = ("asked", "bins", "names")
+    __slots__ = ("_asked", "_names", "bins", "question")
 
     def __init__(self, names: list[int]) -> None:
         super().__init__(SeededSource(0))
-        self.names = np.array(names)
-        self.asked: tuple[int, ...] = ()
+        self._names = np.array(names)
+        self._asked: Counter[tuple[int, int, int]] = Counter()
         self.bins: NDArray[np.int64] = np.arange(len(names))
+        self.question: tuple[int, int] = (0, 0)
 
     def laplace(self, scale: Any, size: int | tuple[int, ...]) -> NDArray[np.int64]:
-        drawn = [
-            ExactSampler(SeededSource((*self.asked, int(name)))).laplace(scale, 1)[0] for name in self.names[self.bins]
-        ]
-        return np.array(drawn, dtype=np.int64).reshape(size)
+        drawn: list[int] = []
+        # A unit that is published apart from those before it comes as a second value of its bin.
+        for name in np.resize(self._names[self.bins], size).tolist():
+            key = (*self.question, int(name))
+            self._asked[key] += 1
+            drawn.append(ExactSampler(SeededSource((*key, self._asked[key]))).laplace(scale, 1)[0])
+        return np.array(drawn, dtype=np.int64)
 
 
 class _OwnMeter(Meter):
     def __init__(self, accountant: Accountant, noise: _OwnNoise, t: int) -> None:
         super().__init__(accountant, noise, t)
-        self.own, self.questions = noise, 0
+        self._own = noise
 
     def laplace(self, x: Sealed, epsilon: Fraction, purpose: str) -> Values:
-        # Both publications of a step that jumps are of one purpose: the second one sees the unit alone.
-        span = x.span.steps if x.since is None else 0
-        self.own.asked = (self.t, len(purpose), span, int(x.span.last == self.t))
-        self.own.bins = np.arange(self.own.names.size) if x.bins is None else x.bins
+        self._own.question = (self.t, len(purpose))
+        self._own.bins = np.arange(x.size) if x.bins is None else x.bins
         return super().laplace(x, epsilon, purpose)
 
 
