@@ -190,12 +190,12 @@ class Sealed:
                 f"distances of {starts.size} runs of {self.size} values: runs begin at 0 and rise; nothing was done"
             )
         grid = max(self.grid, _public_grid(public))
-        exact = np.add.reduceat(self._gaps(public, slice(None), grid), starts)
+        exact = np.add.reduceat(self._gaps(public, slice(None), grid), starts, axis=-1)
         return self._derive(exact, l2=self._l1, grid=grid)
 
     def _gaps(self, public: Numbers, piece: slice, grid: int) -> NDArray[np.int64]:
-        mine = self.__exact[piece] if grid == self.grid else self.__exact[piece] << (grid - self.grid)
-        gaps: NDArray[np.int64] = mine - _on_grid(public[piece], grid)
+        mine = self.__exact[..., piece] if grid == self.grid else self.__exact[..., piece] << (grid - self.grid)
+        gaps: NDArray[np.int64] = mine - _on_grid(public[..., piece], grid)
         np.abs(gaps, out=gaps)
         return gaps
 

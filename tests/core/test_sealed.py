@@ -208,6 +208,15 @@ def test_distances_add_up_piece_by_piece(size: int, kind: type[Any]) -> None:
     assert exact_values(x.distances(public, runs)).sum() == exact_values(x.distance(public))[0]
 
 
+def test_distances_to_the_releases_of_many_runs_are_those_of_each() -> None:
+    x, starts = seal(np.array([4, 0, 9, 2, 7]), 0), np.array([0, 2])
+    for public in (np.arange(15).reshape(3, 5), np.arange(15).reshape(3, 5) / 4):
+        together = x.distances(public, starts)
+        for row, exact in zip(public, exact_values(together), strict=True):
+            alone = x.distances(row, starts)
+            assert (exact_values(alone) << (together.grid - alone.grid)).tolist() == exact.tolist()
+
+
 @pytest.mark.parametrize("starts", [[], [1], [0, 2, 2], [0, 3, 1], [0, 9]], ids=str)
 def test_runs_that_do_not_cover_the_values_once_are_refused(starts: list[int]) -> None:
     with pytest.raises(InvalidInput, match="runs"):
