@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -112,15 +113,43 @@ def scores_of(scores: PersonalScores) -> NDArray[np.int64]:
     return scores.scores._exact  # pyright: ignore[reportPrivateUsage]
 
 
-@given(Cells, st.tuples(st.integers(0, 2), st.integers(0, 3)))
+Absent = st.lists(st.integers(0, 2), min_size=3, max_size=3)
+"""People of each level without a record: if there are many, the cheapest of them do all the work."""
+
+
+@given(Cells, st.tuples(st.integers(0, 2), st.integers(0, 3)), Absent)
 def test_nobody_moves_a_median_score_by_more_than_their_budget(
-    cells: list[tuple[int, int]], extra: tuple[int, int]
+    cells: list[tuple[int, int]], extra: tuple[int, int], absent: list[int]
 ) -> None:
-    sizes = np.array([11, 11, 11])
+    sizes = table_of([*cells, extra], 3, 4).reshape(3, 4).sum(axis=1) + np.array(absent)
     fewer = scores_of(personal_median_scores(seal(table_of(cells, 3, 4), 0), sizes, UNITS))
     more = scores_of(personal_median_scores(seal(table_of([*cells, extra], 3, 4), 0), sizes, UNITS))
     assert int(np.abs(more - fewer).max()) <= UNITS[extra[0]]
     assert fewer.max() == 0
+
+
+@pytest.mark.parametrize("budgets", [(1, 5, 5), (1, 1, 9), (5, 5, 5)])
+def test_a_median_score_is_the_distance_to_the_nearest_data_with_that_median(budgets: tuple[int, int, int]) -> None:
+    """All data of three people in two bins, by the cheapest chain of records that come or go."""
+    units, levels = np.unique(budgets, return_inverse=True)
+    sizes = np.bincount(levels)
+    states = list(product((-1, 0, 1), repeat=3))
+    steps = np.array(
+        [
+            [
+                sum(b * ((x >= 0) + (y >= 0)) for b, x, y in zip(budgets, one, other, strict=True) if x != y)
+                for other in states
+            ]
+            for one in states
+        ]
+    )
+    for one, costs in zip(states, steps, strict=True):
+        table = table_of([(int(levels[i]), place) for i, place in enumerate(one) if place >= 0], units.size, 2)
+        found = scores_of(personal_median_scores(seal(table, 0), sizes, units))
+        for v in (0, 1):
+            # Neither bin may outweigh the other where it is to hold the median.
+            holds = [other.count(1 - v) <= other.count(v) for other in states]
+            assert -found[v] == costs[holds].min()
 
 
 @given(st.lists(st.integers(0, 2), max_size=10), st.integers(0, 2))

@@ -124,8 +124,9 @@ def personal_median_scores(table: Sealed, sizes: NDArray[np.int64], units: NDArr
 
     Bin v holds a median if neither side outweighs the rest: below ≤ at + above and above ≤ at + below. If one side
     exceeds by e, then e times somebody of that side leaves or somebody without a record joins the rest: each
-    of these closes the gap by one, nothing closes it faster, and the cheapest e of them are the nearest data that have
-    a median at v in the metric of ``personal_count_scores``. So again nobody moves a score by more than their budget.
+    of these closes the gap by one, nothing closes it faster. Who left a side can join the rest for the same price once
+    more, so everybody there counts twice. The cheapest e of them are the nearest data that have a median at v in the
+    metric of ``personal_count_scores``. So again nobody moves a score by more than their budget.
 
     >>> from veilstream.sealed import seal
     >>> personal_median_scores(seal(np.array([3, 0, 4, 1, 2, 2]), t=0), np.array([9, 6]), np.array([1, 2])).size
@@ -140,7 +141,7 @@ def personal_median_scores(table: Sealed, sizes: NDArray[np.int64], units: NDArr
     for side in (below, above):
         heavy = side.sum(axis=0)
         for v in np.flatnonzero(2 * heavy > everyone).tolist():
-            exact[v] = -_cheapest(2 * int(heavy[v]) - everyone, side[:, v] + absent, units)
+            exact[v] = -_cheapest(2 * int(heavy[v]) - everyone, 2 * side[:, v] + absent, units)
     return PersonalScores(Scores(table.span, Fraction(int(units.max(initial=1))) * table.l1, _exact=exact), units)
 
 
