@@ -127,7 +127,6 @@ class Meter:
         stretch λ by (1 + λ²z²)/(λ(1 + z²)), between 1/λ and λ: together at most e^ε. Rounding and bounds come after.
         The scale is private, so the standard deviation is not told (NaN).
         """
-        self._one_run("draws of private scale")
         if not epsilon > x.smoothness:
             raise InvalidBudget(
                 f"charge {epsilon} for {purpose!r}: above the smoothness {x.smoothness} is needed; nothing was released"
@@ -138,8 +137,10 @@ class Meter:
             )
         self._admit([Charge(epsilon, self._until_now(x.span), purpose)])
         scale = x._spread / (epsilon - x.smoothness)  # pyright: ignore[reportPrivateUsage]
-        drawn = rounded_cauchy(x._value, scale, self._noise)  # pyright: ignore[reportPrivateUsage]
-        return Values(np.array([min(max(drawn, x.low), x.high)], dtype=np.int64), math.nan)
+        value, source = x._value, self._noise  # pyright: ignore[reportPrivateUsage]
+        drawn = [rounded_cauchy(value, scale, source) for _ in range(math.prod(self._lanes))]
+        bounded = np.array([min(max(number, x.low), x.high) for number in drawn], dtype=np.int64)
+        return Values(bounded.reshape(*self._lanes, 1), math.nan)
 
     def sampled_laplace(self, x: Sealed, epsilon: Fraction, rate: Fraction, purpose: str) -> Values:
         """An unbiased estimate from a Bernoulli sample at ``rate`` of the counts ``x``, with less noise on the sample.

@@ -226,3 +226,18 @@ def test_more_points_and_smaller_moves_want_finer_grids() -> None:
 def test_what_cannot_be_is_refused(make: Callable[[], object]) -> None:
     with pytest.raises(InvalidInput):
         make()
+
+
+def test_many_medians_at_once_are_those_of_one_after_the_other() -> None:
+    """Runs together draw what single runs on the same source would."""
+    guarantee = MetricGuarantee(1, "1/10", Space(0, 1))
+    sealed = guarantee.seal([0.2, 0.5, 0.6])
+    source, accountant = ExactSampler(SeededSource(3)), Accountant(guarantee.guarantee, 1)
+    together = SmoothMedian().estimate(sealed, guarantee, Meter(accountant, source, 0, lanes=(5,))).numbers
+    source = ExactSampler(SeededSource(3))
+    each = [
+        SmoothMedian().estimate(sealed, guarantee, Meter(Accountant(guarantee.guarantee, 1), source, 0)).numbers
+        for _ in range(5)
+    ]
+    assert together.shape == (5, 1)
+    assert np.array_equal(together, np.stack(each))
