@@ -144,6 +144,34 @@ class Sealed:
         since = None if self.since is None else self.since[chosen]
         return self._derive(self.__exact[..., chosen], bins=named, since=since, placed=True)
 
+    def joined(self, later: Sealed, together: Index, apart: Index) -> Sealed:
+        """These values at ``apart``, the sums with ``later`` at ``together``, then those of ``later`` at ``apart``.
+
+        The spans do not touch and no position comes twice: at any single timestamp only one of the two vectors moves,
+        and each of its values is in one of these, so that the larger ``l1`` holds.
+        """
+        both, split = _positions(together, self.size), _positions(apart, self.size)
+        named = np.zeros(self.size, dtype=np.bool_)
+        named[both] = True
+        whole = self.bins is None and later.bins is None and self.placed and later.placed
+        if not whole or self.size != later.size or self.span.touches(later.span) or named[split].any():
+            raise InvalidInput(
+                "joined: it takes two whole vectors of spans that do not touch, and each position once; "
+                "nothing was done"
+            )
+        grid = max(self.grid, later.grid)
+        mine, its = _finer(self.__exact, grid - self.grid), _finer(later.__exact, grid - later.grid)
+        bins = np.concatenate([split, both])
+        return Sealed(
+            np.concatenate([mine[split], mine[both] + its[both], its[split]]),
+            self.span | later.span,
+            max(self._l1, later._l1),
+            l2=max(self._l2, later._l2),
+            grid=grid,
+            bins=bins,
+            since=np.minimum(self._since()[bins], later.span.first if later.since is None else later.since[bins]),
+        )
+
     def sums(self, groups: NDArray[np.int64], count: int) -> Sealed:
         """Sums over public groups: value i goes into group ``groups[i]`` of ``count``; -1 leaves it out."""
         if groups.shape != (self.size,) or (groups.size and (groups.min() < -1 or groups.max() >= count)):

@@ -70,6 +70,8 @@ PIPELINES: dict[str, Callable[[list[Sealed]], Sealed]] = {
     "fourier": lambda xs: xs[0].fourier(),
     "fourier of a sum": lambda xs: (xs[0] + xs[1]).fourier().select([0, 2, 3]),
     "fourier, then distance": lambda xs: xs[0].fourier().distance(public_real),
+    "joined": lambda xs: (xs[0].pending() + xs[1]).joined(xs[2], [0, 4, 6], [1, 7]),
+    "joined, all apart": lambda xs: xs[0].joined(xs[1] + xs[2], np.array([], dtype=np.int64), np.arange(BINS)),
     "pending": lambda xs: (xs[0].pending() + xs[1]).cleared(np.arange(BINS) < 3) + xs[2],
 }
 
@@ -251,3 +253,18 @@ def test_bins_are_cleared_by_mask_or_by_position() -> None:
     both = [(cleared + later).since for cleared in (by_mask, by_position)]
     assert [since.tolist() for since in both if since is not None] == [[0, 2, 0, 2, 0, 2]] * 2
     assert exact_values(by_mask).tolist() == exact_values(by_position).tolist() == [0, 0, 4, 0, 8, 0]
+
+
+def test_joined_values_know_their_bins_and_where_each_begins() -> None:
+    waiting = (seal(np.array([1, 2, 3, 4]), 0).pending() + seal(np.array([10, 20, 30, 40]), 1)).cleared(np.array([3]))
+    x = waiting.joined(seal(np.array([100, 200, 300, 400]), 2), together=[0, 3], apart=[2])
+    assert exact_values(x).tolist() == [33, 111, 400, 300]
+    assert x.bins is not None
+    assert x.since is not None
+    assert (x.bins.tolist(), x.since.tolist(), int(x.l1)) == ([2, 0, 3], [0, 0, 2], 1)
+    again = seal(np.array([1, 1, 1, 1]), 1)
+    for other, both, split in ((again, [0], [1]), (seal(np.full(4, 1), 2), [0, 1], [1]), (again.total(), [0], [1])):
+        with pytest.raises(InvalidInput, match=r"joined: .*nothing was done"):
+            waiting.joined(other, both, split)
+    with pytest.raises(InvalidInput, match="occurs twice"):
+        waiting.joined(seal(np.full(4, 1), 2), [0, 0], [1])

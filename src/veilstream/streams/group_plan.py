@@ -25,11 +25,18 @@ GROW_BELOW: Final = 1.0
 SHRINK_ABOVE: Final = 3.0
 """A group's length pays ω/m variances of noise; its move, beyond noise, is held against that."""
 LEAVE_ABOVE: Final = 1.0
-"""One move beyond noise of so many whole windows of noise ends the groups of a bin."""
+"""One move beyond noise of so many whole windows of noise ends the groups of a bin,"""
+CREDIBLE: Final = 6.0
+"""if it is also this many times the variance that noise alone gives it: noise does that about once in a hundred groups.
+Without it constant bins would spend a fifth of their time unit by unit."""
 FEWEST_UNITS: Final = 12
 MOST_UNITS: Final = 512
 """Units that a bin publishes one by one before its next groups: doubled by each failure of groups, less a quarter of
 the units of each success, within these."""
+WEIGHTS: Final = np.maximum(RECENT_CHANGE, 1 / np.maximum(np.arange(MOST_UNITS + 1), 1)) * (
+    np.arange(MOST_UNITS + 1) > 0
+)
+"""Of the newest change after so many units: of none that is known, then of the mean, then of the running mean."""
 
 
 @dataclass(slots=True)
@@ -76,12 +83,17 @@ class GroupPlan:
     def saw_units(self, bins: Bins, difference: Reals, variance: float, factor: Fraction) -> None:
         """``bins`` published a unit each, at ``difference`` from the one before, with noise of ``variance``."""
         so_far = self.units[bins]
-        weight = np.maximum(RECENT_CHANGE, 1 / np.maximum(so_far, 1)) * (so_far > 0)
         change = self.change[bins].astype(np.float64)
-        change += weight * (difference**2 - change)
+        difference = np.square(difference)
+        difference -= change
+        difference *= WEIGHTS[so_far]
+        change += difference
         self.change[bins] = coarse(change)
-        self.units[bins] = np.minimum(so_far + 1, MOST_UNITS)
-        calm = bins[np.flatnonzero((so_far + 1 >= self.patience[bins]) & (change <= CALM * 2 * variance))]
+        so_far += 1
+        self.units[bins] = np.minimum(so_far, MOST_UNITS)
+        patient = so_far >= self.patience[bins]
+        patient &= change <= CALM * 2 * variance
+        calm = bins[np.flatnonzero(patient)]
         self.grouping[calm] = True
         self.due[calm] = longer(np.ones(calm.size, dtype=np.int16), factor)
         self.change[calm] = 0
@@ -101,26 +113,36 @@ class GroupPlan:
         ``noise`` is the variance of that difference if nothing had moved; ``window_noise`` that of a whole window
         published unit by unit.
         """
-        moved = difference**2 - noise
+        moved = np.square(difference)
+        moved -= noise
         # Moves grow with about the square of the length.
-        scaled = self.move[bins] * (size / np.maximum(self.due[bins], 1)) ** 2
-        move = scaled + RECENT_MOVE * (moved - scaled)
+        move = self.move[bins] * np.square(size / self.due[bins])
+        move += RECENT_MOVE * (moved - move)
         worth = window_noise / size
         shrink = move > SHRINK_ABOVE * worth
-        leave = (moved > LEAVE_ABOVE * window_noise) | (shrink & (size <= 2))
         grow = move < GROW_BELOW * worth
-        due = np.where(shrink, np.maximum(size // 2, 2), np.where(grow, longer(size, factor), size))
-        due = np.clip(due, 2, largest).astype(np.int16)
-        self.move[bins] = coarse(move * (due / size) ** 2)
+        due = _next_length(2 * shrink.view(np.int8) + grow.view(np.int8), size, factor, largest)
+        self.move[bins] = coarse(move * np.square(due / size))
         self.due[bins] = due
         self.drift[bins] = 0
-        left, stayed = np.flatnonzero(leave), np.flatnonzero(~leave)
-        gone, stays = bins[left], bins[stayed]
+        patience = self.patience[bins]
+        self.patience[bins] = np.maximum(patience - (size >> 2), FEWEST_UNITS)
+        shrink &= size <= 2
+        shrink |= moved > np.maximum(LEAVE_ABOVE * window_noise, CREDIBLE * noise)
+        left = np.flatnonzero(shrink)
+        gone = bins[left]
         self.grouping[gone] = False
         self.units[gone] = 0
         self.move[gone] = 0
-        self.patience[gone] = np.minimum(2 * self.patience[gone], MOST_UNITS)
-        self.patience[stays] = np.maximum(self.patience[stays] - size[stayed] // 4, FEWEST_UNITS)
+        self.patience[gone] = np.minimum(2 * patience[left], MOST_UNITS)
+
+
+def _next_length(outcome: NDArray[np.int8], size: Counts, factor: Fraction, largest: int) -> Counts:
+    """How long the group after one of ``size`` units is: as long (0), longer (1) or half as long (2)."""
+    # Few lengths occur: looking each up costs less than choosing it.
+    every = np.arange(int(size.max(initial=0)) + 1, dtype=np.int16)
+    lengths = np.stack([every, longer(every, factor), every // 2])
+    return np.clip(lengths, 2, largest).astype(np.int16)[outcome, size]
 
 
 def longer(size: Counts, factor: Fraction) -> Counts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,43 +163,69 @@ class RetroactiveGrouping:
         return State(window, state.plan, waits), Values(numbers, std)
 
 
+@dataclass(frozen=True, slots=True)
+class _Constants:
+    """What the parameters come to at one budget and one ``l1``."""
+
+    epsilon: Fraction
+    epsilon_1: Fraction
+    epsilon_2: Fraction
+    factor: Fraction
+    sampling: Fraction
+    one_unit: float
+    tail_squared: float
+    window_noise: float
+    largest: int
+
+
+@lru_cache(maxsize=64)
+def _constants(parameters: RetroactiveGrouping, epsilon: Fraction, l1: float) -> _Constants:
+    epsilon_1 = epsilon * rational(parameters.monitor, "monitor")
+    epsilon_2 = epsilon - epsilon_1
+    sampling = rational(parameters.sampling, "sampling")
+    # The noise on a monitored count has scale l1/ε₁, or what sampling makes of it.
+    gamma, per_count = float(sampling), float(epsilon_1) / l1
+    scale = 1 / (gamma * math.log1p(math.expm1(min(per_count, 700.0)) / gamma))
+    return _Constants(
+        epsilon,
+        epsilon_1,
+        epsilon_2,
+        factor=rational(parameters.factor, "factor"),
+        sampling=sampling,
+        one_unit=2 * (l1 / float(epsilon_2)) ** 2,
+        tail_squared=(math.log(float(rational(parameters.tail, "tail"))) * scale) ** 2,
+        window_noise=parameters.window * 2 * (l1 / float(epsilon)) ** 2,
+        largest=parameters.largest_group or max(2, math.isqrt(2 * parameters.window)),
+    )
+
+
 class _Step:
     """One step at event level: changes copies of the public state and keeps the pending sums."""
 
     def __init__(self, parameters: RetroactiveGrouping, state: State, now: Sealed, meter: Meter) -> None:
         self.parameters = parameters
-        self.factor = rational(parameters.factor, "factor")
+        self.constants = _constants(parameters, meter.guarantee.pure, float(now.l1))
         self.window, self.plan = state.window.copy(), state.plan.copy()
         self.pending, self.now, self.meter = state.pending, now, meter
-        self.epsilon = meter.guarantee.pure
-        self.epsilon_1 = self.epsilon * rational(parameters.monitor, "monitor")
-        self.epsilon_2 = self.epsilon - self.epsilon_1
         self.bins = self.window.guess.size
         self.spent: list[Bins] = []
-        l1 = float(now.l1)
-        self.one_unit = 2 * (l1 / float(self.epsilon_2)) ** 2
-        tail = -math.log(float(rational(parameters.tail, "tail")))
-        self.tail_squared = (tail * self._monitor_scale(l1)) ** 2
-        self.window_noise = parameters.window * 2 * (l1 / float(self.epsilon)) ** 2
-
-    def _monitor_scale(self, l1: float) -> float:
-        """Of the noise on a monitored count: l1/ε₁, or what sampling makes of it."""
-        gamma, per_count = float(rational(self.parameters.sampling, "sampling")), float(self.epsilon_1) / l1
-        return 1 / (gamma * math.log1p(math.expm1(min(per_count, 700.0)) / gamma))
 
     def watch(self, bins: Bins) -> NDArray[np.float32]:
         """Monitored counts of this unit in ``bins``, less their guesses; 0 in other bins."""
         everywhere = bins.size == self.bins
         x = self.now if everywhere else self.now.select(bins)
-        rate = rational(self.parameters.sampling, "sampling")
+        epsilon, rate = self.constants.epsilon_1, self.constants.sampling
         if rate == 1:
-            seen = self.meter.laplace(x, self.epsilon_1, "monitor").numbers
+            seen = self.meter.laplace(x, epsilon, "monitor").numbers
         else:
-            seen = self.meter.sampled_laplace(x, self.epsilon_1, rate, "monitor").numbers
+            seen = self.meter.sampled_laplace(x, epsilon, rate, "monitor").numbers
         if everywhere:
             return (seen - self.window.guess).astype(np.float32)
-        moved = np.zeros(self.bins, dtype=np.float32)
-        moved[bins] = seen - self.window.guess[bins]
+        counts = np.zeros(self.bins)
+        counts[bins] = seen
+        counts -= self.window.guess
+        moved = counts.astype(np.float32)
+        moved *= self.plan.grouping
         return moved
 
     def take_in(self) -> None:
@@ -207,66 +234,76 @@ class _Step:
         self.window.extend()
 
     def publish(self, bins: Bins, epsilon: Fraction, purpose: str) -> tuple[Totals, float]:
-        """Noisy sums of what is pending in ``bins``, and their variance; ``clear`` must follow."""
+        """Noisy sums of what is pending in ``bins``, and their variance."""
         assert self.pending is not None
         out = self.meter.laplace(self.pending.select(bins), epsilon, purpose)
         self.spent.append(bins)
         return out.numbers, float(out.std) ** 2
 
-    def clear(self) -> None:
+    def end(self) -> tuple[State, Values]:
         """Nothing is pending any more in the bins that have published."""
         assert self.pending is not None
-        if self.spent:
-            self.pending = self.pending.cleared(np.concatenate(self.spent))
-            self.spent.clear()
-
-    def end(self) -> tuple[State, Values]:
-        self.clear()
+        pending = self.pending.cleared(np.concatenate(self.spent)) if self.spent else self.pending
         numbers, std = self.window.total()
-        return State(self.window, self.plan, self.pending), Values(numbers, std)
+        return State(self.window, self.plan, pending), Values(numbers, std)
 
     def revised(self) -> tuple[State, Values]:
-        plan, window = self.plan, self.window
-        grouped, alone = np.flatnonzero(plan.grouping), np.flatnonzero(~plan.grouping)
-        ready = grouped
-        if grouped.size:
-            moved = self.watch(grouped)
-            waiting = window.open_units + 1
-            plan.drift = coarse(plan.drift + moved)
-            jumped = np.square(moved, out=moved) >= self.one_unit + self.tail_squared
-            jumped &= waiting > 1
-            publishing = jumped | (waiting >= plan.due)
-            level = waiting * np.float32(self.tail_squared)
-            level += self.one_unit
-            publishing |= np.square(plan.drift) >= level
-            publishing &= plan.grouping
-            ready = np.flatnonzero(publishing)
-            if jumped.any():
-                self._groups(np.flatnonzero(jumped), learn=False)
-                self.clear()
-        self.take_in()
-        if ready.size:
-            self._groups(ready, learn=True)
+        grouped, alone = np.flatnonzero(self.plan.grouping), np.flatnonzero(~self.plan.grouping)
+        ready, jumped = self._due(self.watch(grouped)) if grouped.size else (grouped, grouped)
+        if ready.size or jumped.size:
+            self._groups(ready, jumped)
+        else:
+            self.take_in()
         if alone.size:
             self._units(alone)
         return self.end()
 
-    def _groups(self, bins: Bins, *, learn: bool) -> None:
-        window = self.window
-        total, variance = self.publish(bins, self.epsilon_2, "group")
-        guess_variance = window.guess_variance[bins]
+    def _due(self, moved: NDArray[np.float32]) -> tuple[Bins, Bins]:
+        """Bins whose groups are published with this unit, and those that it has jumped in."""
+        plan, one_unit, tail_squared = self.plan, self.constants.one_unit, self.constants.tail_squared
+        waiting = self.window.open_units + 1
+        plan.drift = coarse(plan.drift + moved)
+        jumped = np.square(moved, out=moved) >= one_unit + tail_squared
+        jumped &= waiting > 1
+        publishing = waiting >= plan.due
+        level = waiting * np.float32(tail_squared)
+        level += one_unit
+        publishing |= np.square(plan.drift) >= level
+        publishing &= plan.grouping
+        publishing &= ~jumped
+        return np.flatnonzero(publishing), np.flatnonzero(jumped)
+
+    def _groups(self, ready: Bins, jumped: Bins) -> None:
+        """Publish the groups of ``ready``; of ``jumped`` what waited before this unit, and the unit itself."""
+        assert self.pending is not None
+        window, constants = self.window, self.constants
+        out = self.meter.laplace(self.pending.joined(self.now, ready, jumped), constants.epsilon_2, "group")
+        total, variance = out.numbers, float(out.std) ** 2
+        before, total = total[: jumped.size], total[jumped.size :]
+        if jumped.size:
+            size = window.close(jumped, before, variance)
+            window.believe(jumped, before / size, size, variance / np.square(size, dtype=np.float64))
+        self.take_in()
+        bins = np.concatenate([ready, jumped])
+        self.spent.append(bins)
+        guess, guess_variance = window.guess[bins], window.guess_variance[bins].astype(np.float64)
         size = window.close(bins, total, variance)
-        if learn:
-            parameters = self.parameters
-            largest = parameters.largest_group or max(2, math.isqrt(2 * parameters.window))
-            difference = total - size * window.guess[bins]
-            noise = variance + size.astype(np.float64) ** 2 * guess_variance
-            self.plan.saw_groups(bins, size, difference, noise, self.window_noise, self.factor, largest)
-        window.believe(bins, total / size, size, variance / size.astype(np.float64) ** 2)
+        squared = np.square(size, dtype=np.float64)
+        self.plan.saw_groups(
+            bins,
+            size,
+            total - size * guess,
+            variance + squared * guess_variance,
+            constants.window_noise,
+            constants.factor,
+            constants.largest,
+        )
+        window.believe(bins, total / size, size, variance / squared)
 
     def _units(self, bins: Bins) -> None:
-        total, variance = self.publish(bins, self.epsilon, "unit")
-        self.plan.saw_units(bins, total - self.window.guess[bins], variance, self.factor)
+        constants = self.constants
+        total, variance = self.publish(bins, constants.epsilon, "unit")
+        self.plan.saw_units(bins, total - self.window.guess[bins], variance, constants.factor)
         size = self.window.close(bins, total, variance)
         self.window.believe(bins, total, size, variance)
 
@@ -277,7 +314,7 @@ class _Step:
         if first:
             ready, size = every, np.ones(self.bins, dtype=np.int16)
         else:
-            jumped = self.watch(every) ** 2 >= self.one_unit + self.tail_squared
+            jumped = self.watch(every) ** 2 >= self.constants.one_unit + self.constants.tail_squared
             assert self.pending is not None
             self.pending = self.pending.cleared(jumped)
             size = np.where(jumped, 1, window.open_units).astype(np.int16)
@@ -288,11 +325,11 @@ class _Step:
             window.close(ready, known, known_variance)
         self.take_in()
         if ready.size:
-            total, variance = self.publish(ready, self.epsilon_2, "unit" if first else "group")
+            total, variance = self.publish(ready, self.constants.epsilon_2, "unit" if first else "group")
             length = size[ready]
             # Units so released are not yet a block: size 0.
             window.believe(ready, total / length, 0, variance / length.astype(np.float64) ** 2)
-            due = longer(length, self.factor)
+            due = longer(length, self.constants.factor)
             largest = self.parameters.largest_group
             plan.due[ready] = due if largest is None else np.minimum(due, largest)
         return self.end()

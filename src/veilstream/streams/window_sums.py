@@ -17,6 +17,8 @@ Singles = NDArray[np.float32]
 Counts = NDArray[np.int16]
 Totals = NDArray[np.int64] | NDArray[np.float64]
 WHOLE: Final = 1 << 31
+SMALLEST: Final = np.uint32(1 << 16).view(np.float32)
+"""Stands for no noise at all where a block ends."""
 
 
 @dataclass(slots=True)
@@ -24,25 +26,26 @@ class WindowSums:
     """For every bin: published blocks of successive units, then open units that a guess stands in for.
 
     The window of ω units is, from old to new: what is left of a ``head`` block that its edge cuts (each unit taken as
-    the block's mean), blocks that lie inside, and ``open_units``. A ring of rows remembers at the last unit of each
-    block that it ``ends`` there, its sum and its noise variance. When the edge reaches a block, its end is looked for
-    from there on: every unit of every bin is passed over once, so that a step costs the same whatever ω is.
+    the block's mean), blocks that lie inside, and ``open_units``. The sum of a head counts as inside until its last
+    unit leaves, less the units that are gone; its variance does not. A ring of rows remembers at the last unit of each
+    block its sum and its noise variance, which is 0 where no block ends. When the edge reaches a block, its end is
+    looked for from there on: every unit of every bin is passed over once, so that a step costs the same whatever ω is.
 
     Published sums are independent of each other and leave the window one by one, so that ω of them must be known for a
-    bin that publishes every unit. A row takes seven bytes a bin (eleven if a sum is not whole or not below 2³¹) and is
-    closed to writing once its step is over.
+    bin that publishes every unit. A row takes six bytes a bin (ten if a sum is not whole or not below 2³¹) and is
+    closed to writing when ``total`` has added it up.
 
     All of it is public.
     """
 
     window: int
     units: int
-    ends: list[NDArray[np.bool_]]
     sums: list[NDArray[np.int32] | Reals]
     variances: list[NDArray[np.uint16]]
     inside_sum: Reals
     inside_variance: Reals
     head_left: Counts
+    head_gone: Counts
     head_mean: Reals
     head_mean_variance: Singles
     open_units: Counts
@@ -63,10 +66,10 @@ class WindowSums:
             0,
             [],
             [],
-            [],
             inside_sum=reals(),
             inside_variance=reals(),
             head_left=counts(),
+            head_gone=counts(),
             head_mean=reals(),
             head_mean_variance=np.zeros(bins, dtype=np.float32),
             open_units=counts(),
@@ -77,16 +80,16 @@ class WindowSums:
 
     def copy(self) -> Self:
         """One that can be changed; rows of the ring are replaced, never changed, and stay shared."""
-        for row in itertools.chain(self.ends, self.sums, self.variances):
+        for row in itertools.chain(self.sums, self.variances):
             row.setflags(write=False)
         return replace(
             self,
-            ends=list(self.ends),
             sums=list(self.sums),
             variances=list(self.variances),
             inside_sum=self.inside_sum.copy(),
             inside_variance=self.inside_variance.copy(),
             head_left=self.head_left.copy(),
+            head_gone=self.head_gone.copy(),
             head_mean=self.head_mean.copy(),
             head_mean_variance=self.head_mean_variance.copy(),
             open_units=self.open_units.copy(),
@@ -98,103 +101,127 @@ class WindowSums:
     def extend(self) -> None:
         """A unit begins: it is open in every bin, and the oldest unit leaves the window."""
         bins = self.guess.size
-        ends = np.zeros(bins, dtype=np.bool_)
         sums, variances = np.zeros(bins, dtype=np.int32), np.zeros(bins, dtype=np.uint16)
         if self.units < self.window:
-            self.ends.append(ends)
             self.sums.append(sums)
             self.variances.append(variances)
         else:
             self._leave(self.units - self.window)
             slot = self.units % self.window
-            self.ends[slot], self.sums[slot], self.variances[slot] = ends, sums, variances
+            self.sums[slot], self.variances[slot] = sums, variances
         self.units += 1
         self.open_units += 1
 
     def _leave(self, unit: int) -> None:
+        slot = unit % self.window
         cut = self.head_left > 0
-        searching = self.open_units < self.window
-        searching &= ~cut
+        whole = ~cut
+        self.inside_sum -= self.sums[slot]
+        variance = _single(self.variances[slot])
+        begins = variance == 0
+        variance *= whole
+        self.inside_variance -= variance
         self.head_left -= cut
+        self.head_gone += cut
+        self.head_gone *= self.head_left > 0
+        begins &= whole
+        begins &= self.open_units < self.window
         # A block that is looked for begins at the edge, so that its end tells its length.
-        for size in range(1, self.window + 1):
+        for size in range(2, self.window + 1):
+            if not begins.any():
+                return
             slot = (unit + size - 1) % self.window
-            ends_here = searching & self.ends[slot]
+            ends_here = self.variances[slot] != 0
+            ends_here &= begins
+            begins ^= ends_here
             bins = np.flatnonzero(ends_here)
             if bins.size:
-                total, variance = self.sums[slot][bins], _single(self.variances[slot][bins])
-                self.inside_sum[bins] -= total
-                self.inside_variance[bins] -= variance
-                if size > 1:
-                    self._head(bins, size - 1, size, total, variance)
-                searching ^= ends_here
-            if not searching.any():
-                return
+                self._cut(bins, size, self.sums[slot][bins], _single(self.variances[slot][bins]))
 
-    def _head(
-        self, bins: Bins, left: int, size: int | Counts, total: Totals | NDArray[np.int32], variance: Singles
-    ) -> None:
-        self.head_left[bins] = left
+    def _cut(self, bins: Bins, size: int, total: NDArray[np.int32] | Reals, variance: Singles) -> None:
+        """The first unit of blocks of ``size`` units has left."""
+        self.inside_variance[bins] -= variance
+        self.head_left[bins] = size - 1
+        self.head_gone[bins] = 1
         self.head_mean[bins] = on_grid(total / size)
-        self.head_mean_variance[bins] = coarse(variance / np.square(size, dtype=np.float32))
+        self.head_mean_variance[bins] = coarse(variance / np.float32(size**2))
 
     def close(self, bins: Bins, total: Totals, variance: float | Reals) -> Counts:
         """The open units of ``bins`` become a block with this sum and noise variance; gives how many units it has."""
         size = self.open_units[bins]
-        # The accumulators must see what the ring stores, to be able to subtract it exactly.
-        stored = coarse(np.asarray(variance))
-        fits = size <= self.window
-        if fits.all():
-            self._enter(bins, total, stored)
+        if size.max(initial=0) <= self.window:
+            self._enter(bins, total, np.asarray(variance))
         else:
-            each = np.broadcast_to(stored, size.shape)
-            self._enter(bins[fits], total[fits], each[fits])
-            self._head(bins[~fits], self.window, size[~fits], total[~fits], each[~fits])
+            # The units inside the window are a block with the same mean.
+            share = np.minimum(self.window / size, 1)
+            mean = on_grid(total / size)
+            self._enter(bins, np.where(share < 1, mean * self.window, total), variance * share**2)
         self.open_units[bins] = 0
         return size
 
-    def _enter(self, bins: Bins, total: Totals, variance: Singles) -> None:
-        slot = (self.units - 1) % self.window
-        if not self.ends[slot].flags.writeable:
-            self.ends[slot] = self.ends[slot].copy()
-            self.sums[slot] = self.sums[slot].copy()
-            self.variances[slot] = self.variances[slot].copy()
+    def _enter(self, bins: Bins, total: Totals, variance: Reals) -> None:
+        slot = self._newest
+        # The accumulators must see what the ring stores, to be able to subtract it exactly.
+        stored = np.maximum(coarse(variance), SMALLEST)
+        added_up = not self.sums[slot].flags.writeable
+        if added_up:
+            self.sums[slot], self.variances[slot] = self.sums[slot].copy(), self.variances[slot].copy()
+            self.inside_sum[bins] += total
+            self.inside_variance[bins] += stored
         if self.sums[slot].dtype != np.float64 and not _is_short(total):
             self.sums[slot] = self.sums[slot].astype(np.float64)
-        self.ends[slot][bins], self.sums[slot][bins], self.variances[slot][bins] = True, total, _upper_half(variance)
-        self.inside_sum[bins] += total
-        self.inside_variance[bins] += variance
+        self.sums[slot][bins], self.variances[slot][bins] = total, _upper_half(stored)
+        if added_up:
+            self._freeze(slot)
+
+    @property
+    def _newest(self) -> int:
+        return (self.units - 1) % self.window
+
+    def _freeze(self, slot: int) -> None:
+        self.sums[slot].setflags(write=False)
+        self.variances[slot].setflags(write=False)
 
     def believe(self, bins: Bins, guess: Totals, size: int | Counts, variance: float | Reals) -> None:
-        """Open units of ``bins`` count as ``guess``, with noise of ``variance``: the mean of ``size`` units that
-        count in the window by themselves, 0 if none do."""
+        """Open units of ``bins`` count as ``guess``, with noise of ``variance``: the mean of the block before them, of
+        ``size`` units; 0 if it is not a block of the window."""
         self.guess[bins] = on_grid(guess)
         self.guess_size[bins] = size
         self.guess_variance[bins] = coarse(np.asarray(variance))
 
     def total(self) -> tuple[Reals, Reals]:
-        """The sum over the window and the standard deviation of its noise.
+        """The sum over the window and the standard deviation of its noise; nothing more is closed in this unit.
 
         Blocks have independent noise. If the guess is the mean of the last block, its noise counts once for each unit
         of the block in the window and once more for each open unit: (k + n)² = k² + n(2k + n) times that of the mean.
         """
+        self._add_up()
         still_open = np.minimum(self.open_units, self.window)
-        numbers = self.head_left * self.head_mean
+        numbers = self.guess * still_open
         numbers += self.inside_sum
-        numbers += self.guess * still_open
-        variance = np.square(self.head_left, dtype=np.float32)
+        numbers -= self.head_gone * self.head_mean
+        variance = self.head_left.astype(np.float32)
+        variance *= variance
         variance *= self.head_mean_variance
-        # A guess that belongs to no block has size 0 and is not cut by the edge.
-        whole = self.head_left + still_open < min(self.units, self.window)
-        cut = np.minimum(self.head_left, self.guess_size)
-        shared = (cut + whole * (self.guess_size - cut)).astype(np.float32)
+        # The last block lies just before the open units.
+        known = np.minimum(self.guess_size, min(self.units, self.window) - still_open)
+        times = still_open.astype(np.float32)
+        shared = known.astype(np.float32)
         shared *= 2
-        shared += still_open
-        shared *= still_open
+        shared += times
+        shared *= times
         shared *= self.guess_variance
         variance += shared
         variance += self.inside_variance.astype(np.float32)
-        return numbers, coarse(np.sqrt(np.maximum(variance, 0, out=variance), out=variance)).astype(np.float64)
+        return numbers, coarse(np.sqrt(variance, out=variance)).astype(np.float64)
+
+    def _add_up(self) -> None:
+        """Adding whole rows costs less than adding at the bins that closed, which are many."""
+        slot = self._newest
+        if self.sums[slot].flags.writeable:
+            self.inside_sum += self.sums[slot]
+            self.inside_variance += _single(self.variances[slot])
+            self._freeze(slot)
 
 
 def coarse(x: Reals | Singles) -> Singles:
