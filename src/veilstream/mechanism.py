@@ -23,7 +23,9 @@ S = TypeVar("S")
 class HistogramMechanism(Protocol):
     """Publishes one histogram for an exact ``epsilon``.
 
-    One that never chooses by data says ``oblivious: ClassVar[bool] = True`` and takes noise of shape (runs, bins).
+    One that never chooses by data says ``oblivious: ClassVar[bool] = True`` and takes noise of shape (runs, bins). One
+    that does choose says ``takes_lanes: ClassVar[bool] = True`` if it does so only through the meter: see
+    ``runs_together``.
     """
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values: ...
@@ -34,11 +36,31 @@ class StreamMechanism(Protocol[S]):
 
     ``start`` checks the parameters against the guarantee and gives the first state, a plain dataclass. ``step`` may
     use the sealed data only through the meter. A mechanism whose choices never depend on data says
-    ``oblivious: ClassVar[bool] = True``: simulations then run many lanes at once.
+    ``oblivious: ClassVar[bool] = True``: simulations then run many lanes at once. One that decides through the meter
+    says ``takes_lanes``: see ``runs_together``.
     """
 
     def start(self, guarantee: Guarantee, bins: int) -> S: ...
     def step(self, state: S, now: Sealed, meter: Meter) -> tuple[S, Values]: ...
+
+
+def runs_together(mechanism: object) -> bool:
+    """Whether many simulated runs of a mechanism, and of the histogram inside it, can share its steps.
+
+    What the Meter answers then has the runs as its first axis, and so must all that is made of it; ``x[..., bins]`` and
+    ``sum(axis=-1)`` do for one run and for many. The mechanism either never branches (``oblivious``) or, by
+    ``takes_lanes``, only on what ``Meter.above``, ``select``, ``select_each`` and ``agreed`` return, for which all runs
+    of a group have the same answer. Arrays in its state are those of all runs, first axis first, or public. An auditor
+    gets a million trials that way where it would otherwise get thousands.
+
+    >>> from veilstream.streams import BudgetAbsorption, RetroactiveGrouping, Uniform
+    >>> [runs_together(mechanism) for mechanism in (Uniform(), BudgetAbsorption(), RetroactiveGrouping(window=3))]
+    [True, True, False]
+    """
+    parts = (mechanism, getattr(mechanism, "histogram", None))
+    return all(
+        part is None or getattr(part, "oblivious", False) or getattr(part, "takes_lanes", False) for part in parts
+    )
 
 
 def describe(mechanism: object) -> str:

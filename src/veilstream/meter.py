@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Protocol, runtime_checkable
+from typing import Any, NoReturn, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from veilstream.sealed_points import SealedFlow, carried, degrees, edges_of
 from veilstream.sparse import SealedRecords
 from veilstream.types import Charge, Law, Span, Values
 from veilstream.unsealed import exact_values
+
+D = TypeVar("D", np.bool_, np.int64)
 
 MIN_SCALE = Fraction(1, 1 << 20)
 MAX_SCALE = Fraction(10**12)
@@ -54,6 +56,7 @@ class JointNoise(Protocol):
         sizes: NDArray[np.int64],
         rate: Fraction,
         lengths: NDArray[np.int64] | None = None,
+        repeats: int = 1,
     ) -> NDArray[np.int64]: ...
 
 
@@ -190,22 +193,25 @@ class Meter:
         self._positive(epsilon, purpose)
         if scores.size == 0:
             raise InvalidInput(f"select for {purpose!r}: no candidates; nothing was released")
-        self._one_run("choices")
         movement = self._sensitivity(scores.span, scores.sensitivity) * (1 if scores.one_sided else 2)
         self._admit([Charge(epsilon, self._until_now(scores.span), purpose, bins=self._named(scores.bins))])
         exact = scores._exact  # pyright: ignore[reportPrivateUsage]
-        return self._noise.select(exact.max() - exact, epsilon / movement)
+        gaps, rate = exact.max() - exact, epsilon / movement
+        if self._lanes:
+            return int(self._chosen_by_runs(gaps, np.array([gaps.size], dtype=np.int64), rate, None)[0])
+        return self._noise.select(gaps, rate)
 
     def select_each(self, scores: JointScores, epsilon: Fraction, purpose: str) -> NDArray[np.int64]:
         """One candidate for every question of ``scores``, for a single charge (see ``JointScores``)."""
         self._positive(epsilon, purpose)
-        self._one_run("choices")
         rate = epsilon / (2 * self._sensitivity(scores.span, scores.sensitivity))
         self._admit([Charge(epsilon, self._until_now(scores.span), purpose, bins=self._named(scores.bins))])
         exact, lengths = scores._exact, scores._lengths  # pyright: ignore[reportPrivateUsage]
         entries = scores._entries  # pyright: ignore[reportPrivateUsage]
         ends = np.cumsum(entries)
         gaps = np.repeat(np.maximum.reduceat(exact, ends - entries), entries) - exact
+        if self._lanes:
+            return self._chosen_by_runs(gaps, entries, rate, lengths)
         if isinstance(self._noise, JointNoise):
             return self._noise.select_each(gaps, entries, rate, lengths)
         listed = gaps if lengths is None else np.repeat(gaps, lengths)
@@ -271,7 +277,7 @@ class Meter:
         scale = self._scale(threshold.sensitivity * (1 << THRESHOLD_GRID) / nu, purpose)
         noise = self._noise.laplace(scale, (*self._lanes, 1))
         value = (exact_values(x) << (THRESHOLD_GRID - x.grid)) + noise
-        answer = self._answer_of((value >= round(level * (1 << THRESHOLD_GRID)) + threshold.rho)[..., 0])
+        answer = bool(self.agreed((value >= round(level * (1 << THRESHOLD_GRID)) + threshold.rho)[..., 0]))
         if answer:
             self._admit(positive)
         return answer
@@ -280,6 +286,49 @@ class Meter:
         """The block will not be compared with any more; what it cost stays."""
         whole = Span(threshold.opened, self.t)
         self._admit([Charge(Fraction(0), whole, threshold.purpose, block=threshold.block)])
+
+    def agreed(self, decision: NDArray[D]) -> NDArray[D]:
+        """The decision that all runs agree on, where many are simulated at once; in a single run ``decision`` itself.
+
+        A mechanism that branches on numbers which the Meter gave it asks here first: ``if meter.agreed(noisy > 5):``.
+        A decision is one or several truth values or whole numbers, behind the axis of the runs if there is one. It is
+        public and costs nothing.
+
+        >>> from veilstream.noise import SecureNoise
+        >>> meter = Meter(Accountant(Guarantee(1, w=1), bins=2), SecureNoise(), t=0)
+        >>> meter.agreed(np.array([True, False])).tolist()
+        [True, False]
+        """
+        decision = np.asarray(decision)
+        if decision.dtype.kind not in "biu":
+            raise InvalidInput(
+                f"decision of type {decision.dtype}: truth values or whole numbers are needed; nothing was released"
+            )
+        if not self._lanes:
+            return decision
+        flat = decision.reshape(math.prod(self._lanes), -1)
+        if (flat != flat[0]).any():
+            self._disagreed(flat)
+        return np.asarray(flat[0].reshape(decision.shape[len(self._lanes) :]))
+
+    def _disagreed(self, decisions: NDArray[Any]) -> NoReturn:
+        """Runs, one a row, have come to different decisions."""
+        raise InvalidInput(
+            f"decisions of {len(decisions)} runs at once: they differ and cannot go on together; simulate run by run"
+        )
+
+    def _chosen_by_runs(
+        self,
+        gaps: NDArray[np.int64],
+        entries: NDArray[np.int64],
+        rate: Fraction,
+        lengths: NDArray[np.int64] | None,
+    ) -> NDArray[np.int64]:
+        """Scores are the same for all runs, choices are not."""
+        if not isinstance(self._noise, JointNoise):
+            raise InvalidInput("choices of many runs at once: the source of noise makes one; simulate run by run")
+        chosen = self._noise.select_each(gaps, entries, rate, lengths, math.prod(self._lanes))
+        return self.agreed(chosen.reshape(*self._lanes, entries.size))
 
     def _admit(self, charges: Sequence[Charge], tentative: Sequence[Charge] = ()) -> None:
         self._accountant.admit(charges, tentative)
@@ -300,11 +349,6 @@ class Meter:
         if span.last > self.t:
             raise InvalidInput(f"data of t={span.last} at step {self.t}: it is not past yet; nothing was released")
         return Span(span.first, self.t)
-
-    def _answer_of(self, runs: NDArray[np.bool_]) -> bool:
-        """One answer for the mechanism; many runs at once need not agree on it."""
-        self._one_run("comparisons")
-        return bool(runs)
 
     def _one_run(self, what: str) -> None:
         if self._lanes:

@@ -80,11 +80,12 @@ def test_what_a_forked_run_is_charged_is_what_a_single_run_is_charged() -> None:
     assert accountant.left == Fraction(1, 4)
 
 
-def test_a_plain_meter_answers_for_one_run_only() -> None:
-    meter = Meter(Accountant(USER, 1), PooledNoise(1), 0, lanes=(3,))
+def test_a_plain_meter_answers_for_runs_that_agree() -> None:
+    meter = Meter(Accountant(USER, 1), PooledNoise(1), 0, lanes=(1_000,))
     threshold = meter.open_threshold(Fraction(1, 4), Fraction(1, 4), Fraction(1), "decide")
     with pytest.raises(InvalidInput, match="run by run"):
         meter.above(threshold, seal(np.array([5]), 0), 0.0)
+    assert meter.above(threshold, seal(np.array([10**6]), 0), 0.0)
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])

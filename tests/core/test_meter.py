@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
+from scipy.stats import chi2
 
 from veilstream.accountant import Accountant
 from veilstream.errors import BudgetExceeded, InvalidBudget, InvalidInput
 from veilstream.guarantee import Guarantee, gaussian_delta
 from veilstream.meter import Meter, Threshold, laplace_std
 from veilstream.noise import ExactSampler
-from veilstream.scores import JointScores, quantile_scores
+from veilstream.scores import JointScores, Scores, quantile_scores
 from veilstream.sealed import seal
 from veilstream.simulation import SeededSource
 from veilstream.types import Charge, Span
@@ -178,10 +180,58 @@ def test_questions_about_disjoint_bins_are_answered_for_one_charge() -> None:
         JointScores(Span(0, 0), Fraction(1), np.zeros(0, dtype=np.int64))
 
 
-def test_choices_are_not_shared_by_many_simulated_runs() -> None:
+def test_choices_of_many_simulated_runs_need_a_source_that_makes_many() -> None:
     many = Meter(Accountant(Guarantee(1, w=1), 3), Recorder(), 0, lanes=(4,))
     with pytest.raises(InvalidInput, match="run by run"):
         many.select(quantile_scores(seal(np.array([1, 1, 10]), 0)), Fraction(1, 3), "median")
+
+
+class Seen(Meter):
+    """Keeps what each of many runs chose, and goes on with the first."""
+
+    def agreed(self, decision: NDArray[Any]) -> NDArray[Any]:
+        self.decisions = decision
+        return np.asarray(decision[0])
+
+
+@pytest.mark.parametrize("lengths", [None, np.array([3, 1, 2, 1, 5])], ids=["one each", "runs of equals"])
+def test_every_simulated_run_chooses_by_the_same_law_for_one_charge(lengths: NDArray[np.int64] | None) -> None:
+    """Chi-square on 40,000 runs of two questions; false alarm 1e-7 each."""
+    runs, exact = 40_000, np.array([0, 7, 3, 5, -1])
+    weight = np.ones(5, dtype=np.int64) if lengths is None else lengths
+    sizes = np.array([weight[:3].sum(), weight[3:].sum()])
+    scores = JointScores(Span(0, 0), Fraction(2), sizes, _exact=exact, _lengths=lengths)
+    meter = Seen(Accountant(Guarantee(1, w=1), 3), ExactSampler(SeededSource(3)), 0, lanes=(runs,))
+    assert meter.select_each(scores, Fraction(1, 2), "splits").shape == (2,)
+    assert meter.charges == [Charge(Fraction(1, 2), Span(0, 0), "splits")]
+    listed = np.split(np.repeat(np.exp(exact / 8), weight), [sizes[0]])
+    pairs = meter.decisions[:, 0] * sizes[1] + meter.decisions[:, 1]
+    expected = np.outer(listed[0] / listed[0].sum(), listed[1] / listed[1].sum()).ravel() * runs
+    statistic = ((np.bincount(pairs, minlength=expected.size) - expected) ** 2 / expected).sum()
+    assert statistic < chi2.isf(1e-7, expected.size - 1)
+
+
+def test_every_simulated_run_selects_by_the_law_of_one() -> None:
+    """Five candidates, 40,000 runs; false alarm 1e-7."""
+    runs, exact = 40_000, np.array([4, 0, 9, 9, 2])
+    meter = Seen(Accountant(Guarantee(1, w=1), 3), ExactSampler(SeededSource(4)), 0, lanes=(runs,))
+    meter.select(Scores(Span(0, 0), Fraction(3), _exact=exact), Fraction(1), "choice")
+    expected = np.exp(exact / 6) / np.exp(exact / 6).sum() * runs
+    found = np.bincount(meter.decisions[:, 0], minlength=5)
+    assert ((found - expected) ** 2 / expected).sum() < chi2.isf(1e-7, 4)
+    assert meter.left == 0
+
+
+def test_a_decision_is_that_of_all_runs_or_refused() -> None:
+    alone, _ = meter_at(0, Guarantee(1, w=1))
+    assert bool(alone.agreed(np.asarray(True)))
+    many = Meter(Accountant(Guarantee(1, w=1), 3), Recorder(), 0, lanes=(4,))
+    assert int(many.agreed(np.full(4, 7))) == 7
+    assert many.agreed(np.tile([True, False], (4, 1))).tolist() == [True, False]
+    with pytest.raises(InvalidInput, match="decisions of 4 runs"):
+        many.agreed(np.array([1, 1, 2, 1]))
+    with pytest.raises(InvalidInput, match="truth values or whole numbers"):
+        many.agreed(np.zeros(4))  # type: ignore[type-var]
 
 
 def test_select_uses_twice_the_sensitivity_and_prefers_the_best() -> None:

@@ -13,15 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import veilstream as vs
+from veilstream.accountant import Accountant
 from veilstream.checks import check_stream
 from veilstream.errors import BudgetExceeded, InvalidInput
 from veilstream.histograms import Gaussian
+from veilstream.meter import Meter
+from veilstream.noise import SecureNoise
 from veilstream.streams import Fast, Uniform
 from veilstream.streams.fast import Filter
 from veilstream.streams.sampling import Budgeted, Controller, Looks, Sampling
 
 STEPPED = np.repeat([400, 900, 100], 40)[:, None]
 PID = Controller(0.9, 0.1, 0.0, memory=5, theta=5.0, set_point=0.1, hurry=4.0)
+METER = Meter(Accountant(vs.Guarantee(1, w=1), 1), SecureNoise(), 0)
 KINDS = [pytest.param(kind, sampling, id=f"{kind}-{sampling}") for kind in Filter for sampling in Sampling]
 
 
@@ -63,7 +67,7 @@ def test_no_window_ever_sees_more_than_m_looks(
     budgeted, looks, seen = Budgeted(samples, steps, user_level=not w_event), Looks(), list[int]()
     for step in range(60 if w_event else steps):
         if looks.is_due(step):
-            looks = budgeted.taken(looks, step, None if not seen else errors[step % 60], controller)
+            looks = budgeted.taken(looks, step, None if not seen else errors[step % 60], controller, METER)
             assert type(looks.interval) is int
             assert looks.interval >= 1
             assert looks.due > step
@@ -77,7 +81,7 @@ def test_the_budget_is_never_left_over_when_nothing_moves() -> None:
         budgeted, looks, count = Budgeted(samples, 100, user_level=True), Looks(), 0
         for step in range(100):
             if looks.is_due(step):
-                looks = budgeted.taken(looks, step, 0.0, PID)
+                looks = budgeted.taken(looks, step, 0.0, PID, METER)
                 count += 1
         assert count == samples
 

@@ -1,18 +1,19 @@
-"""Many runs at once of a mechanism that asks comparisons: runs with the same answers go together.
+"""Many runs at once of a mechanism that decides: runs with the same decisions go together.
 
-A mechanism by distance (DSFT, DSAT) lets data decide only through ``Meter.above``. All runs that have had the same
-answers so far share every public number but the values themselves, so one call of the mechanism's own ``step`` serves
-them all, with noise of shape (runs, bins). Where their answers differ the group is cut in two, and the step is taken
-again by each part with the draws that it had: a run sees exactly the noise, the charges and the code of a run alone.
+A mechanism that takes lanes branches only on what ``Meter.above``, ``Meter.select``, ``Meter.select_each`` and
+``Meter.agreed`` return. All runs for which these have returned the same so far share every public number but the values
+themselves, so one call of the mechanism's own code serves them all, with noise of shape (runs, bins). Where they differ
+the group is cut by what was decided, and each part takes the step again with the draws that it had: a run
+sees exactly the noise, the charges and the code of a run alone.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,38 +22,40 @@ from veilstream.accountant import Accountant
 from veilstream.errors import InvalidInput
 from veilstream.guarantee import Guarantee
 from veilstream.mechanism import StreamMechanism
-from veilstream.meter import Meter, NoiseSource
+from veilstream.meter import JointNoise, Meter, NoiseSource
 from veilstream.noise import ExactSampler
 from veilstream.sealed import Sealed
 from veilstream.types import Charge, Values
 
+A = TypeVar("A")
 Rows: TypeAlias = NDArray[np.int64]
 Feed: TypeAlias = Callable[[int, NDArray[Any] | None], Sealed]
 """Sealed counts of step t, which may follow what was published at the step before."""
+FEWEST: Final = 64
+"""Groups are filled up to so many runs, and to more than there are bins: see ``_rows_of``."""
 
 
 class Disagreement(Exception):
-    """The runs of a group do not agree on an answer."""
+    """The runs of a group do not agree; ``parts`` are those that do, by their positions in it."""
 
-    def __init__(self, answers: NDArray[np.bool_]) -> None:
+    def __init__(self, parts: list[Rows]) -> None:
         super().__init__("runs disagree")
-        self.answers = answers
+        self.parts = parts
 
 
 class ForkingMeter(Meter):
-    """A Meter for many runs that stops where their answers differ."""
+    """A Meter for many runs that stops where their decisions differ."""
 
-    def _answer_of(self, runs: NDArray[np.bool_]) -> bool:
-        if runs.all():
-            return True
-        if runs.any():
-            raise Disagreement(runs)
-        return False
+    def _disagreed(self, decisions: NDArray[Any]) -> NoReturn:
+        whole = decisions.astype(np.int64)
+        labels = np.unique(whole[:, 0] if whole.shape[1] == 1 else whole, axis=0, return_inverse=True)[1].reshape(-1)
+        order = np.argsort(labels, kind="stable")
+        raise Disagreement(np.split(order, np.flatnonzero(np.diff(labels[order])) + 1))
 
 
 @dataclass(slots=True)
-class _Tape:
-    """Draws of one step, in order, so that the step can be taken again with the same noise."""
+class Tape:
+    """Draws of many runs, in order, so that a step can be taken again with the same noise."""
 
     source: NoiseSource
     drawn: list[NDArray[np.int64]] = field(default_factory=list[NDArray[np.int64]])
@@ -65,7 +68,20 @@ class _Tape:
         return self._next(lambda: self.source.gaussian(sigma, size))
 
     def select(self, gaps: NDArray[np.int64], rate: Fraction) -> int:
-        raise InvalidInput("choices for many runs at once: the Meter takes one run; nothing was drawn")
+        raise InvalidInput("a choice of one run on a tape of many: the Meter asks for all; nothing was drawn")
+
+    def select_each(
+        self,
+        gaps: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        rate: Fraction,
+        lengths: NDArray[np.int64] | None = None,
+        repeats: int = 1,
+    ) -> NDArray[np.int64]:
+        source = self.source
+        if not isinstance(source, JointNoise):
+            raise InvalidInput("choices of many runs at once: the source of noise makes one; nothing was drawn")
+        return self._next(lambda: source.select_each(gaps, sizes, rate, lengths, repeats).reshape(repeats, -1))
 
     def _next(self, draw: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
         if self.at == len(self.drawn):
@@ -74,22 +90,54 @@ class _Tape:
         # The Meter adds counts into what it is given.
         return self.drawn[self.at - 1].copy()
 
-    def part(self, kept: NDArray[np.bool_]) -> _Tape:
-        return _Tape(self.source, [draw[kept] for draw in self.drawn])
+    def part(self, rows: Rows) -> Tape:
+        return Tape(self.source, [draw[rows] for draw in self.drawn])
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Runs of a group that go together: their positions in it, of which those after the first ``real`` only fill up."""
+
+    rows: Rows
+    real: int
+    tape: Tape
+
+    def part(self, positions: Rows, fewest: int) -> Asked:
+        real = int(np.searchsorted(positions, self.real))
+        filled = np.append(positions, np.full(max(fewest - positions.size, 0), positions[0]))
+        return Asked(self.rows[filled], real, self.tape.part(filled))
+
+
+def answers(
+    ask: Callable[[Asked], A], runs: int, real: int, fewest: int, source: NoiseSource
+) -> Iterator[tuple[Asked, A]]:
+    """What ``ask`` answers to a group of ``runs``, or to each part of it where its runs disagree."""
+    waiting = [Asked(np.arange(runs), real, Tape(source))]
+    while waiting:
+        asked = waiting.pop()
+        asked.tape.at = 0
+        try:
+            answer = ask(asked)
+        except Disagreement as fork:
+            parts = [asked.part(positions, fewest) for positions in fork.parts]
+            waiting += [part for part in reversed(parts) if part.real]
+            continue
+        yield asked, answer
 
 
 @dataclass(slots=True)
 class _Group:
-    """Runs ``rows`` that have had the same answers, with what they share."""
+    """Runs that have decided alike, with what they share; ``rows`` are the outputs that the first of them fill."""
 
     rows: Rows
+    runs: int
     state: Any
     accountant: Accountant
     charges: list[list[Charge]]
     published: NDArray[Any] | None = None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Steps:
     mechanism: StreamMechanism[Any]
     guarantee: Guarantee
@@ -97,42 +145,52 @@ class _Steps:
     feed: Feed
     source: NoiseSource
 
-    def taken(self, group: _Group, t: int, tape: _Tape) -> list[tuple[_Group, Values]]:
+    def taken(self, group: _Group, t: int) -> Iterator[tuple[_Group, Values]]:
         """The group after step t, in parts where its runs disagree."""
-        tape.at = 0
-        meter = ForkingMeter(group.accountant, tape, t, lanes=(len(group.rows),))
-        try:
-            state, values = self.mechanism.step(group.state, self.feed(t, group.published), meter)
-        except Disagreement as fork:
-            parts: list[tuple[_Group, Values]] = []
-            for kept in (fork.answers, ~fork.answers):
-                parts += self.taken(self._part(group, kept), t, tape.part(kept))
-            return parts
-        group.charges.append(meter.charges)
-        after = _Group(group.rows, state, group.accountant, group.charges, values.numbers)
-        return [(after, values)]
 
-    def _part(self, group: _Group, kept: NDArray[np.bool_]) -> _Group:
-        """Some runs of a group as they were before the step; their account is read back as a ledger would."""
-        accountant = Accountant(self.guarantee, self.bins)
-        for t, charges in enumerate(group.charges):
-            accountant.advance(t)
-            for charge in charges:
-                accountant.replay(charge)
-        published = None if group.published is None else group.published[kept]
-        return _Group(
-            group.rows[kept], _rows_of(group.state, kept), accountant, [list(step) for step in group.charges], published
-        )
+        accounts = self._accounts(group)
+
+        def ask(asked: Asked) -> tuple[Any, Values, Accountant, list[Charge]]:
+            accountant = next(accounts)
+            meter = ForkingMeter(accountant, asked.tape, t, lanes=(asked.rows.size,))
+            state = _rows_of(group.state, group.runs, asked.rows)
+            sealed = self.feed(t, _rows_of(group.published, group.runs, asked.rows))
+            state, values = self.mechanism.step(state, sealed, meter)
+            return state, values, accountant, meter.charges
+
+        fewest = max(FEWEST, self.bins + 1)
+        for asked, answer in answers(ask, group.runs, group.rows.size, fewest, self.source):
+            state, values, accountant, charges = answer
+            rows = group.rows[asked.rows[: asked.real]]
+            charged = [*group.charges, charges]
+            yield _Group(rows, asked.rows.size, state, accountant, charged, values.numbers), values
+
+    def _accounts(self, group: _Group) -> Iterator[Accountant]:
+        """The account of the group, and for its parts the same once more, read back as a ledger would."""
+        yield group.accountant
+        while True:
+            accountant = Accountant(self.guarantee, self.bins)
+            for t, charges in enumerate(group.charges):
+                accountant.advance(t)
+                for charge in charges:
+                    accountant.replay(charge)
+            yield accountant
 
 
-def _rows_of(state: Any, kept: NDArray[np.bool_]) -> Any:
-    """A state with some of its runs: arrays of shape (runs, ...) are cut, all else is shared."""
+def _rows_of(state: Any, runs: int, kept: Rows) -> Any:
+    """A state with some of its runs: arrays as long as there are ``runs`` are cut, all else is shared.
+
+    No group has as few runs as there are bins, nor fewer than the entries of any other list that a state keeps.
+    """
     if isinstance(state, np.ndarray):
         array = cast(NDArray[Any], state)
-        return array[kept] if array.ndim == 2 and len(array) == len(kept) else array
+        return array[kept] if array.ndim and len(array) == runs else array
     if dataclasses.is_dataclass(state) and not isinstance(state, type):
         fields = [f.name for f in dataclasses.fields(state) if f.init]
-        return dataclasses.replace(state, **{name: _rows_of(getattr(state, name), kept) for name in fields})
+        return dataclasses.replace(state, **{name: _rows_of(getattr(state, name), runs, kept) for name in fields})
+    if isinstance(state, tuple):
+        items = cast(tuple[Any, ...], state)  # type: ignore[redundant-cast]  # pyright knows less here
+        return tuple(_rows_of(item, runs, kept) for item in items)
     return state
 
 
@@ -147,14 +205,15 @@ def forked_outputs(
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Values (runs × steps × bins) and whether they were fresh (runs × steps) of independent runs."""
     taking = _Steps(mechanism, guarantee, bins, feed, source)
-    first = _Group(np.arange(runs), mechanism.start(guarantee, bins), Accountant(guarantee, bins), [])
+    filled = max(runs, FEWEST, bins + 1)
+    groups = [_Group(np.arange(runs), filled, mechanism.start(guarantee, bins), Accountant(guarantee, bins), [])]
     values, fresh = np.empty((runs, steps, bins)), np.empty((runs, steps), dtype=np.bool_)
-    groups = [first]
     for t in range(steps):
         after: list[_Group] = []
         for group in groups:
-            for part, released in taking.taken(group, t, _Tape(source)):
-                values[part.rows, t] = released.numbers
+            for part, released in taking.taken(group, t):
+                numbers = np.broadcast_to(released.numbers, (part.runs, bins))
+                values[part.rows, t] = numbers[: part.rows.size]
                 fresh[part.rows, t] = released.fresh
                 after.append(part)
         groups = after

@@ -13,12 +13,8 @@ from veilstream.audit.pairs import Pair
 from veilstream.audit.pool import PooledNoise
 from veilstream.guarantee import Guarantee
 from veilstream.histograms import Gaussian, Geometric
-from veilstream.mechanism import StreamMechanism
+from veilstream.mechanism import StreamMechanism, runs_together
 from veilstream.meter import Meter
-from veilstream.streams import DSAT, DSFT
-
-FORKING: Final = (DSFT, DSAT)
-"""Mechanisms whose data decide through comparisons alone: their runs go together as long as answers agree."""
 
 PLAIN: Final = (Geometric, Gaussian)
 """Histograms that add noise to the counts as they are."""
@@ -31,36 +27,21 @@ def stream_outputs(
 ) -> NDArray[np.float64]:
     """Published values of all steps and bins, then which steps were fresh: one row a trial.
 
-    Oblivious mechanisms run on lanes, those by distance on lanes that fork, all others run by run.
+    Mechanisms that take lanes run all at once, in groups that fork where they decide; all others run by run. When
+    an oblivious mechanism releases is known beforehand and left out.
     """
-    histogram = getattr(mechanism, "histogram", None)
-    # Where the data follow what each run published, a transform would need to know of lanes.
-    lanes = (
-        isinstance(histogram, PLAIN) if pair.follows else histogram is None or getattr(histogram, "oblivious", False)
-    )
     steps, bins = pair.steps, pair.bins
-    if lanes and getattr(mechanism, "oblivious", False):
-        values = _together(mechanism, guarantee, pair, present, trials, seed)
-        return pair.seen(values).reshape(trials, steps * bins)
-    if lanes and isinstance(mechanism, FORKING):
+    # Data that follow what each run published differ from run to run, which scores and transforms do not take.
+    plain = not pair.follows or isinstance(getattr(mechanism, "histogram", None), (*PLAIN, type(None)))
+    if plain and runs_together(mechanism):
         feed, noise = pair.feed(present), PooledNoise(seed)
         values, fresh = forked_outputs(mechanism, guarantee, feed, steps, bins, trials, noise)
     else:
         values, fresh = one_by_one(mechanism, guarantee, pair, present, trials, seed)
-    return np.hstack([pair.seen(values).reshape(trials, steps * bins), fresh.astype(np.float64)])
-
-
-def _together(
-    mechanism: StreamMechanism[Any], guarantee: Guarantee, pair: Pair, present: bool, trials: int, seed: Seed
-) -> NDArray[np.float64]:
-    feed, steps, bins, noise = pair.feed(present), pair.steps, pair.bins, PooledNoise(seed)
-    accountant, state = Accountant(guarantee, bins), mechanism.start(guarantee, bins)
-    values = np.empty((trials, steps, bins))
-    published: NDArray[Any] | None = None
-    for t in range(steps):
-        state, released = mechanism.step(state, feed(t, published), Meter(accountant, noise, t, lanes=(trials,)))
-        values[:, t] = published = released.numbers
-    return values
+    seen = pair.seen(values).reshape(trials, steps * bins)
+    if getattr(mechanism, "oblivious", False):
+        return seen
+    return np.hstack([seen, fresh.astype(np.float64)])
 
 
 def one_by_one(

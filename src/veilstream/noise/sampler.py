@@ -84,11 +84,13 @@ class ExactSampler:
         sizes: NDArray[np.int64],
         rate: RationalLike,
         lengths: NDArray[np.int64] | None = None,
+        repeats: int = 1,
     ) -> NDArray[np.int64]:
         """One exponential mechanism for each of many questions, independently and all at once.
 
         ``gaps`` are the candidates' gaps question after question, ``sizes`` how many entries each question has, and
-        ``lengths`` how many successive candidates of the same gap an entry stands for (1 by default).
+        ``lengths`` how many successive candidates of the same gap an entry stands for (1 by default). All questions
+        are asked ``repeats`` times, one round after the other.
 
         >>> SecureNoise().select_each(np.array([10**6, 0, 10**6, 0, 10**6]), np.array([3, 2]), 1).tolist()
         [1, 0]
@@ -111,7 +113,7 @@ class ExactSampler:
             raise InvalidInput(
                 f"lengths of {lengths.size} runs for {gaps.size} gaps: each is at least 1; nothing was drawn"
             )
-        return select_each(self._source, gaps, sizes, exact_rate, lengths)
+        return select_each(self._source, gaps, sizes, exact_rate, lengths, checked_length(repeats, repeats))
 
     def reaching(self, scale: RationalLike, level: int, trials: int) -> int:
         """How many of ``trials`` independent draws of ``laplace(scale)`` are at least ``level`` >= 1, without

@@ -57,12 +57,14 @@ def select_each(
     sizes: NDArray[np.int64],
     rate: Fraction,
     lengths: NDArray[np.int64] | None = None,
+    repeats: int = 1,
 ) -> NDArray[np.int64]:
     """One index for each question, independently, with P(i) ∝ e^(-rate · gap of its i-th candidate), exactly.
 
     ``gaps`` holds the candidates of all questions one after the other, ``sizes`` how many each has (at least 1). With
     ``lengths`` an entry stands for a run of that many successive candidates of the same gap, and ``sizes`` counts
-    entries; indices count candidates.
+    entries; indices count candidates. With ``repeats`` all questions are asked so often, independently: all answers of
+    the first time, then of the second, and so on.
 
     An entry is covered by a power of two that is at least its length times e^(-rate · gap): rate · gap / ln 2 is
     rounded down, further down by far more than floating point can be wrong. Within a question covers below 2^-E of the
@@ -89,22 +91,24 @@ def select_each(
     below = running[starts] - masses[starts]
     sums = running[ends - 1] - below
     covers = _Covers(rate, gaps, runs, exponents)
-    chosen = np.empty(sizes.size, dtype=np.int64)
-    waiting = np.arange(sizes.size)
+    asked = np.tile(np.arange(sizes.size), repeats)
+    chosen = np.empty(asked.size, dtype=np.int64)
+    waiting = np.arange(asked.size)
     unused = _unused_bits(sums)
     while waiting.size:
         words = source.words(2 * waiting.size)
-        drawn = (words[: waiting.size] >> unused[waiting]).astype(np.int64)
-        inside = np.flatnonzero(drawn < sums[waiting])
-        questions = waiting[inside]
+        questions = asked[waiting]
+        drawn = (words[: waiting.size] >> unused[questions]).astype(np.int64)
+        inside = np.flatnonzero(drawn < sums[questions])
+        questions = questions[inside]
         entries = np.searchsorted(running, below[questions] + drawn[inside], side="right")
         kept = covers.keep(source, entries, words[waiting.size :][inside])
-        chosen[questions[kept]] = entries[kept]
+        chosen[waiting[inside[kept]]] = entries[kept]
         waiting = np.delete(waiting, inside[kept])
     if single:
-        return chosen - starts
+        return chosen - starts[asked]
     before = np.cumsum(runs) - runs
-    within: NDArray[np.int64] = before[chosen] - before[starts]
+    within: NDArray[np.int64] = before[chosen] - before[starts[asked]]
     return within + _below_each(source, runs[chosen])
 
 

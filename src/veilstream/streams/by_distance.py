@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 from veilstream.guarantee import Guarantee
 from veilstream.histograms.geometric import Geometric
@@ -34,6 +35,7 @@ class ByDistance(ABC):
     decision_share: Fraction | None = None
     margin: float = 2.0
     spacing: float = 0.0
+    takes_lanes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.sampler()

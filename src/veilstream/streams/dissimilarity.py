@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ class ByDissimilarity(ABC):
     histogram: HistogramMechanism = field(default_factory=Geometric)
     horizon: int | None = None
     columns: int = 1
+    takes_lanes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         schedule.whole(self.horizon, "horizon", self)
@@ -64,11 +66,14 @@ def changed_columns(
 
     All distances together move by at most l1 when one unit does, so one charge pays for all of them.
     """
+    if last.numbers.dtype.kind == "f":
+        # Distances to whole numbers have noise on a coarser grid: runs with such a release part from the others.
+        meter.agreed(np.asarray((last.numbers == np.rint(last.numbers)).all(axis=-1)))
     starts = np.arange(columns, dtype=np.int64) * now.size // columns
     distances = now.distance(last.numbers) if columns == 1 else now.distances(last.numbers, starts)
     sizes = np.diff(starts, append=now.size)
     noisy = meter.laplace(distances, epsilon, "dissimilarity").numbers
-    return np.repeat(noisy > error * sizes, sizes)
+    return np.repeat(meter.agreed(noisy > error * sizes), sizes)
 
 
 def publish_columns(
@@ -84,7 +89,7 @@ def publish_columns(
         return histogram.estimate(now, epsilon, meter)
     part = histogram.estimate(now.select(np.flatnonzero(bins)), epsilon, meter)
     numbers = last.numbers.astype(np.result_type(last.numbers, part.numbers))
-    numbers[bins] = part.numbers
+    numbers[..., bins] = part.numbers
     std = np.array(np.broadcast_to(last.std, numbers.shape), dtype=np.float64)
-    std[bins] = part.std
+    std[..., bins] = part.std
     return replace(part, numbers=numbers, std=std, law=part.law if part.law is last.law else Law.MIXED)

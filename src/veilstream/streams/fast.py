@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from veilstream.meter import Meter
 from veilstream.sealed import Sealed
 from veilstream.streams import schedule
 from veilstream.streams.filters import Belief, KalmanBank, ParticleCloud
-from veilstream.streams.sampling import Budgeted, Controller, Looks, Sampling
+from veilstream.streams.sampling import Budgeted, Controller, Errors, Looks, Sampling
 from veilstream.types import Values
 
 SMALLEST_VARIANCE: Final = 1e-12
@@ -104,6 +104,7 @@ class Fast:
     hurry: float = 2.0
     particles: int = 1000
     histogram: HistogramMechanism = field(default_factory=Geometric)
+    takes_lanes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name in ("samples", "horizon", "memory", "particles"):
@@ -143,7 +144,7 @@ class Fast:
         prior, state = state.belief, self._filtered(state, sample, budgeted.even)
         assert state.belief is not None
         error = None if prior is None else feedback_error(state.belief.level, prior.level, sample.std)
-        looks = budgeted.taken(state.looks, state.step, error, self._controller())
+        looks = budgeted.taken(state.looks, state.step, error, self._controller(), meter)
         values = Values(state.belief.level, state.belief.std_after(0))
         return replace(state, step=state.step + 1, looks=looks), values
 
@@ -214,11 +215,12 @@ class Fast:
 
 def feedback_error(
     posterior: NDArray[np.float64], prior: NDArray[np.float64], noise_std: float | NDArray[np.float64]
-) -> float:
+) -> Errors:
     """How far the samples of one step moved the estimates, relative to their size, over all bins.
 
     >>> feedback_error(np.array([110.0, 50.0]), np.array([100.0, 50.0]), 0.5)
     0.0625
     """
-    size = np.maximum(posterior, np.maximum(noise_std, 1.0)).sum()
-    return float(np.abs(posterior - prior).sum() / size)
+    size = np.maximum(posterior, np.maximum(noise_std, 1.0)).sum(axis=-1)
+    error = np.abs(posterior - prior).sum(axis=-1) / size
+    return float(error) if error.ndim == 0 else error

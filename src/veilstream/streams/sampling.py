@@ -6,12 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.guarantee import Guarantee
+from veilstream.meter import Meter
 
+Errors: TypeAlias = float | NDArray[np.float64]
+"""A feedback error, or one for each of many runs."""
 LARGEST_EXPONENT = 50.0
 
 
@@ -42,9 +46,9 @@ class Controller:
     set_point: float
     hurry: float
 
-    def delta(self, errors: Sequence[float], gap: int) -> float:
+    def delta(self, errors: Sequence[Errors], gap: int) -> Errors:
         """Δ from the last errors, the newest last."""
-        recent = sum(errors[-self.memory :]) / self.memory
+        recent: Errors = sum(errors[-self.memory :]) / self.memory
         slope = (errors[-1] - errors[-2]) / gap if len(errors) > 1 else 0.0
         return self.proportional * errors[-1] + self.integral * recent + self.derivative * slope
 
@@ -71,7 +75,7 @@ class Looks:
     interval: int = 1
     last: int = -1
     used: int = 0
-    errors: tuple[float, ...] = ()
+    errors: tuple[Errors, ...] = ()
     recent: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def is_due(self, step: int) -> bool:
@@ -95,7 +99,9 @@ class Budgeted:
         """The interval that spreads the looks evenly."""
         return -(-self.steps // self.samples)
 
-    def taken(self, looks: Looks, step: int, error: float | None, controller: Controller | None) -> Looks:
+    def taken(
+        self, looks: Looks, step: int, error: Errors | None, controller: Controller | None, meter: Meter
+    ) -> Looks:
         """The schedule after a look at ``step`` with its feedback ``error`` (None at the first look).
 
         ``controller`` is None at a fixed rate. Until it has as many errors as its memory, looks are even.
@@ -112,7 +118,8 @@ class Budgeted:
                 errors = (*errors, error)[-max(controller.memory, 2) :]
             if len(errors) >= controller.memory:
                 delta = controller.delta(errors, step - looks.last)
-                interval = controller.interval(looks.interval, delta, pace)
+                wanted = [controller.interval(looks.interval, run, pace) for run in np.ravel(delta).tolist()]
+                interval = int(meter.agreed(np.array(wanted, dtype=np.int64).reshape(np.shape(delta))))
         return Looks(self._free(step + interval, used, recent), interval, step, used, errors, recent)
 
     def _pace(self, step: int, used: int) -> float:
