@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 WEIGHT_GRID = 1 << 10
+Settle: TypeAlias = Callable[[NDArray[np.bool_]], NDArray[np.bool_]]
+"""``Meter.agreed`` of a decision on public numbers."""
 
 
 class Divisible(Protocol):
@@ -140,7 +143,7 @@ def geometric_shares(depths: list[int], dimensions: int) -> list[Fraction]:
     return [Fraction(weight, sum(weights)) for weight in weights]
 
 
-def least_squares(levels: list[Level], prune: float = 0.0) -> tuple[Floats, Floats]:
+def least_squares(levels: list[Level], prune: float = 0.0, settle: Settle = np.asarray) -> tuple[Floats, Floats]:
     """Estimates and variances of the leaves (the last level) that best fit all noisy counts of the tree.
 
     The generalised least-squares fit under "a node is the sum of its children". Upwards, a node's own count and
@@ -165,16 +168,16 @@ def least_squares(levels: list[Level], prune: float = 0.0) -> tuple[Floats, Floa
     whole, volume = np.zeros(1, dtype=np.bool_), _volumes(levels[0])
     for level in levels[1:]:
         estimate, spread = upward.pop()
-        parent, size = level.parent, final.size
+        parent, size = level.parent, final.shape[-1]
         excess = final - sums_by(parent, estimate, size)
         total = sums_by(parent, spread, size)
         share = spread / total[parent]
         below = _volumes(level)
         part = below / volume[parent]
-        light = final < prune * np.sqrt(total) if prune else np.zeros_like(whole)
+        light = settle(final < prune * np.sqrt(total)) if prune else np.zeros_like(whole)
         whole, volume = (whole | light)[parent], below
         fitted = np.maximum(spread - share**2 * (total - variance)[parent], 0.0)
-        final = np.where(whole, part * final[parent], estimate + share * excess[parent])
+        final = np.where(whole, part * final[..., parent], estimate + share * excess[..., parent])
         variance = np.where(whole, part**2 * variance[parent], fitted)
     return final, variance
 
@@ -186,11 +189,16 @@ def _volumes(level: Level) -> Floats:
 
 def sums_by(labels: Integers, values: Floats, count: int) -> Floats:
     """Sums of public values by label."""
+    if values.ndim > 1:
+        sums = np.zeros((*values.shape[:-1], count))
+        for place, label in enumerate(labels.tolist()):
+            sums[..., label] += values[..., place]
+        return sums
     return np.asarray(np.bincount(labels, weights=values, minlength=count), dtype=np.float64)
 
 
 def _own(level: Level) -> tuple[Floats, Floats]:
-    return level.noisy, np.full(level.noisy.size, level.variance)
+    return level.noisy, np.full(len(level.low), level.variance)
 
 
 def leaf_boxes(shape: tuple[int, ...], levels: list[Level], prune: float) -> Boxes:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from veilstream.boxes import require_dense
 from veilstream.errors import InvalidInput
+from veilstream.histograms._rows import each_row
 from veilstream.histograms._trees import coordinates_of, sums_by
 from veilstream.meter import Meter
 from veilstream.sealed import Sealed
@@ -64,7 +65,7 @@ class DPCube:
 
     cell_share: Fraction = Fraction(1, 2)
     height: int = 16
-    oblivious: ClassVar[bool] = False
+    takes_lanes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 < self.cell_share < 1:
@@ -76,7 +77,14 @@ class DPCube:
         require_dense(x.shape)
         first = meter.laplace(x, epsilon * self.cell_share, "cells")
         cells, spread = first.numbers.astype(np.float64), float(np.max(first.std)) ** 2
-        labels, even = partition(cells.reshape(x.shape), spread, self.height)
+
+        def boxes_of(row: Floats) -> Integers:
+            labels, even = partition(row.reshape(x.shape), spread, self.height)
+            return np.stack([labels, even[labels].astype(np.int64)])
+
+        labels, evenness = meter.agreed(each_row(boxes_of, cells))
+        even = np.zeros(1 + int(labels.max()), dtype=np.bool_)
+        even[labels] = evenness
         second = meter.laplace(x.sums(labels, even.size), epsilon - epsilon * self.cell_share, "boxes")
         sizes = np.bincount(labels, minlength=even.size).astype(np.float64)
         known = sums_by(labels, cells, even.size)
@@ -86,7 +94,7 @@ class DPCube:
         boxes = known + weight * (second.numbers - known)
         variance = weight * by_box
         flat, shifted = boxes / sizes, (boxes - known) / sizes
-        numbers = np.where(even[labels], flat[labels], cells + shifted[labels])
+        numbers = np.where(even[labels], flat[..., labels], cells + shifted[..., labels])
         kept = np.where(even, variance / sizes**2, spread - (by_cells - variance) / sizes**2)
         return Values(numbers, np.sqrt(np.maximum(kept, 0.0))[labels])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,7 @@ class EFPA:
     """
 
     fallback: bool = False
+    takes_lanes: ClassVar[bool] = True
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         if x.size == 1:
@@ -94,12 +96,14 @@ class EFPA:
 def _back(coordinates: NDArray[np.float64] | NDArray[np.int64], size: int) -> NDArray[np.float64]:
     from scipy.fft import irfft
 
-    full = np.zeros(size)
-    full[: coordinates.size] = coordinates
+    lanes = coordinates.shape[:-1]
+    full = np.zeros((*lanes, size))
+    full[..., : coordinates.shape[-1]] = coordinates
     paired = (size - 1) // 2
-    spectrum = np.zeros(size // 2 + 1, dtype=np.complex128)
-    spectrum[0] = full[0]
-    spectrum[1 : paired + 1] = (full[1 : 2 * paired : 2] + 1j * full[2 : 2 * paired + 1 : 2]) / math.sqrt(2)
+    pairs = full[..., 1 : 2 * paired : 2] + 1j * full[..., 2 : 2 * paired + 1 : 2]
+    spectrum = np.zeros((*lanes, size // 2 + 1), dtype=np.complex128)
+    spectrum[..., 0] = full[..., 0]
+    spectrum[..., 1 : paired + 1] = pairs / math.sqrt(2)
     if size % 2 == 0:
-        spectrum[-1] = full[-1]
+        spectrum[..., -1] = full[..., -1]
     return np.asarray(irfft(spectrum, n=size, norm="ortho"), dtype=np.float64)

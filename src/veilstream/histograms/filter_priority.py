@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from veilstream.boxes import Boxes, cells_of, require_dense
 from veilstream.errors import InvalidInput
-from veilstream.histograms._trees import coordinates_of, sums_by
+from veilstream.histograms._trees import Settle, coordinates_of, sums_by
 from veilstream.meter import Meter
 from veilstream.sealed import Sealed
 from veilstream.sparse import SealedRecords, cell_keys, sorted_runs
@@ -77,7 +77,7 @@ class FilterPriority:
     levels: int = 3
     spurious: int = 1
     keep: int = 100_000
-    oblivious: ClassVar[bool] = False
+    takes_lanes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         limits = {"levels": (self.levels, MAX_LEVELS), "spurious": (self.spurious, 10**6), "keep": (self.keep, 10**7)}
@@ -89,24 +89,25 @@ class FilterPriority:
         require_dense(x.shape)
         coordinates = coordinates_of(x.shape)
         share, scale = self._share(x.shape, x.l1, x.span.steps, epsilon, meter)
-        numbers, std = np.zeros(x.size), np.zeros(x.size)
+        std = np.zeros(x.size)
         listed: list[Listed] = []
         for shift in resolutions(x.shape, self.levels):
             shape = coarse_shape(x.shape, shift)
             labels = np.asarray(np.ravel_multi_index(tuple(coordinates >> shift), shape), dtype=np.int64)
             values = meter.laplace(x.sums(labels, cells_of(shape)), share, "filter")
-            reached = np.flatnonzero(values.numbers >= self.level(shape, scale))
+            reached = np.flatnonzero(meter.agreed(values.numbers >= self.level(shape, scale)))
             cells = np.stack(np.unravel_index(reached, shape), axis=1).astype(np.int64)
-            noisy = values.numbers[reached].astype(np.float64)
+            noisy = values.numbers[..., reached].astype(np.float64)
             listed.append(Listed(shift, shape, cells, noisy, float(np.max(values.std))))
-        for part in agreed(self._sampled(listed)):
-            density = np.zeros(cells_of(part.shape))
+        numbers = np.zeros((*listed[0].values.shape[:-1], x.size))
+        for part in agreed(self._sampled(listed, meter)):
+            density = np.zeros((*part.values.shape[:-1], cells_of(part.shape)))
             flat = np.ravel_multi_index(tuple(part.cells.T), part.shape)
             labels = np.ravel_multi_index(tuple(coordinates >> part.shift), part.shape)
-            volume = np.bincount(labels, minlength=density.size)
-            density[flat] = part.values / volume[flat]
-            numbers += density[labels]
-            deviation = np.zeros(density.size)
+            volume = np.bincount(labels, minlength=density.shape[-1])
+            density[..., flat] = part.values / volume[flat]
+            numbers += density[..., labels]
+            deviation = np.zeros(density.shape[-1])
             deviation[flat] = part.std / volume[flat]
             std = np.where(deviation[labels] > 0, deviation[labels], std)
         return Values(numbers, std)
@@ -129,7 +130,7 @@ class FilterPriority:
             coarse = records.coarser(shift)
             found = meter.reaching(coarse, self.level(coarse.shape, scale), share, "filter")
             listed.append(Listed(shift, coarse.shape, found.low, found.values, float(np.max(found.std))))
-        parts = agreed(self._sampled(listed))
+        parts = agreed(self._sampled(listed, meter))
         low = np.concatenate([part.cells << part.shift for part in parts])
         high = np.concatenate([(part.cells + 1) << part.shift for part in parts])
         values = np.concatenate([part.values for part in parts])
@@ -149,8 +150,8 @@ class FilterPriority:
         excess = math.log(cells_of(shape)) - math.log(self.spurious) - math.log1p(math.exp(-1 / scale))
         return max(1, math.ceil(scale * excess))
 
-    def _sampled(self, listed: list[Listed]) -> list[Listed]:
-        return [priority_sample(part, self.keep) for part in listed]
+    def _sampled(self, listed: list[Listed], meter: Meter) -> list[Listed]:
+        return [priority_sample(part, self.keep, meter.agreed) for part in listed]
 
 
 def resolutions(shape: tuple[int, ...], levels: int) -> list[int]:
@@ -164,15 +165,17 @@ def coarse_shape(shape: tuple[int, ...], shift: int) -> tuple[int, ...]:
     return tuple(1 + ((length - 1) >> shift) for length in shape)
 
 
-def priority_sample(part: Listed, keep: int) -> Listed:
+def priority_sample(part: Listed, keep: int, settle: Settle = np.asarray) -> Listed:
     """The ``keep`` cells of highest priority with values that leave every sum unbiased over the hash."""
-    if part.values.size <= keep:
+    if len(part.cells) <= keep:
         return part
     priority = part.values / uniform_hash(part.cells)
-    order = np.argsort(-priority, kind="stable")
-    chosen = np.sort(order[:keep])
-    tau = float(priority[order[keep]])
-    return replace(part, cells=part.cells[chosen], values=np.maximum(part.values[chosen], tau))
+    order = np.argsort(-priority, axis=-1, kind="stable")
+    first = np.zeros(order.shape, dtype=np.bool_)
+    np.put_along_axis(first, order[..., :keep], True, axis=-1)
+    chosen = np.flatnonzero(settle(first))
+    tau = np.take_along_axis(priority, order[..., keep : keep + 1], axis=-1)
+    return replace(part, cells=part.cells[chosen], values=np.maximum(part.values[..., chosen], tau))
 
 
 def uniform_hash(cells: Integers) -> Floats:
@@ -197,8 +200,8 @@ def agreed(listed: list[Listed]) -> list[Listed]:
         parent = _positions(part.cells >> (above.shift - part.shift), above.cells, above.shape)
         inside = parent >= 0
         cells, parent = part.cells[inside], parent[inside]
-        values = lowered(part.values[inside], parent, above.values)
-        rest = above.values - sums_by(parent, values, above.values.size)
+        values = lowered(part.values[..., inside], parent, above.values)
+        rest = above.values - sums_by(parent, values, above.values.shape[-1])
         result[-1] = replace(above, values=np.maximum(rest, 0.0))
         result.append(replace(part, cells=cells, values=values))
     return result
@@ -213,15 +216,18 @@ def lowered(values: Floats, parent: Integers, limits: Floats) -> Floats:
     >>> lowered(np.array([10.0, 4.0, 1.0, 3.0]), np.array([0, 0, 0, 1]), np.array([10.0, 5.0]))
     array([8., 2., 0., 3.])
     """
-    order = np.lexsort((-values, parent))
-    group = parent[order]
-    begin = np.searchsorted(group, np.arange(limits.size))
-    running = np.concatenate([[0.0], np.cumsum(values[order])])
-    rank = np.arange(order.size) - begin[group] + 1
-    amount = (running[1:] - running[begin[group]] - limits[group]) / rank
-    largest = np.zeros(limits.size)
-    np.maximum.at(largest, group, amount)
-    return np.maximum(values - largest[parent], 0.0)
+    order = np.lexsort((-values, np.broadcast_to(parent, values.shape)))
+    group = np.sort(parent)
+    limited = int(limits.shape[-1])
+    begin = np.searchsorted(group, np.arange(limited))
+    falling = np.take_along_axis(values, order, axis=-1)
+    running = np.concatenate([np.zeros((*values.shape[:-1], 1)), np.cumsum(falling, axis=-1)], axis=-1)
+    rank = np.arange(group.size) - begin[group] + 1
+    amount = (running[..., 1:] - running[..., begin[group]] - limits[..., group]) / rank
+    largest = np.zeros(limits.shape)
+    present, first = np.unique(group, return_index=True)
+    largest[..., present] = np.maximum(np.maximum.reduceat(amount, first, axis=-1), 0.0)
+    return np.maximum(values - largest[..., parent], 0.0)
 
 
 def _positions(wanted: Integers, among: Integers, shape: tuple[int, ...]) -> Integers:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
 from veilstream.errors import InvalidInput
-from veilstream.histograms.segments import segment
+from veilstream.histograms.segments import beginnings
 from veilstream.meter import Meter
 from veilstream.sealed import Sealed
 from veilstream.types import Law, Values
@@ -43,6 +44,7 @@ class NoiseFirst:
     """
 
     price: float = 6.0
+    takes_lanes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.price < float("inf"):
@@ -52,7 +54,8 @@ class NoiseFirst:
         noisy = meter.laplace(x, epsilon, "publish")
         values = noisy.numbers.astype(np.float64)
         deviation = np.asarray(noisy.std, dtype=np.float64)
-        starts = segment(values, self.price * float(deviation) ** 2)
+        starts = np.flatnonzero(meter.agreed(beginnings(values, self.price * float(deviation) ** 2)))
         lengths = np.diff(starts, append=x.size)
-        means = np.add.reduceat(values, starts) / lengths
-        return Values(np.repeat(means, lengths), np.repeat(deviation / np.sqrt(lengths), lengths), Law.MIXED)
+        means = np.add.reduceat(values, starts, axis=-1) / lengths
+        spread = np.repeat(deviation / np.sqrt(lengths), lengths)
+        return Values(np.repeat(means, lengths, axis=-1), spread, Law.MIXED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,7 @@ class PHP:
 
     depth: int | None = None
     structure: Fraction = Fraction(1, 4)
+    takes_lanes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.depth is not None and (type(self.depth) is not int or not 1 <= self.depth <= 30):
@@ -106,4 +108,4 @@ def publish_means(x: Sealed, starts: NDArray[np.int64], epsilon: Fraction, meter
     lengths = np.diff(starts, append=x.size)
     stretch = np.repeat(np.arange(starts.size, dtype=np.int64), lengths)
     noisy = meter.laplace(x.sums(stretch, starts.size), epsilon, "publish")
-    return Values((noisy.numbers / lengths)[stretch], (noisy.std / lengths)[stretch], Law.MIXED)
+    return Values((noisy.numbers / lengths)[..., stretch], (noisy.std / lengths)[stretch], Law.MIXED)

@@ -85,7 +85,7 @@ class PSD:
     count_every: int = 2
     median_share: Fraction = Fraction(3, 10)
     prune: float | None = None
-    oblivious: ClassVar[bool] = False
+    takes_lanes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.kind not in {"hybrid", "kd", "quad"}:
@@ -103,9 +103,9 @@ class PSD:
         cells = DenseCells.of(x)
         levels, last = self._grow(cells, epsilon, meter)
         assert isinstance(last, DenseCells)
-        leaves, variance = least_squares(levels, self._prune(x.shape))
-        volume = np.bincount(last.labels, minlength=leaves.size).astype(np.float64)
-        return Values((leaves / volume)[last.labels], (np.sqrt(variance) / volume)[last.labels])
+        leaves, variance = least_squares(levels, self._prune(x.shape), meter.agreed)
+        volume = np.bincount(last.labels, minlength=variance.size).astype(np.float64)
+        return Values((leaves / volume)[..., last.labels], (np.sqrt(variance) / volume)[last.labels])
 
     def estimate_records(self, records: SealedRecords, epsilon: Fraction, meter: Meter) -> Boxes:
         """The leaves of the tree over a domain of any size.

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.histograms._rows import each_row
+
 EXACT = 1024
 BLOCK = 128
 
@@ -40,23 +42,43 @@ def segment(values: NDArray[np.float64], price: float) -> NDArray[np.int64]:
     return _merge(atoms, price, atoms.starts.size, 0).starts
 
 
+def beginnings(values: NDArray[np.float64], price: float) -> NDArray[np.bool_]:
+    """Whether a stretch of ``segment`` begins at each value, for one vector or for every row of a table.
+
+    >>> beginnings(np.array([[5.0, 6.0, 5.0, 0.0], [1.0, 9.0, 9.0, 9.0]]), price=4.0).astype(int).tolist()
+    [[1, 0, 0, 1], [1, 1, 0, 0]]
+    """
+    size = int(values.shape[-1])
+    if values.ndim == 1 or size > EXACT:
+        return each_row(lambda row: np.isin(np.arange(size), segment(row, price), assume_unique=True), values)
+    sums = np.zeros((len(values), size + 1))
+    np.cumsum(values - values.mean(axis=1, keepdims=True), axis=1, out=sums[:, 1:])
+    counts = np.broadcast_to(np.arange(size + 1.0), sums.shape)
+    return _traced(_best_starts(counts, sums, price))[:, :size]
+
+
 def _merge(atoms: _Atoms, price: float, width: int, offset: int) -> _Atoms:
     """One exact run in every block of ``width`` atoms; the first block holds ``offset`` places that are empty."""
     size = atoms.starts.size
     blocks = -(-(size + offset) // width)
     counts = _blocked(atoms.counts, offset, blocks, width)
     sums = _blocked(atoms.sums, offset, blocks, width)
-    begins = np.zeros((blocks, width + 1), dtype=np.bool_)
-    before = _best_starts(counts, sums, price)
-    rows = np.arange(blocks)
-    at = np.full(blocks, width)
-    while at.any():
-        at = before[rows, at]
-        begins[rows, at] = True
+    begins = _traced(_best_starts(counts, sums, price))
     flags = begins[:, :width].reshape(-1)[offset : offset + size]
     flags[0] = True
     starts = np.flatnonzero(flags)
     return _Atoms(atoms.starts[starts], np.add.reduceat(atoms.counts, starts), np.add.reduceat(atoms.sums, starts))
+
+
+def _traced(before: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Where stretches begin in each block, back from its end."""
+    begins = np.zeros(before.shape, dtype=np.bool_)
+    rows = np.arange(len(before))
+    at = np.full(rows.size, before.shape[1] - 1)
+    while at.any():
+        at = before[rows, at]
+        begins[rows, at] = True
+    return begins
 
 
 def _blocked(parts: NDArray[np.float64], offset: int, blocks: int, width: int) -> NDArray[np.float64]:

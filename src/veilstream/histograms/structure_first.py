@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -49,6 +50,7 @@ class StructureFirst:
 
     buckets: int | None = None
     structure: Fraction = Fraction(1, 2)
+    takes_lanes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.buckets is not None and (type(self.buckets) is not int or not 1 <= self.buckets <= MOST_BUCKETS):
