@@ -26,7 +26,7 @@ from veilstream.streams import RetroactiveGrouping
 from veilstream.streams.group_plan import FEWEST_UNITS
 
 EVENT: Final = Guarantee(1, w=1)
-QUICK: Final = 8_000
+QUICK: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.accountant import Accountant
 from veilstream.audit.attack import Claim
+from veilstream.audit.estimates import estimates
+from veilstream.audit.forks import ForkingMeter
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
-from veilstream.meter import Meter
+from veilstream.meter import NoiseSource
 from veilstream.metric import (
     ChosenMedian,
     HatGrid,
@@ -27,41 +28,78 @@ from veilstream.metric import (
 
 LINE: Final = MetricGuarantee(1, "1/10", Space(0, 1))
 PLANE: Final = MetricGuarantee(1, "1/10", Space((0, 0), (1, 1)))
+WIDE: Final = MetricGuarantee(1, "1/4", Space(0, 1))
+PLACES: Final = {
+    "points close together": (0.48, 0.49, 0.5, 0.51, 0.52),
+    "points apart": (0.2, 0.35, 0.5, 0.65, 0.8),
+    "points half a move apart": (0.45, 0.5, 0.55),
+    "ties": (0.5, 0.5, 0.5, 0.5, 0.5),
+    "an even split that one point decides": (0.6, 0.6, 0.4, 0.4),
+    "one point": (0.5,),
+}
+"""Points on a line; the middle one moves up."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Moved:
-    """Five points, of which the middle one is or is not moved by the protected distance along the first axis."""
+class Moved:
+    """What is published of ``points`` of which the middle one is or is not moved by the protected distance.
+
+    It moves along the first axis, or along all of them alike if ``slanting``; the other coordinates are 1/2.
+    """
 
     mechanism: PointMechanism
     guarantee: MetricGuarantee
-    spread: float
+    points: tuple[float, ...]
+    slanting: bool = False
 
     def __call__(self, present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
-        points = np.full((5, self.guarantee.space.axes), 0.5)
-        points[:, 0] += self.spread * np.arange(-2, 3)
-        points[2, 0] += float(self.guarantee.distance) * int(present)
+        axes = self.guarantee.space.axes
+        points = np.full((len(self.points), axes), 0.5)
+        points[:, 0] = self.points
+        if present:
+            moving = np.arange(axes) < (axes if self.slanting else 1)
+            points[len(points) // 2] += float(self.guarantee.distance) * moving / np.sqrt(moving.sum())
         sealed = self.guarantee.seal(points)
-        noise, size = PooledNoise(seed), self.mechanism.size(self.guarantee, len(points))
-        outputs = np.empty((trials, size))
-        for trial in range(trials):
-            meter = Meter(Accountant(self.guarantee.guarantee, size), noise, 0)
-            outputs[trial] = np.ravel(self.mechanism.estimate(sealed, self.guarantee, meter).numbers)
-        return outputs
+        size = self.mechanism.size(self.guarantee, len(points))
+
+        def estimate(source: NoiseSource, runs: int) -> NDArray[Any]:
+            meter = ForkingMeter(Accountant(self.guarantee.guarantee, size), source, 0, lanes=(runs,))
+            return self.mechanism.estimate(sealed, self.guarantee, meter).numbers
+
+        if isinstance(self.mechanism, SmoothMedian):
+            # It draws bits, which no tape keeps, and decides nothing.
+            return np.asarray(estimate(PooledNoise(seed), trials), dtype=np.float64)
+        return estimates(estimate, trials, seed)
 
 
-def _claims(mechanism: PointMechanism, guarantee: MetricGuarantee = LINE, quick: int = 200) -> list[Claim]:
-    spreads = {"points close together": 0.01, "points apart": 0.15, "ties": 0.0}
+def _claims(
+    mechanism: PointMechanism, guarantee: MetricGuarantee = LINE, *, quick: int = 2_000, deep: int = 1_000_000
+) -> list[Claim]:
     return [
-        Claim(f"{name}, {guarantee}", Fraction(1), _Moved(mechanism, guarantee, spread), quick=quick, deep=16_000)
-        for name, spread in spreads.items()
+        Claim(f"{name}, {guarantee}", guarantee.epsilon, Moved(mechanism, guarantee, points), quick=quick, deep=deep)
+        for name, points in PLACES.items()
     ]
 
 
+def _at_the_end(mechanism: PointMechanism) -> Claim:
+    """Alone at the end of the line, from where all other places come nearer with the move."""
+    return Claim(f"one point at the end, {WIDE}", WIDE.epsilon, Moved(mechanism, WIDE, (0.0,)))
+
+
+def _slanting(mechanism: PointMechanism) -> Claim:
+    draw = Moved(mechanism, PLANE, PLACES["points apart"], slanting=True)
+    return Claim(f"a slanting move, {PLANE}", PLANE.epsilon, draw)
+
+
 METRIC_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
-    "SortedPoints": lambda: _claims(SortedPoints()),
-    "SmoothMedian": lambda: _claims(SmoothMedian()),
-    "ChosenMedian": lambda: _claims(ChosenMedian(bits=6)),
-    "HatGrid": lambda: _claims(HatGrid(cells=2)) + _claims(HatGrid(cells=2), PLANE),
+    "SortedPoints": lambda: _claims(SortedPoints(), deep=400_000) + _claims(SortedPoints(isotonic=False)),
+    "SmoothMedian": lambda: _claims(SmoothMedian(), quick=400, deep=400_000),
+    "ChosenMedian": lambda: [*_claims(ChosenMedian(bits=6)), _at_the_end(ChosenMedian(bits=6))],
+    "HatGrid": lambda: [
+        *_claims(HatGrid(cells=2)),
+        *_claims(HatGrid(cells=2), PLANE),
+        _slanting(HatGrid(cells=2)),
+        *_claims(HatGrid(cells=2, noise="nodes")),
+    ],
 }
 """Class in ``veilstream.metric`` -> its claims."""

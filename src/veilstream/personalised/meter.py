@@ -181,7 +181,7 @@ class PersonalMeter:
             price = epsilon * risk.smallest / HIDING
             scale = SLACK * risk.root / (epsilon - epsilon / HIDING - bent)
             solution = objective_perturbed(x, weights, risk, scale, price, self._bits(purpose))
-        meter = Meter(Accountant(Guarantee(price, w=1), solution.size), self._noise, x.span.last)
+        meter = self._ordinary(price, solution.size, x.span.last)
         return np.asarray(meter.laplace(solution, price, purpose).numbers, dtype=np.float64)
 
     def _bits(self, purpose: str) -> BitNoise:
@@ -191,7 +191,11 @@ class PersonalMeter:
 
     def _admitted(self, costs: LevelCosts, largest: Fraction, purpose: str, x: Sealed) -> Meter:
         self._charge(costs, largest, purpose, x.span)
-        return Meter(Accountant(Guarantee(largest, w=1), x.size), self._noise, x.span.last)
+        return self._ordinary(largest, x.size, x.span.last)
+
+    def _ordinary(self, epsilon: Fraction, size: int, t: int) -> Meter:
+        """The Meter that draws what the accounts have admitted."""
+        return Meter(Accountant(Guarantee(epsilon, w=1), size), self._noise, t)
 
     def _charge(self, costs: LevelCosts, largest: Fraction, purpose: str, span: Span) -> None:
         if not largest > 0:

@@ -1,0 +1,31 @@
+"""Many runs of one estimate: together as long as they decide alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.audit.forks import FEWEST, Asked, answers
+from veilstream.audit.pool import PooledNoise
+from veilstream.audit.runs import Seed
+from veilstream.meter import NoiseSource
+
+Estimate: TypeAlias = Callable[[NoiseSource, int], NDArray[Any]]
+"""Numbers of so many runs, drawn from a source by a ForkingMeter; one row for all where they are the same."""
+
+
+def estimates(estimate: Estimate, trials: int, seed: Seed) -> NDArray[np.float64]:
+    """One row a trial; runs that the Meter's choices part are asked again, each part with the draws that it had."""
+
+    def ask(asked: Asked) -> NDArray[Any]:
+        found = np.atleast_2d(estimate(asked.tape, asked.rows.size))
+        return np.broadcast_to(found, (asked.rows.size, found.shape[-1]))
+
+    parts = list(answers(ask, max(trials, FEWEST), trials, FEWEST, PooledNoise(seed)))
+    outputs = np.empty((trials, parts[0][1].shape[-1]))
+    for asked, found in parts:
+        outputs[asked.rows[: asked.real]] = found[: asked.real]
+    return outputs
