@@ -30,8 +30,10 @@ class _Reach:
 
     charge: Charge
     present: NDArray[Any] | None
-    back: Bins | None
-    past_edge: NDArray[np.bool_] | None
+    back: Bins | None = None
+    since_edge: NDArray[Any] | int = 0
+    """The largest costs of the bins of ``back`` since their edges."""
+    past_edge: NDArray[np.bool_] | None = None
     """Which of ``back`` are reached past their edges; None if none is."""
 
 
@@ -112,7 +114,7 @@ class BinTimeline:
 
     def _seen(self, reach: _Reach) -> NDArray[Any]:
         """The largest cost of the past timestamps that a charge can touch in each bin it reaches back in."""
-        new: NDArray[Any] = self._new[reach.back]
+        new = np.asarray(reach.since_edge)
         return new if reach.past_edge is None else np.where(reach.past_edge, np.maximum(self._old, new), new)
 
     def add(self, amount: Fraction, charge: Charge) -> None:
@@ -128,7 +130,7 @@ class BinTimeline:
         if reach.back is not None:
             if reach.past_edge is not None:
                 self._old += step
-            self._new[reach.back] += step
+            self._new[reach.back] = reach.since_edge + step
         if charge.since is not None:
             self._closing.append(_bins_of(charge))
 
@@ -137,7 +139,7 @@ class BinTimeline:
         if self._costs_now(charge):
             present = self._cost[_bins_of(charge)] if self._charged_now else self._cost[:0]
         if charge.block is not None or self._at is None or charge.span.first >= self._at:
-            return _Reach(charge, present, None, None)
+            return _Reach(charge, present)
         back: Bins = _bins_of(charge)
         since: NDArray[np.int64] | int = charge.span.first
         if charge.since is not None and charge.bins is not None:
@@ -147,7 +149,7 @@ class BinTimeline:
                 chosen = np.flatnonzero(earlier)
                 back, since = charge.bins[chosen], charge.since[chosen]
         past: NDArray[np.bool_] = since < self._edge[back]
-        return _Reach(charge, present, back, past if past.any() else None)
+        return _Reach(charge, present, back, self._new[back], past if past.any() else None)
 
     def _costs_now(self, charge: Charge) -> bool:
         if charge.block is not None:

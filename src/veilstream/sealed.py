@@ -120,7 +120,8 @@ class Sealed:
     def cleared(self, bins: NDArray[np.bool_] | NDArray[np.int64]) -> Sealed:
         """Zero in ``bins``, a mask or positions; the span of those bins begins anew after the last timestamp read."""
         exact = self.__exact.copy()
-        exact[..., bins] = 0
+        # Three dots before an index cost half as much again as the zeros.
+        exact[bins if exact.ndim == 1 else (..., bins)] = 0
         since = None
         if self.placed:
             since = self._since().copy()
@@ -138,11 +139,12 @@ class Sealed:
     def select(self, bins: Index) -> Sealed:
         """Some of the values, by public positions (each at most once)."""
         chosen = _positions(bins, self.size)
+        exact = self.__exact.take(chosen, axis=-1)
         if not self.placed:
-            return self._derive(self.__exact[..., chosen])
+            return self._derive(exact)
         named = chosen if self.bins is None else self.bins[chosen]
         since = None if self.since is None else self.since[chosen]
-        return self._derive(self.__exact[..., chosen], bins=named, since=since, placed=True)
+        return self._derive(exact, bins=named, since=since, placed=True)
 
     def joined(self, later: Sealed, together: Index, apart: Index) -> Sealed:
         """These values at ``apart``, the sums with ``later`` at ``together``, then those of ``later`` at ``apart``.

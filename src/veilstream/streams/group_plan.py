@@ -86,7 +86,7 @@ class GroupPlan:
         change = self.change[bins].astype(np.float64)
         difference = np.square(difference)
         difference -= change
-        difference *= WEIGHTS[so_far]
+        difference *= WEIGHTS.take(so_far)
         change += difference
         self.change[bins] = coarse(change)
         so_far += 1
@@ -142,7 +142,7 @@ def _next_length(outcome: NDArray[np.int8], size: Counts, factor: Fraction, larg
     # Few lengths occur: looking each up costs less than choosing it.
     every = np.arange(int(size.max(initial=0)) + 1, dtype=np.int16)
     lengths = np.stack([every, longer(every, factor), every // 2])
-    return np.clip(lengths, 2, largest).astype(np.int16)[outcome, size]
+    return np.clip(lengths, 2, largest).astype(np.int16).take(outcome * np.intp(every.size) + size)
 
 
 def longer(size: Counts, factor: Fraction) -> Counts:
@@ -154,4 +154,4 @@ def longer(size: Counts, factor: Fraction) -> Counts:
     # Few lengths occur, and dividing each bin's costs more than looking it up.
     every = np.arange(int(size.max(initial=0)) + 1, dtype=np.int64)
     exact = -(-every * factor.numerator // factor.denominator)
-    return np.minimum(exact, LONGEST).astype(np.int16)[size]
+    return np.minimum(exact, LONGEST).astype(np.int16).take(size)

@@ -222,7 +222,7 @@ class _Step:
         if everywhere:
             return (seen - self.window.guess).astype(np.float32)
         counts = np.zeros(self.bins)
-        counts[bins] = seen
+        counts[bins] = seen.astype(np.float64)
         counts -= self.window.guess
         moved = counts.astype(np.float32)
         moved *= self.plan.grouping

@@ -140,7 +140,7 @@ class WindowSums:
 
     def _cut(self, bins: Bins, size: int, total: NDArray[np.int32] | Reals, variance: Singles) -> None:
         """The first unit of blocks of ``size`` units has left."""
-        self.inside_variance[bins] -= variance
+        self.inside_variance[bins] = self.inside_variance[bins] - variance
         self.head_left[bins] = size - 1
         self.head_gone[bins] = 1
         self.head_mean[bins] = on_grid(total / size)
@@ -170,7 +170,9 @@ class WindowSums:
             self.inside_variance[bins] += stored
         if self.sums[slot].dtype != np.float64 and not _is_short(total):
             self.sums[slot] = self.sums[slot].astype(np.float64)
-        self.sums[slot][bins], self.variances[slot][bins] = total, _upper_half(stored)
+        # Numbers of another type are cast one by one when they are set by index.
+        self.sums[slot][bins] = total.astype(self.sums[slot].dtype)
+        self.variances[slot][bins] = _upper_half(stored)
         if added_up:
             self._freeze(slot)
 
