@@ -168,3 +168,12 @@ def test_drawn_numbers_lie_in_their_bins() -> None:
     assert frame["flag"].to_list() == [False, True]
     again = domain.columns(frame)
     assert all(np.array_equal(a, b) for a, b in zip(again, codes, strict=True))
+
+
+@pytest.mark.parametrize("bins", [2, 5, 400])
+def test_correlations_of_many_runs_are_those_of_each(bins: int) -> None:
+    """Margins are public by then, so that runs which share them can go together, to the last bit."""
+    p = np.arange(1.0, bins + 1) / np.arange(1.0, bins + 1).sum()
+    taus = np.linspace(-0.9, 0.9, 7)
+    together = latent_correlation(taus, p, p[::-1])
+    assert together.tolist() == [float(latent_correlation(tau, p, p[::-1])) for tau in taus.tolist()]

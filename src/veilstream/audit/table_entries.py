@@ -1,30 +1,41 @@
-"""Claims of the synthesisers: one person is one row of a small table."""
+"""Claims of the synthesisers: one person is one row of a small table.
+
+What a whole model publishes is attacked run by run. Its parts, which are asked with margins that are public by then,
+take many runs at once, on rows whose hashes, any key might give them, let one person do all that the proofs allow.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.accountant import Accountant
 from veilstream.audit.attack import Claim
+from veilstream.audit.estimates import estimates
+from veilstream.audit.forks import ForkingMeter
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
 from veilstream.bounding.keyed import Key
 from veilstream.guarantee import Guarantee
-from veilstream.meter import Meter
-from veilstream.sealed_rows import ordered_rows
+from veilstream.meter import Meter, NoiseSource
+from veilstream.sealed_rows import SealedRows, ordered_rows
 from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall
+from veilstream.synthesis.margins import Margins
 from veilstream.synthesis.rows import content_hashes
 
 EVENT: Final = Guarantee(4, w=1)
+PART: Final = Guarantee(2, w=1)
 SHAPE: Final = (3, 3)
 SHARE: Final = Fraction(1, 4)
 """Of margins to dependence where dependence is attacked."""
+DEEP: Final = 12_000
+"""Trials of whole models, one by one."""
+Row = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +60,112 @@ class _Models:
         return outputs
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PartOfModel:
+    """What a part of a model publishes of ``others`` in the order of their hashes, before whom the person comes.
+
+    ``ask`` gives one row of numbers a run, or one for all.
+    """
+
+    ask: Callable[[SealedRows, Margins, Meter], NDArray[Any]]
+    others: tuple[Row, ...]
+    person: Row
+    margins: Margins
+
+    def __call__(self, present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
+        listed = [self.person] * int(present) + list(self.others)
+        table = np.array(listed, dtype=np.int64).reshape(len(listed), len(self.person))
+        hashes = np.arange(len(table), dtype=np.uint64) + np.uint64(not present)
+        shape = tuple(counts.size for counts in self.margins.counts)
+        rows = ordered_rows([np.ascontiguousarray(column) for column in table.T], hashes, shape, 0)
+
+        def estimate(source: NoiseSource, runs: int) -> NDArray[Any]:
+            meter = ForkingMeter(Accountant(PART, 1), source, 0, lanes=(runs,))
+            return self.ask(rows, self.margins, meter)
+
+        return estimates(estimate, trials, seed)
+
+
+def _public(total: float, *shares: list[float]) -> Margins:
+    """Margins as if they had been published before."""
+    return Margins(tuple(total * np.array(share) for share in shares), total, (0.0,) * len(shares))
+
+
+def _part(name: str, draw: PartOfModel, epsilon: Fraction = PART.epsilon) -> Claim:
+    return Claim(f"{name}, {Guarantee(epsilon, w=1)}", epsilon, draw, quick=4_000)
+
+
+def _kendall() -> list[Claim]:
+    """The person's row takes the place of one that disagrees with all others of the sample where theirs agrees."""
+
+    def ask(sample_size: int | None) -> Callable[[SealedRows, Margins, Meter], NDArray[Any]]:
+        mechanism = Kendall(sample_size)
+        return lambda rows, margins, meter: mechanism.correlations(rows, margins, PART.epsilon, meter)
+
+    even = [1 / 3] * 3
+    two, three = ((1, 1), (2, 0)), ((1, 1, 1), (2, 2, 0))
+    return [
+        _part("a row in the place of its opposite", PartOfModel(ask(2), two, (2, 2), _public(2, even, even))),
+        _part(
+            "the same in a sample as large as the margins", PartOfModel(ask(None), two, (2, 2), _public(2, even, even))
+        ),
+        _part("the same among many", PartOfModel(ask(8), ((1, 1),) * 7 + ((2, 0),), (2, 2), _public(8, even, even))),
+        _part("the same of three attributes", PartOfModel(ask(2), three, (2, 2, 2), _public(2, even, even, even))),
+    ]
+
+
+def _block_mle() -> list[Claim]:
+    """An extreme row turns round the estimate of a block that had a row near the middle."""
+    mechanism = BlockMLE(blocks=1)
+
+    def ask(rows: SealedRows, margins: Margins, meter: Meter) -> NDArray[Any]:
+        return mechanism.correlations(rows, margins, PART.epsilon, meter)
+
+    share = [0.001, 0.489, 0.01, 0.01, 0.489, 0.001]
+    margins = _public(2, share, share)
+    return [
+        _part("a row that turns a block round", PartOfModel(ask, ((3, 2),), (5, 5), margins)),
+        _part("a row in an empty block", PartOfModel(ask, (), (5, 5), margins)),
+    ]
+
+
+def _choice() -> list[Claim]:
+    """Tables that fit a normal copula about as badly as measuring them would be noisy."""
+    mechanism = Choice(degrees=(3,), groups=2)
+    even = _public(10, [0.5, 0.5], [0.5, 0.5])
+
+    def ask(rows: SealedRows, margins: Margins, meter: Meter) -> NDArray[Any]:
+        kind, tables = mechanism.pick(
+            rows, margins, np.eye(2), PART.epsilon / (mechanism.choose + mechanism.measure), meter
+        )
+        numbers = np.atleast_2d(tables)
+        return np.hstack([np.full((len(numbers), 1), kind), numbers])
+
+    diagonal = ((0, 0),) * 5 + ((1, 1),) * 5
+    return [
+        _part("a row with the others", PartOfModel(ask, diagonal, (0, 0), even)),
+        _part("a row against the others", PartOfModel(ask, diagonal, (0, 1), even)),
+        _part("a row of an empty table", PartOfModel(ask, (), (0, 0), even)),
+    ]
+
+
 ROWS: Final = {"a row that agrees with all others": (2, 2), "a row against the trend": (2, 0)}
 
 
-def _claims(copula: DPCopula, shape: tuple[int, int] = SHAPE, deep: int = 8_000) -> list[Claim]:
+def _models(copula: DPCopula, shape: tuple[int, int] = SHAPE, deep: int = DEEP) -> list[Claim]:
     return [
-        Claim(f"{name}, {EVENT}", EVENT.epsilon, _Models(copula, row, shape), quick=64, deep=deep)
+        Claim(f"{name}, whole model, {EVENT}", EVENT.epsilon, _Models(copula, row, shape), quick=64, deep=deep)
         for name, row in ROWS.items()
     ]
 
 
 TABLE_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
-    "DPCopula": lambda: _claims(DPCopula()) + _claims(DPCopula(split_below=3), (2, 3)),
-    "Kendall": lambda: _claims(DPCopula(dependence=Kendall(), ratio=SHARE)),
-    "BlockMLE": lambda: _claims(DPCopula(dependence=BlockMLE(blocks=2), ratio=SHARE)),
-    "Choice": lambda: _claims(DPCopula(copula=Choice(degrees=(3,), groups=2), ratio=SHARE), deep=2_000),
+    "DPCopula": lambda: _models(DPCopula()) + _models(DPCopula(split_below=3), (2, 3), deep=2 * DEEP),
+    "Kendall": lambda: [*_kendall(), *_models(DPCopula(dependence=Kendall(), ratio=SHARE))],
+    "BlockMLE": lambda: [*_block_mle(), *_models(DPCopula(dependence=BlockMLE(blocks=2), ratio=SHARE))],
+    "Choice": lambda: [
+        *_choice(),
+        *_models(DPCopula(copula=Choice(degrees=(3,), groups=2), ratio=SHARE), deep=DEEP // 3),
+    ],
 }
 """Class in ``veilstream.synthesis`` -> its claims."""

@@ -18,6 +18,7 @@ from veilstream.sealed_rows import SealedRows
 from veilstream.unsealed import exact_rows
 
 Ranks = NDArray[np.int64]
+WORTH_THREADS = 1 << 14
 
 
 def kendall_sums(rows: SealedRows, sample_size: int) -> Sealed:
@@ -49,8 +50,12 @@ def kendall_sums(rows: SealedRows, sample_size: int) -> Sealed:
     columns, _ = exact_rows(rows)
     ranked = [_dense_ranks(column[:sample_size]) for column in columns]
     pairs = list(combinations(ranked, 2))
-    with ThreadPoolExecutor(max_workers=min(len(pairs), os.cpu_count() or 1)) as pool:
-        sums = np.array(list(pool.map(_of_pair, pairs)), dtype=np.int64)
+    # Threads take longer to start than small samples to be counted.
+    if sample_size * len(pairs) < WORTH_THREADS:
+        sums = np.array(list(map(_of_pair, pairs)), dtype=np.int64)
+    else:
+        with ThreadPoolExecutor(max_workers=min(len(pairs), os.cpu_count() or 1)) as pool:
+            sums = np.array(list(pool.map(_of_pair, pairs)), dtype=np.int64)
     moved = Fraction(attributes * attributes // 2 * (sample_size - 1))
     return Sealed(sums, rows.span, rows.l1 * moved, bins=rows.bins)
 

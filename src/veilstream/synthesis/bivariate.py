@@ -81,10 +81,17 @@ def tau_of_table(table: Reals) -> float:
     >>> tau_of_table(np.array([[0.5, 0.0], [0.0, 0.5]]))
     0.5
     """
-    left = np.cumsum(np.cumsum(table, axis=0)[:-1], axis=1)
-    above = table[1:]
-    total = (above * left).sum() - (above.sum(axis=1) * left[:, -1]).sum() + (above[:, 1:] * left[:, :-1]).sum()
-    return float(2 * total)
+    return float(_taus_of_tables(table[None])[0])
+
+
+def _taus_of_tables(tables: Reals) -> Reals:
+    left = np.cumsum(np.cumsum(tables, axis=1)[:, :-1], axis=2)
+    above = tables[:, 1:]
+    both = (above * left).sum(axis=(1, 2))
+    ties = (above.sum(axis=2) * left[:, :, -1]).sum(axis=1)
+    strict = (above[:, :, 1:] * left[:, :, :-1]).sum(axis=(1, 2))
+    taus: Reals = 2 * (both - ties + strict)
+    return taus
 
 
 def gathered(p: Reals, count: int = GROUPS) -> NDArray[np.int64]:
@@ -102,31 +109,32 @@ def masses(groups: NDArray[np.int64], p: Reals, count: int) -> Reals:
     return np.asarray(np.bincount(groups, p, minlength=count), dtype=np.float64)
 
 
-def latent_correlation(tau: float, p: Reals, q: Reals) -> float:
+def latent_correlation(tau: float | Reals, p: Reals, q: Reals) -> Reals:
     """The correlation of a normal copula under which two attributes with margins ``p`` and ``q`` have this τ-a.
 
-    Without ties it is sin(πτ/2). Ties only lower τ-a, so that the plain formula would find too little dependence
-    between attributes with few values; where one has, the table of the two is computed for a range of correlations
-    and τ-a read backwards. Fine margins are gathered first and the ties that this adds are divided out.
+    Several τ-a give as many correlations. Without ties it is sin(πτ/2). Ties only lower τ-a, so that the plain formula
+    would find too little dependence between attributes with few values; where one has, the table of the two is computed
+    for a range of correlations and τ-a read backwards. Fine margins are gathered first and the ties that this adds are
+    divided out.
 
-    >>> round(latent_correlation(0.25, np.array([0.5, 0.5]), np.array([0.5, 0.5])), 3)
+    >>> float(latent_correlation(0.25, np.array([0.5, 0.5]), np.array([0.5, 0.5])).round(3))
     0.707
-    >>> round(latent_correlation(1 / 3, np.full(500, 0.002), np.full(500, 0.002)), 2)
+    >>> float(latent_correlation(1 / 3, np.full(500, 0.002), np.full(500, 0.002)).round(2))
     0.5
     """
     apart = [float(1 - (margin**2).sum()) for margin in (p, q)]
     if min(apart) < 1e-9:
-        return 0.0
+        return np.zeros(np.shape(tau))
     if min(apart) > 1 - 1 / GROUPS:
-        return math.sin(math.pi / 2 * max(-1.0, min(1.0, tau / math.sqrt(apart[0] * apart[1]))))
+        return np.asarray(np.sin(math.pi / 2 * np.clip(tau / math.sqrt(apart[0] * apart[1]), -1.0, 1.0)))
     coarse = [masses(gathered(margin), margin, GROUPS) for margin in (p, q)]
     coarse = [margin[margin > 0] for margin in coarse]
     lost = [float(1 - (margin**2).sum()) / whole for margin, whole in zip(coarse, apart, strict=True)]
     if min(lost) < 1e-9:
-        return 0.0
+        return np.zeros(np.shape(tau))
     correlations = np.sin(np.linspace(-1.55, 1.55, ANGLES))
     taus = _taus(coarse[0], coarse[1]) / math.sqrt(lost[0] * lost[1])
-    return float(np.interp(tau, np.maximum.accumulate(taus), correlations))
+    return np.asarray(np.interp(tau, np.maximum.accumulate(taus), correlations))
 
 
 def _taus(p: Reals, q: Reals) -> Reals:
@@ -143,4 +151,4 @@ def _taus(p: Reals, q: Reals) -> Reals:
     full[:, 1:-1, 1:-1] = inner
     full[:, 1:, -1], full[:, -1, 1:] = np.cumsum(p), np.cumsum(q)
     tables = np.maximum(np.diff(np.diff(full, axis=1), axis=2), 0.0)
-    return np.array([tau_of_table(table) for table in tables])
+    return _taus_of_tables(tables)

@@ -58,10 +58,10 @@ class Kendall:
         size = self._public_size(margins.total, len(rows.shape), rows.l1, epsilon)
         sums = meter.laplace(kendall_sums(rows, size), epsilon, "kendall")
         present = min(max(margins.total, 2.0), float(size))
-        taus = np.clip(np.asarray(sums.numbers) / (present * (present - 1) / 2), -1.0, 1.0)
+        taus = np.clip(np.asarray(sums.numbers, dtype=np.float64) / (present * (present - 1) / 2), -1.0, 1.0)
         p = margins.probabilities()
-        pairs = zip(taus.tolist(), pairs_of(len(p)), strict=True)
-        return np.array([latent_correlation(tau, p[j], p[k]) for tau, (j, k) in pairs])
+        found = [latent_correlation(taus[..., at], p[j], p[k]) for at, (j, k) in enumerate(pairs_of(len(p)))]
+        return np.stack(found, axis=-1)
 
     def _public_size(self, total: float, attributes: int, l1: Fraction, epsilon: Fraction) -> int:
         if self.sample_size is not None:
