@@ -62,8 +62,10 @@ class FourierSeries:
             )
         spectrum = series_coordinates(snapshots, kept, meter.guarantee, self.appearances)
         noisy = meter.laplace(spectrum, epsilon, "fourier")
+        lanes = noisy.numbers.shape[:-1]
         numbers = from_coordinates(np.asarray(noisy.numbers, dtype=np.float64).reshape(-1, kept), steps)
-        return Values(np.ascontiguousarray(numbers.T), float(np.mean(noisy.std)) * (kept / steps) ** 0.5)
+        table = np.swapaxes(numbers.reshape(*lanes, -1, steps), -1, -2)
+        return Values(np.ascontiguousarray(table), float(np.mean(noisy.std)) * (kept / steps) ** 0.5)
 
 
 def from_coordinates(coordinates: NDArray[np.float64], steps: int) -> NDArray[np.float64]:

@@ -38,7 +38,7 @@ USER = Guarantee(1, w=None)
 EVENT = Guarantee(1, w=1)
 WINDOW = Guarantee(4, w=3)
 HALF = Fraction(1, 2)
-RUNS = 150
+RUNS = 80
 
 
 @dataclass

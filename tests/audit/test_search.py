@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +15,20 @@ from veilstream.audit import Pair, attack, stream_claim
 from veilstream.audit.pairs import alternation, border_burst, every_bin, moving
 from veilstream.errors import InvalidInput
 from veilstream.guarantee import Guarantee
-from veilstream.streams import DSAT, DSFT, FixedRate, Sample, Scheduled, SlidingWindow, TimeUnit, Uniform
+from veilstream.histograms import EFPA, PHP, PSD, DPCube, FilterPriority, NoiseFirst, StructureFirst
+from veilstream.streams import (
+    DSAT,
+    DSFT,
+    BudgetAbsorption,
+    BudgetDistribution,
+    Fast,
+    FixedRate,
+    Sample,
+    Scheduled,
+    SlidingWindow,
+    TimeUnit,
+    Uniform,
+)
 
 SURE = 1 - 1e-10
 STEPS = 5
@@ -50,6 +64,20 @@ MECHANISMS: list[Any] = [
     Scheduled(weights="1 1 8"),
     DSFT(releases=2, threshold=0, decision_share=HALF),
     DSAT(releases=2, margin=0, decision_share=HALF, spacing=0),
+    BudgetDistribution(),
+    BudgetAbsorption(),
+    Fast(samples=2, memory=1),
+]
+HISTOGRAMS: list[Any] = [
+    EFPA(),
+    EFPA(fallback=True),
+    PHP(),
+    NoiseFirst(),
+    StructureFirst(buckets=2),
+    PSD(),
+    PSD(kind="kd"),
+    FilterPriority(),
+    DPCube(),
 ]
 
 
@@ -59,6 +87,25 @@ MECHANISMS: list[Any] = [
 def test_no_pair_is_found_that_shows_more_than_was_claimed(mechanism: Any, pair: Pair) -> None:
     """False alarm 1e-10 for each example."""
     attack(stream_claim(mechanism, Guarantee(2, w=WINDOW), pair), 2_000, confidence=SURE).require()
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Pair:
+    """One step of two to four bins, as a line or a grid, with one person in one of them."""
+    shape = draw(st.sampled_from([(2,), (3,), (4,), (2, 2)]))
+    bins = math.prod(shape)
+    others = np.array([draw(st.lists(st.sampled_from([0, 1, 2, 7, 60]), min_size=bins, max_size=bins))])
+    person = np.zeros((1, bins), dtype=np.int64)
+    person[0, draw(st.integers(0, bins - 1))] = 1
+    return Pair("found", others, person, shape=shape)
+
+
+@pytest.mark.parametrize("histogram", HISTOGRAMS, ids=lambda histogram: str(histogram)[:24])
+@settings(max_examples=3, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(pair=tables())
+def test_no_table_is_found_that_shows_more_than_was_claimed(histogram: Any, pair: Pair) -> None:
+    """False alarm 1e-10 for each example."""
+    attack(stream_claim(Sample(histogram), Guarantee(2, w=1), pair), 2_000, confidence=SURE).require()
 
 
 @settings(max_examples=50, deadline=None)

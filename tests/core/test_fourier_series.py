@@ -115,3 +115,17 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(InvalidInput, match="appearances -1"):
         FourierSeries(appearances=-1)
     assert not meter.charges
+
+
+def test_many_simulated_runs_are_series_of_their_own() -> None:
+    """Each of 500 runs has noise of its own: standard error a twentieth of the deviation, false alarm below 1e-9."""
+    counts, guarantee = np.arange(15).reshape(5, 3) * 40, Guarantee(2, w=None)
+    series = FourierSeries(coefficients=2)
+    noise = ExactSampler(SeededSource(1))
+    many = series.estimate(sealed_steps(counts), Fraction(2), Meter(Accountant(guarantee, 3), noise, 4, lanes=(500,)))
+    one = series.estimate(sealed_steps(counts), Fraction(2), a_meter(guarantee, 4))
+    assert many.numbers.shape == (500, *one.numbers.shape)
+    assert many.std == one.std
+    spread = many.numbers.std(axis=0)
+    assert (abs(spread / one.std - 1) < 0.5).all()
+    assert (abs(many.numbers.mean(axis=0) - one.numbers) < 7 * one.std).all()

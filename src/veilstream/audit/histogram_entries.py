@@ -17,7 +17,7 @@ from veilstream.audit.pairs import Pair, cliff, empty, every_bin, ties
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
 from veilstream.guarantee import Guarantee
-from veilstream.histograms import HISTOGRAMS, FilterPriority, Privelet
+from veilstream.histograms import EFPA, HISTOGRAMS, PSD, FilterPriority, Privelet, StructureFirst
 from veilstream.mechanism import HistogramMechanism
 from veilstream.meter import Meter
 from veilstream.sealed import seal
@@ -49,12 +49,10 @@ def _corner() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return np.array([[9, 0, 0, 4]], dtype=np.int64), person
 
 
-def claims_of(histogram: HistogramMechanism, guarantee: Guarantee = EVENT) -> list[Claim]:
+def claims_of(histogram: HistogramMechanism, guarantee: Guarantee = EVENT, said: str = "") -> list[Claim]:
     """One release of a histogram with all of the budget, on every pair of one step."""
-    lanes = bool(getattr(histogram, "oblivious", False))
-    quick, deep = (20_000, 1_000_000) if lanes else (100, 16_000)
     return [
-        replace(stream_claim(Sample(histogram), guarantee, pair, quick=quick, deep=deep), name=pair.name)
+        replace(stream_claim(Sample(histogram), guarantee, pair, quick=10_000), name=f"{pair.name}{said}")
         for pair in _pairs()
     ]
 
@@ -66,6 +64,21 @@ def gaussian() -> list[Claim]:
 def privelet() -> list[Claim]:
     """With wavelets on every axis: by default so few bins would get plain noise."""
     return claims_of(Privelet(direct=()))
+
+
+def structure_first() -> list[Claim]:
+    """In two buckets: as many as there are bins, the default for so few, would leave nothing to choose."""
+    return claims_of(StructureFirst(buckets=2))
+
+
+def psd() -> list[Claim]:
+    """Boxes cut in the middle, and at private medians."""
+    return [*claims_of(PSD()), *claims_of(PSD(kind="kd"), said=", cut at medians")]
+
+
+def efpa() -> list[Claim]:
+    """Fourier coordinates alone, and with plain noise as one more candidate."""
+    return [*claims_of(EFPA()), *claims_of(EFPA(fallback=True), said=", with fallback")]
 
 
 def filter_priority() -> list[Claim]:
@@ -83,7 +96,7 @@ def filter_priority() -> list[Claim]:
             listed[trial] = [at.size, boxes.values[at[0]] if at.size else 0]
         return listed
 
-    sparse = Claim("one cell of a sparse domain of 2²⁰", Fraction(1), draw, quick=200, deep=16_000)
+    sparse = Claim("one cell of a sparse domain of 2²⁰", Fraction(1), draw, quick=200, deep=50_000)
     return [*claims_of(FilterPriority()), sparse]
 
 
@@ -93,25 +106,23 @@ def fourier_series() -> list[Claim]:
     def draw(present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
         noise, steps = PooledNoise(seed), 5
         series = [seal(np.array([20 + t + int(present)]), t) for t in range(steps)]
-        outputs = np.empty((trials, steps))
-        for trial in range(trials):
-            meter = Meter(Accountant(Guarantee(1, w=None), 1), noise, steps - 1)
-            outputs[trial] = FourierSeries(coefficients=2).estimate(series, Fraction(1), meter).numbers[:, 0]
-        return outputs
+        meter = Meter(Accountant(Guarantee(1, w=None), 1), noise, steps - 1, lanes=(trials,))
+        values = FourierSeries(coefficients=2).estimate(series, Fraction(1), meter)
+        return np.asarray(values.numbers[..., 0], dtype=np.float64)
 
-    return [Claim("a person at every step", Fraction(1), draw, quick=300, deep=100_000)]
+    return [Claim("a person at every step", Fraction(1), draw, quick=20_000)]
 
 
 HISTOGRAM_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
     "geometric": partial(claims_of, HISTOGRAMS["geometric"]()),
     "gaussian": gaussian,
-    "efpa": partial(claims_of, HISTOGRAMS["efpa"]()),
+    "efpa": efpa,
     "p-hp": partial(claims_of, HISTOGRAMS["p-hp"]()),
     "privelet": privelet,
     "noise-first": partial(claims_of, HISTOGRAMS["noise-first"]()),
-    "structure-first": partial(claims_of, HISTOGRAMS["structure-first"]()),
+    "structure-first": structure_first,
     "barak": partial(claims_of, HISTOGRAMS["barak"]()),
-    "psd": partial(claims_of, HISTOGRAMS["psd"]()),
+    "psd": psd,
     "fp": filter_priority,
     "dpcube": partial(claims_of, HISTOGRAMS["dpcube"]()),
 }

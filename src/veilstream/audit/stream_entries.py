@@ -38,16 +38,10 @@ from veilstream.streams import (
 USER: Final = Guarantee(1, w=None)
 DECIDES: Final = Fraction(9, 10)
 """Of the budget where decisions are attacked: what a decision loses must show."""
-SLOW: Final = 50_000
-"""Deep trials of mechanisms that run one by one."""
 
 
 def _on_lanes(mechanism: StreamMechanism[Any], *cases: tuple[Guarantee, Pair]) -> list[Claim]:
     return [stream_claim(mechanism, guarantee, pair, quick=20_000) for guarantee, pair in cases]
-
-
-def _one_by_one(mechanism: StreamMechanism[Any], *cases: tuple[Guarantee, Pair], quick: int = 300) -> list[Claim]:
-    return [stream_claim(mechanism, guarantee, pair, quick=quick, deep=SLOW) for guarantee, pair in cases]
 
 
 def _window(w: int) -> Guarantee:
@@ -93,21 +87,30 @@ def scheduled() -> list[Claim]:
 
 
 def fast() -> list[Claim]:
-    return _one_by_one(
-        Fast(samples=2, horizon=4), (USER, constant(None)), (USER, moving(None)), quick=600
-    ) + _one_by_one(Fast(samples=2), (_window(3), border_burst(3, steps=5)), quick=600)
+    """Looks at an even pace, which go together, and looks that the last one brings nearer."""
+    steered = Fast(samples=3, memory=1, horizon=6)
+    return (
+        _on_lanes(Fast(samples=2, horizon=4), (USER, constant(None)))
+        + _on_lanes(steered, (USER, constant(None, steps=6)), (USER, moving(None, steps=6)))
+        + _on_lanes(Fast(samples=3, memory=1), (_window(6), border_burst(6, steps=9)))
+    )
+
+
+def _by_dissimilarity(make: Callable[[int], BudgetDistribution | BudgetAbsorption]) -> list[Claim]:
+    """Data that do not move, that jump, and that keep a known distance to the last release."""
+    return [
+        *_on_lanes(make(1), (_window(3), border_burst(3, steps=5)), (_window(3), constant(3, steps=3))),
+        *_on_lanes(make(1), (_window(3), alternation(6, 3, steps=5)), (_window(3), known_threshold(12, 3, steps=5))),
+        *_on_lanes(make(2), (_window(3), moving(3, steps=3))),
+    ]
 
 
 def budget_distribution() -> list[Claim]:
-    return _one_by_one(
-        BudgetDistribution(), (_window(3), border_burst(3, steps=5)), (_window(3), constant(3, steps=3))
-    ) + _one_by_one(BudgetDistribution(columns=2), (_window(3), moving(3, steps=3)))
+    return _by_dissimilarity(lambda columns: BudgetDistribution(columns=columns))
 
 
 def budget_absorption() -> list[Claim]:
-    return _one_by_one(
-        BudgetAbsorption(), (_window(3), border_burst(3, steps=5)), (_window(3), constant(3, steps=3))
-    ) + _one_by_one(BudgetAbsorption(columns=2), (_window(3), moving(3, steps=3)))
+    return _by_dissimilarity(lambda columns: BudgetAbsorption(columns=columns))
 
 
 def _by_distance(make: Callable[[int, int | None], DSFT | DSAT]) -> list[Claim]:
@@ -124,7 +127,7 @@ def _by_distance(make: Callable[[int, int | None], DSFT | DSAT]) -> list[Claim]:
     claims = [stream_claim(mechanism, guarantee, pair, quick=4_000) for mechanism, guarantee, pair in cases]
     # So many patterns of answers that there is little to share.
     pair = known_threshold(_level(windows, long), 7, steps=9, first=3)
-    return [*claims, stream_claim(windows, long, pair, quick=2_000, deep=200_000)]
+    return [*claims, stream_claim(windows, long, pair, quick=2_000)]
 
 
 def _level(mechanism: DSFT | DSAT, guarantee: Guarantee) -> int:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from veilstream.boxes import require_dense
 from veilstream.errors import InvalidInput
-from veilstream.histograms._rows import each_row
 from veilstream.histograms._trees import coordinates_of, sums_by
 from veilstream.meter import Meter
 from veilstream.sealed import Sealed
@@ -77,12 +76,7 @@ class DPCube:
         require_dense(x.shape)
         first = meter.laplace(x, epsilon * self.cell_share, "cells")
         cells, spread = first.numbers.astype(np.float64), float(np.max(first.std)) ** 2
-
-        def boxes_of(row: Floats) -> Integers:
-            labels, even = partition(row.reshape(x.shape), spread, self.height)
-            return np.stack([labels, even[labels].astype(np.int64)])
-
-        labels, evenness = meter.agreed(each_row(boxes_of, cells))
+        labels, evenness = meter.agreed(_boxes_of_cells(cells, x.shape, spread, self.height))
         even = np.zeros(1 + int(labels.max()), dtype=np.bool_)
         even[labels] = evenness
         second = meter.laplace(x.sums(labels, even.size), epsilon - epsilon * self.cell_share, "boxes")
@@ -108,14 +102,36 @@ def partition(cells: Floats, spread: float, height: int) -> tuple[Integers, Flag
     >>> int(even.sum()) == even.size, float(max(np.ptp(table.ravel()[labels == i]) for i in range(even.size)))
     (True, 0.0)
     """
-    dimensions, values = cells.ndim, cells.ravel()
-    coordinates = coordinates_of(cells.shape)
-    labels = np.zeros(values.size, dtype=np.int64)
-    low = np.zeros((1, dimensions), dtype=np.int64)
-    high = np.array([cells.shape], dtype=np.int64)
-    open_boxes, active = np.zeros(1, dtype=np.int64), np.arange(values.size)
-    even = np.ones(1, dtype=np.bool_)
-    improvement = 2 * spread * math.log(max(values.size, 2))
+    return _partitions(cells.reshape(1, -1), cells.shape, spread, height)
+
+
+def _boxes_of_cells(cells: Floats, shape: tuple[int, ...], spread: float, height: int) -> Integers:
+    """The label of every cell's box, and whether that is even; of many runs, one after the other."""
+    tables = cells.reshape(-1, math.prod(shape))
+    labels, even = _partitions(tables, shape, spread, height)
+    evenness = even[labels].astype(np.int64)
+    if cells.ndim == 1:
+        return np.stack([labels, evenness])
+    # Boxes of all tables were numbered together, those of each in the order in which it alone would have them.
+    boxes, first, label = np.unique(labels, return_index=True, return_inverse=True)
+    table = first // tables.shape[1]
+    order = np.lexsort((boxes, table))
+    rank = np.empty(boxes.size, dtype=np.int64)
+    rank[order] = np.arange(boxes.size) - np.searchsorted(table[order], table[order])
+    return np.stack([rank[label].reshape(tables.shape), evenness.reshape(tables.shape)], axis=1)
+
+
+def _partitions(tables: Floats, shape: tuple[int, ...], spread: float, height: int) -> tuple[Integers, Flags]:
+    """``partition`` of every row of ``tables``, whose cells lie in ``shape``: rows are boxes that are apart already."""
+    rows, cells = len(tables), math.prod(shape)
+    values = tables.reshape(-1)
+    coordinates = np.tile(coordinates_of(shape), rows)
+    labels = np.repeat(np.arange(rows), cells)
+    low = np.zeros((rows, len(shape)), dtype=np.int64)
+    high = np.tile(np.array([shape], dtype=np.int64), (rows, 1))
+    open_boxes, active = np.arange(rows), np.arange(values.size)
+    even = np.ones(rows, dtype=np.bool_)
+    improvement = 2 * spread * math.log(max(cells, 2))
     for depth in range(height + 1):
         number = np.zeros(even.size, dtype=np.int64)
         number[open_boxes] = np.arange(open_boxes.size)

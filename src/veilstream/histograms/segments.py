@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.histograms._rows import each_row
-
 EXACT = 1024
 BLOCK = 128
 
@@ -50,7 +48,8 @@ def beginnings(values: NDArray[np.float64], price: float) -> NDArray[np.bool_]:
     """
     size = int(values.shape[-1])
     if values.ndim == 1 or size > EXACT:
-        return each_row(lambda row: np.isin(np.arange(size), segment(row, price), assume_unique=True), values)
+        rows = [np.isin(np.arange(size), segment(row, price)) for row in values.reshape(-1, size)]
+        return np.stack(rows).reshape(values.shape)
     sums = np.zeros((len(values), size + 1))
     np.cumsum(values - values.mean(axis=1, keepdims=True), axis=1, out=sums[:, 1:])
     counts = np.broadcast_to(np.arange(size + 1.0), sums.shape)
