@@ -142,28 +142,35 @@ def test_error_on_a_constant_stream_is_the_corrected_formula(units: int, known: 
     assert abs(each.mean() - expected) < 5.5 * each.std() / math.sqrt(bins)
 
 
-@settings(max_examples=40, deadline=None)
+CLOSING = st.sampled_from(["not", "now", "before"])
+
+
+@settings(max_examples=100, deadline=None)
 @given(
     window=st.integers(1, 6),
-    history=st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(-9, 9)), min_size=1, max_size=40),
+    history=st.lists(st.tuples(CLOSING, CLOSING, st.integers(-9, 9)), min_size=1, max_size=40),
 )
-def test_window_sums_equal_those_of_a_list_of_units(window: int, history: list[tuple[bool, bool, int]]) -> None:
+def test_window_sums_equal_those_of_a_list_of_units(window: int, history: list[tuple[str, str, int]]) -> None:
     sums = WindowSums.start(window, 2)
     units: list[list[float]] = [[], []]
     noises: list[list[dict[int, float]]] = [[], []]
     last: list[tuple[int, int]] = [(0, 1), (0, 1)]
     blocks = 0
     for row in history:
+        sums = sums.copy()
         sums.extend()
         for b in (0, 1):
             units[b].append(float("nan"))
             noises[b].append({})
-            if row[b] or len(units[b]) == 1:
+            closing = "now" if len(units[b]) == 1 else row[b]
+            if closing == "now" or (closing == "before" and sums.open_units[b] > 1):
                 blocks += 1
-                size = int(sums.close(np.array([b]), np.array([float(row[2])]), float(blocks))[0])
-                sums.believe(np.array([b]), np.array([row[2] / size]), size, blocks / size**2)
-                units[b][-size:] = [row[2] / size] * size
-                noises[b][-size:] = [{blocks: 1 / size}] * size
+                total, newest = np.array([float(row[2])]), closing == "now"
+                size = int(sums.close(np.array([b]), total, float(blocks), newest)[0])
+                sums.believe(np.array([b]), total / size, size, blocks / size**2)
+                end = len(units[b]) - (0 if newest else 1)
+                units[b][end - size : end] = [row[2] / size] * size
+                noises[b][end - size : end] = [{blocks: 1 / size}] * size
                 last[b] = blocks, size
         numbers, std = sums.total()
         for b in (0, 1):

@@ -280,10 +280,10 @@ class _Step:
         out = self.meter.laplace(self.pending.joined(self.now, ready, jumped), constants.epsilon_2, "group")
         total, variance = out.numbers, float(out.std) ** 2
         before, total = total[: jumped.size], total[jumped.size :]
-        if jumped.size:
-            size = window.close(jumped, before, variance)
-            window.believe(jumped, before / size, size, variance / np.square(size, dtype=np.float64))
         self.take_in()
+        if jumped.size:
+            size = window.close(jumped, before, variance, newest=False)
+            window.believe(jumped, before / size, size, variance / np.square(size, dtype=np.float64))
         bins = np.concatenate([ready, jumped])
         self.spent.append(bins)
         guess, guess_variance = window.guess[bins], window.guess_variance[bins].astype(np.float64)
@@ -310,20 +310,20 @@ class _Step:
     def as_printed(self) -> tuple[State, Values]:
         window, plan = self.window, self.plan
         every = np.arange(self.bins)
-        first = window.units == 0
+        first, waiting = window.units == 0, window.open_units
         if first:
             ready, size = every, np.ones(self.bins, dtype=np.int16)
         else:
             jumped = self.watch(every) ** 2 >= self.constants.one_unit + self.constants.tail_squared
             assert self.pending is not None
             self.pending = self.pending.cleared(jumped)
-            size = np.where(jumped, 1, window.open_units).astype(np.int16)
-            ready = np.flatnonzero(jumped | (window.open_units >= plan.due))
-            # Units released with one number are a block of their own; it ends before this unit.
-            known = window.open_units[ready] * window.guess[ready]
-            known_variance = window.guess_variance[ready] * window.open_units[ready].astype(np.float64) ** 2
-            window.close(ready, known, known_variance)
+            size = np.where(jumped, 1, waiting).astype(np.int16)
+            ready = np.flatnonzero(jumped | (waiting >= plan.due))
         self.take_in()
+        if ready.size and not first:
+            # Units released with one number are a block of their own; it ends before this unit.
+            known_variance = window.guess_variance[ready] * waiting[ready].astype(np.float64) ** 2
+            window.close(ready, waiting[ready] * window.guess[ready], known_variance, newest=False)
         if ready.size:
             total, variance = self.publish(ready, self.constants.epsilon_2, "unit" if first else "group")
             length = size[ready]

@@ -33,7 +33,7 @@ class WindowSums:
 
     Published sums are independent of each other and leave the window one by one, so that ω of them must be known for a
     bin that publishes every unit. A row takes six bytes a bin (ten if a sum is not whole or not below 2³¹) and is
-    closed to writing when ``total`` has added it up.
+    closed to writing once its step is over.
 
     All of it is public.
     """
@@ -79,20 +79,14 @@ class WindowSums:
         )
 
     def copy(self) -> Self:
-        """One that can be changed; rows of the ring are replaced, never changed, and stay shared."""
+        """One that can be extended, then changed: ``extend`` replaces all that is not copied here. Rows of the ring are
+        replaced, never changed, and stay shared."""
         for row in itertools.chain(self.sums, self.variances):
             row.setflags(write=False)
         return replace(
             self,
             sums=list(self.sums),
             variances=list(self.variances),
-            inside_sum=self.inside_sum.copy(),
-            inside_variance=self.inside_variance.copy(),
-            head_left=self.head_left.copy(),
-            head_gone=self.head_gone.copy(),
-            head_mean=self.head_mean.copy(),
-            head_mean_variance=self.head_mean_variance.copy(),
-            open_units=self.open_units.copy(),
             guess=self.guess.copy(),
             guess_size=self.guess_size.copy(),
             guess_variance=self.guess_variance.copy(),
@@ -105,25 +99,27 @@ class WindowSums:
         if self.units < self.window:
             self.sums.append(sums)
             self.variances.append(variances)
+            self.inside_sum, self.inside_variance = self.inside_sum.copy(), self.inside_variance.copy()
         else:
             self._leave(self.units - self.window)
             slot = self.units % self.window
             self.sums[slot], self.variances[slot] = sums, variances
         self.units += 1
-        self.open_units += 1
+        self.open_units = self.open_units + np.int16(1)
 
     def _leave(self, unit: int) -> None:
         slot = unit % self.window
         cut = self.head_left > 0
         whole = ~cut
-        self.inside_sum -= self.sums[slot]
+        self.inside_sum = self.inside_sum - self.sums[slot]
         variance = _single(self.variances[slot])
         begins = variance == 0
         variance *= whole
-        self.inside_variance -= variance
-        self.head_left -= cut
-        self.head_gone += cut
+        self.inside_variance = self.inside_variance - variance
+        self.head_left = self.head_left - cut
+        self.head_gone = self.head_gone + cut
         self.head_gone *= self.head_left > 0
+        self.head_mean, self.head_mean_variance = self.head_mean.copy(), self.head_mean_variance.copy()
         begins &= whole
         begins &= self.open_units < self.window
         # A block that is looked for begins at the edge, so that its end tells its length.
@@ -146,25 +142,28 @@ class WindowSums:
         self.head_mean[bins] = on_grid(total / size)
         self.head_mean_variance[bins] = coarse(variance / np.float32(size**2))
 
-    def close(self, bins: Bins, total: Totals, variance: float | Reals) -> Counts:
-        """The open units of ``bins`` become a block with this sum and noise variance; gives how many units it has."""
+    def close(self, bins: Bins, total: Totals, variance: float | Reals, newest: bool = True) -> Counts:
+        """The open units of ``bins`` (with the newest or without) become a block with this sum and noise variance;
+        gives how many units it has."""
         size = self.open_units[bins]
-        if size.max(initial=0) <= self.window:
-            self._enter(bins, total, np.asarray(variance))
-        else:
+        if not newest:
+            size -= 1
+        inside = self.window if newest else self.window - 1
+        if size.max(initial=0) <= inside:
+            self._enter(bins, total, np.asarray(variance), newest)
+        elif inside:
             # The units inside the window are a block with the same mean.
-            share = np.minimum(self.window / size, 1)
+            share = np.minimum(inside / size, 1)
             mean = on_grid(total / size)
-            self._enter(bins, np.where(share < 1, mean * self.window, total), variance * share**2)
-        self.open_units[bins] = 0
+            self._enter(bins, np.where(share < 1, mean * inside, total), variance * share**2, newest)
+        self.open_units[bins] = 0 if newest else 1
         return size
 
-    def _enter(self, bins: Bins, total: Totals, variance: Reals) -> None:
-        slot = self._newest
+    def _enter(self, bins: Bins, total: Totals, variance: Reals, newest: bool) -> None:
+        slot = self._newest if newest else self._newest - 1
         # The accumulators must see what the ring stores, to be able to subtract it exactly.
         stored = np.maximum(coarse(variance), SMALLEST)
-        added_up = not self.sums[slot].flags.writeable
-        if added_up:
+        if not newest:
             self.sums[slot], self.variances[slot] = self.sums[slot].copy(), self.variances[slot].copy()
             self.inside_sum[bins] += total
             self.inside_variance[bins] += stored
@@ -173,16 +172,10 @@ class WindowSums:
         # Numbers of another type are cast one by one when they are set by index.
         self.sums[slot][bins] = total.astype(self.sums[slot].dtype)
         self.variances[slot][bins] = _upper_half(stored)
-        if added_up:
-            self._freeze(slot)
 
     @property
     def _newest(self) -> int:
         return (self.units - 1) % self.window
-
-    def _freeze(self, slot: int) -> None:
-        self.sums[slot].setflags(write=False)
-        self.variances[slot].setflags(write=False)
 
     def believe(self, bins: Bins, guess: Totals, size: int | Counts, variance: float | Reals) -> None:
         """Open units of ``bins`` count as ``guess``, with noise of ``variance``: the mean of the block before them, of
@@ -192,7 +185,7 @@ class WindowSums:
         self.guess_variance[bins] = coarse(np.asarray(variance))
 
     def total(self) -> tuple[Reals, Reals]:
-        """The sum over the window and the standard deviation of its noise; nothing more is closed in this unit.
+        """The sum over the window and the standard deviation of its noise; once a unit, when all that closes has.
 
         Blocks have independent noise. If the guess is the mean of the last block, its noise counts once for each unit
         of the block in the window and once more for each open unit: (k + n)² = k² + n(2k + n) times that of the mean.
@@ -219,11 +212,8 @@ class WindowSums:
 
     def _add_up(self) -> None:
         """Adding whole rows costs less than adding at the bins that closed, which are many."""
-        slot = self._newest
-        if self.sums[slot].flags.writeable:
-            self.inside_sum += self.sums[slot]
-            self.inside_variance += _single(self.variances[slot])
-            self._freeze(slot)
+        self.inside_sum += self.sums[self._newest]
+        self.inside_variance += _single(self.variances[self._newest])
 
 
 def coarse(x: Reals | Singles) -> Singles:
