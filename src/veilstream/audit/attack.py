@@ -94,7 +94,7 @@ def attack(
     learning = min(wanted // 2, LEARNING)
     counted = wanted - learning
     first = [claim.draw(present, learning, (seed, int(present), 0)) for present in (True, False)]
-    event = choose_event(*first, confidence=confidence, delta=delta, events=events)
+    event = choose_event(*first, confidence=confidence, delta=delta, events=events, counted=counted)
     hits = [0, 0]
     for number, start in enumerate(range(0, counted, chunk)):
         size = min(chunk, counted - start)

@@ -213,6 +213,6 @@ def lower_bound(
         raise InvalidInput(f"trials {trials} a side: at least {FEWEST_TRIALS} are needed; nothing was bounded")
     half = trials // 2
     rest = trials - half
-    event = choose_event(left[:half], right[:half], confidence=confidence, delta=delta, events=events)
+    event = choose_event(left[:half], right[:half], confidence=confidence, delta=delta, events=events, counted=rest)
     hits = event.hits(left[half:trials]), event.hits(right[half:trials])
     return bound_of(event, *hits, rest, confidence=confidence, delta=delta)
