@@ -77,8 +77,23 @@ def psd() -> list[Claim]:
 
 
 def efpa() -> list[Claim]:
-    """Fourier coordinates alone, and with plain noise as one more candidate."""
-    return [*claims_of(EFPA()), *claims_of(EFPA(fallback=True), said=", with fallback")]
+    """Fourier coordinates alone, and with plain noise as one more candidate; the attacker looks at coordinates too."""
+
+    def looked_at(claim: Claim) -> Claim:
+        def draw(present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
+            return _with_spectra(claim.draw(present, trials, seed))
+
+        return replace(claim, draw=draw)
+
+    claims = [*claims_of(EFPA()), *claims_of(EFPA(fallback=True), said=", with fallback")]
+    return [looked_at(claim) for claim in claims]
+
+
+def _with_spectra(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Published bins, their Fourier coordinates, of which those left out are 0, and which of them are not."""
+    spectra = np.fft.rfft(rows, axis=1, norm="ortho")
+    coordinates = np.hstack([spectra.real, spectra.imag]).round(6)
+    return np.hstack([rows, coordinates, coordinates != 0])
 
 
 def filter_priority() -> list[Claim]:
