@@ -96,3 +96,31 @@ def test_constant_and_one_dimensional_outputs_are_taken() -> None:
 def test_impossible_questions_are_refused(trials: int, confidence: float, delta: float) -> None:
     with pytest.raises(InvalidInput, match="nothing was bounded"):
         lower_bound(np.zeros(trials), np.zeros(trials), confidence=confidence, delta=delta)
+
+
+def test_a_value_that_comes_too_often_is_seen_among_others() -> None:
+    """One value within a continuum is four times as likely on the left: the truth is ln 4. False alarm 1e-7."""
+    values, coins = laplace(11, Fraction(5000), (2, 100_000)), laplace(12, Fraction(10**6), (2, 100_000)) % 100
+    left, right = (np.where(coins[side] < share, 137, values[side]) for side, share in ((0, 20), (1, 5)))
+    bound = lower_bound(left, right, confidence=SURE)
+    assert 1.2 < bound.epsilon <= math.log(4) + 0.01
+
+
+def test_rare_events_are_tried() -> None:
+    """The sides differ only beyond a value that 0.4 % reach on one side and 0.04 % on the other. False alarm 1e-7."""
+    values, coins = laplace(13, Fraction(50), (2, 400_000)), laplace(14, Fraction(10**6), (2, 400_000)) % 10_000
+    left, right = (np.where(coins[side] < share, 10_000, values[side]) for side, share in ((0, 40), (1, 4)))
+    assert 1.3 < lower_bound(left, right, confidence=SURE).epsilon <= math.log(10)
+
+
+def test_numbers_are_judged_within_what_was_decided() -> None:
+    """A number moves up after one decision and down after the other; 20 numbers besides say nothing. The truth is 1."""
+    flags = laplace(15, Fraction(10**6), (2, 100_000)) % 2
+    sides: list[NDArray[np.int64]] = []
+    for side, shift in ((0, 1), (1, 0)):
+        moved = laplace(16 + side, Fraction(1), (100_000,)) + shift * (2 * flags[side] - 1)
+        rest = laplace(18 + side, Fraction(3), (100_000, 20))
+        sides.append(np.column_stack([flags[side], moved, rest]))
+    found = {kind: lower_bound(*sides, confidence=SURE, events={kind: EVENTS[kind]}).epsilon for kind in EVENTS}
+    assert found["threshold count"] < 0.5
+    assert 0.85 < found["likelihood ratio"] <= 1
