@@ -102,11 +102,9 @@ def filter_priority() -> list[Claim]:
     def draw(present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
         noise, domain, fp = PooledNoise(seed), (1 << 10, 1 << 10), FilterPriority(levels=1)
         rows = np.array([[700, 3]] * (fp.level(domain, 1.0) - int(not present)), dtype=np.int64)
-        listed = np.zeros((trials, 2))
+        records, listed = seal_records(rows, domain, 0), np.zeros((trials, 2))
         for trial in range(trials):
-            boxes = fp.estimate_records(
-                seal_records(rows, domain, 0), Fraction(1), Meter(Accountant(EVENT, 1), noise, 0)
-            )
+            boxes = fp.estimate_records(records, Fraction(1), Meter(Accountant(EVENT, 1), noise, 0))
             at = np.flatnonzero((boxes.low == [700, 3]).all(axis=1))
             listed[trial] = [at.size, boxes.values[at[0]] if at.size else 0]
         return listed
