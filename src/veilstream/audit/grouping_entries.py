@@ -26,7 +26,7 @@ from veilstream.streams import RetroactiveGrouping
 from veilstream.streams.group_plan import FEWEST_UNITS
 
 EVENT: Final = Guarantee(1, w=1)
-QUICK: Final = 4_000
+QUICK: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,10 @@ def _claim(mechanism: RetroactiveGrouping, pair: Pair, name: str, guarantee: Gua
     return Claim(f"{name}, {guarantee}", guarantee.epsilon, draw, quick=QUICK)
 
 
-def _calm(at: int, jump: int = 0, after: int = 2) -> Pair:
+def _calm(at: int, jump: int = 0, after: int = 2, crowd: int = 20) -> Pair:
     """So much calm that about half of the bins group, then an event ``at`` units into groups, perhaps at a jump."""
     event = FEWEST_UNITS + at
-    others = np.full((event + 1 + after, 1), 20, dtype=np.int64)
+    others = np.full((event + 1 + after, 1), crowd, dtype=np.int64)
     others[event:] += jump
     person = np.zeros_like(others)
     person[event] = 1
@@ -85,9 +85,11 @@ def retroactive_grouping() -> list[Claim]:
         _claim(own, _calm(0), "one event in the first unit of a group"),
         _claim(own, _calm(1), "one event in the last unit of a group"),
         _claim(own, _calm(2, after=4), "one event between two groups"),
+        _claim(own, _calm(1, crowd=0), "one event in empty steps"),
         _claim(own, _calm(1, jump=40), "one event at a jump that ends a group"),
         _claim(watchful, _calm(0, jump=level, after=1), "one event at the level of the monitor"),
         _claim(sampled, _calm(0, jump=3), "one event that the monitor may sample"),
+        _claim(sampled, _calm(0, crowd=0), "one event in empty steps that the monitor may sample"),
         _claim(printed, one_event(5, at=2), "one event, as printed"),
         _claim(printed, one_event(5, jump=True), "one event at a jump, as printed"),
         _claim(

@@ -67,7 +67,7 @@ def _people(count: int) -> tuple[Roster, NDArray[np.int64]]:
 class _Counts:
     """Counts of a small town in which one person of ``level`` is or is not; the others share the first bins.
 
-    If they share one, all budgets of the town lie on one side.
+    If they share one, all budgets of the town lie on one side; if they share none, nobody else has a record.
     """
 
     mechanism: CountMechanism
@@ -77,7 +77,7 @@ class _Counts:
 
     def __call__(self, present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
         roster, levels = _people(PEOPLE)
-        places = np.arange(PEOPLE) // len(BUDGETS) % self.shared
+        places = np.arange(PEOPLE) // len(BUDGETS) % self.shared if self.shared else np.full(PEOPLE, -1)
         places[PEOPLE - len(BUDGETS) + self.level] = 0 if present else -1
         x = count_levels(roster, levels, places, self.bins)
 
@@ -118,6 +118,10 @@ def _of_town(mechanism: CountMechanism, bins: int = 2) -> list[Claim]:
 
 def _on_one_side(mechanism: CountMechanism) -> list[Claim]:
     return _claims(lambda level: _Counts(mechanism, level, 2, 1), ", everybody in one bin")
+
+
+def _of_nobody(mechanism: CountMechanism, bins: int) -> list[Claim]:
+    return _claims(lambda level: _Counts(mechanism, level, bins, 0), ", nobody else")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +188,12 @@ PERSONAL_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
     "Sampling": lambda: _claims(lambda level: SampledBins(Sampling(), level)),
     "Stretching": lambda: _of_town(Stretching()) + _of_town(Stretching(spread=0)),
     "Partitioned": lambda: _of_town(Partitioned()) + _of_town(Partitioned(by="waste", number=2)),
-    "ExponentialCount": lambda: _of_town(ExponentialCount(), bins=1),
-    "ExponentialMedian": lambda: _of_town(ExponentialMedian(), bins=3) + _on_one_side(ExponentialMedian()),
+    "ExponentialCount": lambda: _of_town(ExponentialCount(), bins=1) + _of_nobody(ExponentialCount(), 1),
+    "ExponentialMedian": lambda: [
+        *_of_town(ExponentialMedian(), bins=3),
+        *_on_one_side(ExponentialMedian()),
+        *_of_nobody(ExponentialMedian(), 9),
+    ],
     "PrivateLogisticRegression": lambda: _classifier(PrivateLogisticRegression),
     "PrivateSVM": lambda: _classifier(PrivateSVM),
 }
