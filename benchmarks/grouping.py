@@ -268,8 +268,8 @@ def _speed() -> Table:
     return Table(
         title="One step, 88,762 bins",
         notes=(
-            "Processor time of a settled step, charging included, against two exact noises per bin, the monitor's and a "
-            "group's, drawn just before: medians, and the fastest step against the fastest draw. Aim: at most 4×."
+            "Processor time of a settled step, charging included, against two exact noises per bin, the monitor's and "
+            "a group's, drawn just before: medians, and the fastest step against the fastest draw. Aim: at most 4×."
         ),
         columns=["mechanism", "ω", "step ms", "two noises ms", "ratio", "best", "state MB", "in arrays of bins"],
         rows=rows,
