@@ -114,12 +114,12 @@ def test_rare_events_are_tried() -> None:
 
 
 def test_numbers_are_judged_within_what_was_decided() -> None:
-    """A number moves up after one decision and down after the other; 20 numbers besides say nothing. The truth is 1."""
-    flags = laplace(15, Fraction(10**6), (2, 100_000)) % 2
+    """A number moves up after one decision and down after the other; 8 numbers besides say nothing. The truth is 1."""
+    flags = laplace(15, Fraction(10**6), (2, 60_000)) % 2
     sides: list[NDArray[np.int64]] = []
     for side, shift in ((0, 1), (1, 0)):
-        moved = laplace(16 + side, Fraction(1), (100_000,)) + shift * (2 * flags[side] - 1)
-        rest = laplace(18 + side, Fraction(3), (100_000, 20))
+        moved = laplace(16 + side, Fraction(1), (60_000,)) + shift * (2 * flags[side] - 1)
+        rest = laplace(18 + side, Fraction(3), (60_000, 8))
         sides.append(np.column_stack([flags[side], moved, rest]))
     found = {kind: lower_bound(*sides, confidence=SURE, events={kind: EVENTS[kind]}).epsilon for kind in EVENTS}
     assert found["threshold count"] < 0.5
