@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.metric.support import line, meter
 
-from veilstream.errors import BudgetExceeded, InvalidBudget, InvalidInput
+from veilstream.errors import BudgetExceeded, InvalidBudget
 from veilstream.noise import ExactSampler
 from veilstream.noise.cauchy import rounded_cauchy
 from veilstream.scores.metric import hat_counts, smooth_order
@@ -66,8 +66,11 @@ def test_smooth_answers_are_charged_first_and_stay_in_the_domain() -> None:
         one.smooth_cauchy(value, Fraction(1, 2), "median")
     with pytest.raises(InvalidBudget):
         meter().smooth_cauchy(value, Fraction(1, 4), "median")
-    with pytest.raises(InvalidInput):
-        meter(lanes=(3,)).smooth_cauchy(value, Fraction(1), "median")
+    many = meter(lanes=(300,))
+    drawn = many.smooth_cauchy(value, Fraction(1), "median").numbers
+    assert drawn.shape == (300, 1)
+    assert np.unique(drawn).size > 1
+    assert [charge.epsilon for charge in many.charges] == [Fraction(1)]
 
 
 def test_noise_along_edges_keeps_the_total_and_tells_its_deviation() -> None:
