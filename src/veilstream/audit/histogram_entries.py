@@ -109,7 +109,7 @@ def filter_priority() -> list[Claim]:
             listed[trial] = [at.size, boxes.values[at[0]] if at.size else 0]
         return listed
 
-    sparse = Claim("one cell of a sparse domain of 2²⁰", Fraction(1), draw, quick=200, deep=50_000)
+    sparse = Claim("one cell of a sparse domain of 2²⁰", Fraction(1), draw, quick=200, deep=40_000)
     return [*claims_of(FilterPriority()), sparse]
 
 
