@@ -149,8 +149,9 @@ def fourier(present: bool, trials: int, noise: PooledNoise) -> Floats:
     snapshots = [seal(np.array([int(x)]), t) for t, x in enumerate(dft_printed.stream(present))]
     meter = _meter(Guarantee(1, w=None), noise, t=dft_printed.STEPS - 1, lanes=(trials,))
     published = FourierSeries(dft_printed.KEPT).estimate(snapshots, Fraction(1), meter).numbers
-    means: Floats = published.mean(axis=0)
-    return means[:, None]
+    means: Floats = published.mean(axis=1)
+    assert means.shape == (trials, 1)
+    return means
 
 
 def dissimilarity(

@@ -25,8 +25,9 @@ CONFIDENCE: Final = 0.999
 CUTS: Final = 200
 TAIL_CUTS: Final = 24
 """Further cuts at either end, evenly in the logarithm of the share beyond them: pure losses are often rare."""
-CAUTION: Final = 1.5
-"""Standard deviations by which a share that was counted on few trials is distrusted before cuts are compared."""
+CAUTION: Final = 3.0
+"""Standard deviations by which a share that was counted on few trials is distrusted before cuts are compared: of
+thousands of cuts some look that good by chance."""
 FEWEST_TRIALS: Final = 64
 _Amounts: TypeAlias = Floats | float
 
