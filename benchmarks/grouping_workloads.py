@@ -80,6 +80,9 @@ def changes(epsilon: float, steps: int = 528, bins: int = 60) -> dict[str, Count
         for every in (20, 200):
             level = np.cumsum(rng.random((steps, bins)) < 1 / every, axis=0) % 2
             found[f"jumps of {size}/ε, every {every} units"] = np.rint(level * size * unit).astype(np.int64)
+    for size in (10, 15):
+        level = (t // 30) % 2 + np.zeros((steps, bins))
+        found[f"up and down by {size}/ε, every 30 units"] = np.rint(level * size * unit).astype(np.int64)
     for size in (3, 30):
         wave = 1.2 + np.sin(2 * np.pi * (t / 72 + rng.random(bins)))
         found[f"waves of {size}/ε, period 72"] = np.rint(size * unit * wave).astype(np.int64)

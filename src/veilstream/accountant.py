@@ -164,13 +164,15 @@ class Accountant:
         self.now: int | None = None
         self._pure: Timeline | BinTimeline = Timeline(guarantee.w)
         self._gaussian: Timeline | BinTimeline = Timeline(guarantee.w)
-        self._bins = bins
+        self.bins = bins
+        self.unnamed = False
+        """Whether bins are counted by themselves without a charge that shows it yet."""
         self._next_block = 0
 
     @property
     def left(self) -> Fraction:
         """Pure epsilon left in the fullest window that includes now."""
-        return self.guarantee.pure - self._pure.current
+        return self.guarantee.pure - self._pure.current * self._timestamps
 
     @property
     def gaussian_left(self) -> Fraction:
@@ -185,6 +187,26 @@ class Accountant:
             reserve = self.guarantee.epsilon - self.guarantee.pure
             left += reserve * (self.gaussian_left / self.guarantee.mu_squared)
         return left
+
+    @property
+    def _timestamps(self) -> int:
+        """How many timestamps of the fullest cost make up a window, where they are charged one by one."""
+        return (self.guarantee.w or 1) if isinstance(self._pure, BinTimeline) else 1
+
+    def charge_by_event(self) -> None:
+        """Count every bin and timestamp by itself from the first pure charge on, each up to its share ε/w.
+
+        Then w timestamps cost ε at most. The first charge must name bins, so that a ledger shows how all are counted.
+        """
+        if isinstance(self._pure, BinTimeline):
+            return
+        if self.guarantee.w is None or self._pure.peak(-(1 << 62)):
+            raise BudgetExceeded(
+                f"charges by bin and timestamp under {self.guarantee}: they need a window, and to be the first of a "
+                "stream; nothing was released"
+            )
+        self._pure = self._by_bin(self._pure)
+        self.unnamed = self.guarantee.w > 1
 
     def new_block(self) -> int:
         """A number for a charge that will grow."""
@@ -213,6 +235,7 @@ class Accountant:
     def replay(self, charge: Charge) -> None:
         """Count a charge that was admitted before, as the ledger recorded it."""
         self._name_bins([charge])
+        self.unnamed = False
         if charge.block is not None:
             self._next_block = max(self._next_block, charge.block)
             if charge.epsilon == 0 and isinstance(self._pure, Timeline):
@@ -236,17 +259,19 @@ class Accountant:
     def _by_bin(self, line: Timeline | BinTimeline) -> BinTimeline:
         if isinstance(line, BinTimeline):
             return line
-        return BinTimeline(self._bins, before=line.peak(-(1 << 62)), cost=line.current, now=self.now)
+        return BinTimeline(self.bins, before=line.peak(-(1 << 62)), cost=line.current, now=self.now)
 
     def _check(self, charges: list[Charge]) -> None:
         if any(charge.bins is not None for charge in charges):
-            if self.guarantee.w != 1:
+            by_event = isinstance(self._pure, BinTimeline) and not any(charge.mu_squared for charge in charges)
+            if self.guarantee.w != 1 and not by_event:
                 raise BudgetExceeded(
                     f"charge for {charges[0].purpose!r} names bins under {self.guarantee}: only at w=1 is one unit "
-                    "in one bin; nothing was released"
+                    "in one bin, unless all is charged by event; nothing was released"
                 )
             self._name_bins(charges)
-        self._check_line(self._pure, [(c.epsilon, c) for c in charges], self.guarantee.pure, "budget")
+        share = self.guarantee.pure / self._timestamps
+        self._check_line(self._pure, [(c.epsilon, c) for c in charges], share, "budget")
         self._check_line(
             self._gaussian, [(c.mu_squared, c) for c in charges], self.guarantee.mu_squared, "Gaussian budget"
         )
@@ -268,6 +293,8 @@ class Accountant:
         if cost > budget:
             amount = sum((amount for amount, _ in wanted), ZERO)
             window = "whole stream" if self.guarantee.w is None else f"window of {self.guarantee.w}"
+            if isinstance(line, BinTimeline):
+                window = "one timestamp"
             raise BudgetExceeded(
                 f"charge {amount} for {wanted[0][1].purpose!r} at t={self.now}: {window} would cost {cost}, "
                 f"{name} is {budget}; nothing was released"

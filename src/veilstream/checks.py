@@ -53,20 +53,31 @@ def adversarial_streams(steps: int = STEPS, bins: int = BINS) -> dict[str, NDArr
 
 
 def fullest_window(charges: list[Charge], w: int | None, bins: int) -> tuple[Fraction, Fraction]:
-    """Pure epsilon and μ² of the fullest window, by definition: all windows, bin by bin where charges name bins."""
+    """Pure epsilon and μ² of the fullest window, by definition: all windows, bin by bin where charges name bins.
+
+    Where they do so under a window of several timestamps, it costs what these cost, each in its fullest bin: one unit
+    may be in another bin at every one of them.
+    """
     merged = list(_merged(charges))
     if not merged:
         return Fraction(0), Fraction(0)
-    named = any(charge.bins is not None for charge in merged)
     first, last = min(c.span.first for c in merged), max(c.span.last for c in merged)
+    if w is not None and w > 1 and any(charge.bins is not None for charge in merged):
+        each = [_cost(merged, Span(t, t), bins)[0] for t in range(first, last + 1)]
+        return max(sum(each[t : t + w], Fraction(0)) for t in range(len(each))), Fraction(0)
     windows = [Span(first, last)] if w is None else [Span(e - w + 1, e) for e in range(first, last + w)]
-    peak, peak_squared = Fraction(0), Fraction(0)
-    for window in windows:
-        for b in range(bins) if named else (None,):
-            hit = [c for c in merged if _hits(c, window, b)]
-            peak = max(peak, sum((c.epsilon for c in hit), Fraction(0)))
-            peak_squared = max(peak_squared, sum((c.mu_squared for c in hit), Fraction(0)))
-    return peak, peak_squared
+    costs = [_cost(merged, window, bins) for window in windows]
+    return max(pure for pure, _ in costs), max(squared for _, squared in costs)
+
+
+def _cost(charges: list[Charge], window: Span, bins: int) -> tuple[Fraction, Fraction]:
+    """Of the fullest bin in one window."""
+    pure, squared = Fraction(0), Fraction(0)
+    for b in range(bins) if any(charge.bins is not None for charge in charges) else (None,):
+        hit = [c for c in charges if _hits(c, window, b)]
+        pure = max(pure, sum((c.epsilon for c in hit), Fraction(0)))
+        squared = max(squared, sum((c.mu_squared for c in hit), Fraction(0)))
+    return pure, squared
 
 
 def _merged(charges: list[Charge]) -> Iterator[Charge]:

@@ -72,6 +72,19 @@ class Guarantee:
         """The part of epsilon that pure charges may use."""
         return self.epsilon * self.pure_share
 
+    def by_event(self) -> Guarantee:
+        """What each single timestamp may cost so that ``w`` of them cost no more than ``pure``.
+
+        Streams that differ within w timestamps are w streams apart that differ in one, so whoever promises pure/w for
+        one timestamp promises ``pure`` for a window.
+
+        >>> print(Guarantee(1, w=4).by_event())
+        epsilon 1/4 within one step
+        """
+        if self.w is None:
+            raise InvalidBudget(f"{self}: there is no end of timestamps to share it; nothing was released")
+        return self if self.w == 1 else Guarantee(self.pure / self.w, w=1)
+
     def steps_at_once(self, steps: int) -> int:
         """How many of ``steps`` successive timestamps one unit may have data in."""
         return steps if self.w is None else min(self.w, steps)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, NoReturn, Protocol, TypeVar, runtime_checkable
+from typing import Any, NoReturn, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +87,7 @@ class Meter:
     def __init__(self, accountant: Accountant, noise: NoiseSource, t: int, lanes: tuple[int, ...] = ()) -> None:
         accountant.advance(t)
         self._accountant = accountant
+        self._guarantee = accountant.guarantee
         self._noise = noise
         self._lanes = lanes
         self.t = t
@@ -93,12 +95,26 @@ class Meter:
 
     @property
     def guarantee(self) -> Guarantee:
-        return self._accountant.guarantee
+        return self._guarantee
+
+    def by_event(self) -> Self:
+        """This meter for a mechanism that pays bin by bin and timestamp by timestamp under any protected window w.
+
+        Its guarantee is that of one timestamp, ε/w, where one unit lies in one bin: bins are charged apart, and what a
+        window costs is what its timestamps cost. A stream that pays so does so from its first charge on.
+        """
+        if self._guarantee.w == 1:
+            return self
+        self._accountant.charge_by_event()
+        other = copy.copy(self)
+        other._guarantee = self._guarantee.by_event()
+        return other
 
     @property
     def left(self) -> Fraction:
         """Pure epsilon left in the fullest window that includes this step: a public number."""
-        return self._accountant.left
+        left, whole = self._accountant.left, self._accountant.guarantee
+        return left if whole is self._guarantee or whole.w is None else left / whole.w
 
     def laplace(self, x: Sealed, epsilon: Fraction, purpose: str) -> Values:
         """``x`` plus exact discrete Laplace noise of scale sensitivity/epsilon on the grid of ``x``."""
@@ -331,6 +347,8 @@ class Meter:
         return self.agreed(chosen.reshape(*self._lanes, entries.size))
 
     def _admit(self, charges: Sequence[Charge], tentative: Sequence[Charge] = ()) -> None:
+        if self._accountant.unnamed:
+            charges = [replace(charges[0], bins=np.arange(self._accountant.bins)), *charges[1:]] if charges else charges
         self._accountant.admit(charges, tentative)
         self.charges.extend(charges)
 

@@ -153,6 +153,40 @@ def test_bins_may_not_be_named_beyond_event_level() -> None:
         book.admit([Charge(Fraction(1, 2), Span(0, 0), "x", bins=np.array([0]))])
 
 
+def test_by_event_every_bin_and_timestamp_has_its_share_of_the_window() -> None:
+    book = Accountant(Guarantee(1, w=4), bins=3)
+    book.charge_by_event()
+    for t in range(6):
+        book.advance(t)
+        book.admit([Charge(Fraction(1, 8), Span(t, t), "watch", bins=np.arange(3))])
+    assert book.left == Fraction(1, 2)
+    since = np.array([2, 5], dtype=np.int64)
+    book.admit([Charge(Fraction(1, 8), Span(2, 5), "group", bins=np.array([0, 2]), since=since)])
+    assert book.left == 0
+    book.admit([Charge(Fraction(1, 8), Span(5, 5), "unit", bins=np.array([1]))])
+    with pytest.raises(BudgetExceeded, match="one timestamp would cost 3/8, budget is 1/4"):
+        book.admit([Charge(Fraction(1, 8), Span(5, 5), "unit", bins=np.array([1]))])
+    with pytest.raises(BudgetExceeded, match="one timestamp"):
+        book.admit([Charge(Fraction(1, 1000), Span(5, 5), "all")])
+    with pytest.raises(BudgetExceeded, match="names bins"):
+        book.admit([Charge(Fraction(0), Span(5, 5), "x", mu_squared=Fraction(1), bins=np.array([1]))])
+
+
+def test_by_event_is_for_a_whole_stream_or_not_at_all() -> None:
+    late, forever = Accountant(Guarantee(1, w=4), bins=3), Accountant(Guarantee(1, w=None), bins=3)
+    late.advance(0)
+    late.admit([Charge(Fraction(1, 8), Span(0, 0), "all")])
+    for book in (late, forever):
+        with pytest.raises(BudgetExceeded, match="need a window, and to be the first"):
+            book.charge_by_event()
+    again = Accountant(Guarantee(1, w=4), bins=3)
+    again.advance(0)
+    again.replay(Charge(Fraction(1, 4), Span(0, 0), "unit", bins=np.arange(3)))
+    again.charge_by_event()
+    with pytest.raises(BudgetExceeded, match="one timestamp"):
+        again.admit([Charge(Fraction(1, 8), Span(0, 0), "unit", bins=np.array([1]))])
+
+
 def test_bins_run_in_parallel_at_event_level_even_with_awkward_denominators() -> None:
     book = Accountant(Guarantee(1, w=1), bins=4)
     book.advance(0)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 import veilstream as vs
 from veilstream.accountant import Accountant
-from veilstream.checks import check_stream
+from veilstream.checks import check_stream, fullest_window
 from veilstream.codec import encode
 from veilstream.errors import InvalidInput
 from veilstream.meter import Meter, laplace_std
@@ -204,7 +205,6 @@ def test_the_state_does_not_grow_with_the_stream(mechanism: RetroactiveGrouping)
         RetroactiveGrouping(window=3, revise=False),
         PRINTED,
         RetroactiveGrouping(sampling="1/2"),
-        RetroactiveGrouping(common_group=7, window=4),
     ],
     ids=repr,
 )
@@ -212,35 +212,23 @@ def test_every_form_conforms(mechanism: RetroactiveGrouping) -> None:
     check_stream(mechanism)
 
 
-@pytest.mark.parametrize(("w", "group", "meets"), [(9, None, 2), (20, 9, 4), (5, 12, 2), (2, 7, 2)])
-def test_a_group_under_a_window_pays_for_all_the_units_of_a_person(w: int, group: int | None, meets: int) -> None:
-    size = group or w
-    noise = Silence()
-    mechanism = RetroactiveGrouping(window=4, common_group=group)
-    released, charges, _ = walk(mechanism, vs.Guarantee(1, w=w), np.full((3 * size + 1, 2), 8), noise)
-    assert noise.scales == [meets, *[min(w, size) * meets] * 3]
-    assert [(c.span.first, c.span.last) for c in charges[1:]] == [(k * size + 1, (k + 1) * size) for k in range(3)]
-    assert released[-1].tolist() == [32, 32]
+@pytest.mark.parametrize("mechanism", [RetroactiveGrouping(window=4), PRINTED], ids=["revised", "printed"])
+def test_under_a_window_every_timestamp_has_its_share_of_the_budget(mechanism: RetroactiveGrouping) -> None:
+    """Under (ε, w) all is as under (ε/w, 1); the ledger's charges say so from the first one on."""
+    counts = np.abs(30 + ExactSampler(SeededSource(4)).laplace(3, (40, 5)))
+    runs = [
+        walk(mechanism, guarantee, counts, ExactSampler(SeededSource(3)))
+        for guarantee in (vs.Guarantee(1, w=8), vs.Guarantee("1/8", w=1))
+    ]
+    (released, charges, _), (alone, same, _) = runs
+    assert np.array_equal(released, alone)
+    assert charges == same
+    assert charges[0].bins is not None
+    pure, _ = fullest_window(charges, 8, 5)
+    assert Fraction(9, 10) < pure <= 1
 
 
-def test_the_declared_deviation_of_common_groups_is_the_true_one() -> None:
-    """4,000 independent bins; mean squares within 5.5 of their deviations at 30 steps: false alarm below 2e-6."""
-    mechanism, bins = RetroactiveGrouping(window=7), 4000
-    accountant, noise = Accountant(vs.Guarantee(1, w=5), bins), ExactSampler(SeededSource(8))
-    state = mechanism.start(vs.Guarantee(1, w=5), bins)
-    for t in range(30):
-        state, values = mechanism.step(state, seal(np.full(bins, 6), t), Meter(accountant, noise, t))
-        squares = (values.numbers - 6 * min(t + 1, 7)) ** 2
-        assert abs(squares.mean() - np.square(values.std).mean()) < 5.5 * squares.std() / math.sqrt(bins)
-
-
-def test_where_it_cannot_help_it_is_refused() -> None:
-    with pytest.raises(
-        InvalidInput, match=r"groups of 2 units under a window of 2: .* 2.4 times .* larger common_group"
-    ):
-        RetroactiveGrouping(common_group=2).start(vs.Guarantee(1, w=2), 3)
-    with pytest.raises(InvalidInput, match="groups of 1 units"):
-        RetroactiveGrouping(common_group=1).start(vs.Guarantee(1, w=9), 3)
+def test_at_user_level_it_is_refused() -> None:
     with pytest.raises(InvalidInput, match="user level"):
         RetroactiveGrouping().start(vs.Guarantee(1, w=None), 3)
 

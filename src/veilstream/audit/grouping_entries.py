@@ -62,14 +62,14 @@ def _claim(mechanism: RetroactiveGrouping, pair: Pair, name: str, guarantee: Gua
     return Claim(f"{name}, {guarantee}", guarantee.epsilon, draw, quick=QUICK)
 
 
-def _calm(at: int, jump: int = 0, after: int = 2, crowd: int = 20) -> Pair:
-    """So much calm that about half of the bins group, then an event ``at`` units into groups, perhaps at a jump."""
+def _calm(at: int, jump: int = 0, after: int = 2, crowd: int = 20, events: int = 1) -> Pair:
+    """So much calm that about half of the bins group, then events ``at`` units into groups, perhaps at a jump."""
     event = FEWEST_UNITS + at
-    others = np.full((event + 1 + after, 1), crowd, dtype=np.int64)
+    others = np.full((event + events + after, 1), crowd, dtype=np.int64)
     others[event:] += jump
     person = np.zeros_like(others)
-    person[event] = 1
-    return Pair("one event after calm", others, person)
+    person[event : event + events] = 1
+    return Pair("events after calm", others, person)
 
 
 def retroactive_grouping() -> list[Claim]:
@@ -92,12 +92,9 @@ def retroactive_grouping() -> list[Claim]:
         _claim(sampled, _calm(0, crowd=0), "one event in empty steps that the monitor may sample"),
         _claim(printed, one_event(5, at=2), "one event, as printed"),
         _claim(printed, one_event(5, jump=True), "one event at a jump, as printed"),
-        _claim(
-            RetroactiveGrouping(window=2, common_group=3),
-            border_burst(2, border=4, steps=8),
-            "burst at the border of common groups",
-            Guarantee(1, w=2),
-        ),
+        _claim(own, border_burst(2, border=2, steps=5), "two events in units alone", Guarantee(1, w=2)),
+        _claim(own, _calm(0, events=2), "two events in one group", Guarantee(1, w=2)),
+        _claim(own, _calm(1, events=2, after=3), "two events in two groups", Guarantee(1, w=2)),
     ]
 
 

@@ -26,13 +26,16 @@ SHRINK_ABOVE: Final = 3.0
 """A group's length pays ω/m variances of noise; its move, beyond noise, is held against that."""
 LEAVE_ABOVE: Final = 1.0
 """One move beyond noise of so many whole windows of noise ends the groups of a bin,"""
-CREDIBLE: Final = 6.0
-"""if it is also this many times the variance that noise alone gives it: noise does that about once in a hundred groups.
+CREDIBLE: Final = 12.0
+"""if it is also this many times the variance that noise alone gives it: noise does that once in some hundred groups.
 Without it constant bins would spend a fifth of their time unit by unit."""
 FEWEST_UNITS: Final = 12
 MOST_UNITS: Final = 512
-"""Units that a bin publishes one by one before its next groups: doubled by each failure of groups, less a quarter of
-the units of each success, within these."""
+"""Units that a bin publishes one by one before its next groups, within these: less a quarter of the units of every
+group that went well, and"""
+LONGER_AFTER_FAILURE: Final = 8
+"""times as many after one that did not. A bin that jumps by what the monitor cannot see then fails three times, not
+six, before it is left alone: what it loses is lost while that is learned."""
 WEIGHTS: Final = np.maximum(RECENT_CHANGE, 1 / np.maximum(np.arange(MOST_UNITS + 1), 1)) * (
     np.arange(MOST_UNITS + 1) > 0
 )
@@ -134,7 +137,7 @@ class GroupPlan:
         self.grouping[gone] = False
         self.units[gone] = 0
         self.move[gone] = 0
-        self.patience[gone] = np.minimum(2 * patience[left], MOST_UNITS)
+        self.patience[gone] = np.minimum(LONGER_AFTER_FAILURE * patience[left], MOST_UNITS)
 
 
 def _next_length(outcome: NDArray[np.int8], size: Counts, factor: Fraction, largest: int) -> Counts:

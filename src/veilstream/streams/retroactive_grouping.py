@@ -22,7 +22,6 @@ from veilstream.types import Values
 
 Bins = NDArray[np.int64]
 SAMPLING_STEPS = 256
-FEWEST_TOGETHER = 8
 
 
 @dataclass(slots=True)
@@ -48,20 +47,17 @@ class RetroactiveGrouping:
       (default ⌊√(2ω)⌋: waiting units err together, by up to m² times one's error, against ω noises saved).
     * The monitor publishes early when (Σ(Ñ − guess))² ≥ 2/ε₂² + n·(ln(1/tail)/ε₁)² over the n units waiting. When this
       unit alone passes that level (n = 1), the units before it and the unit itself are published apart.
-    * Sums that moved too far from their guesses shorten the groups, or send the bin back to units, for twice as long
-      at each failure. All of this is decided by published numbers (see ``GroupPlan``).
+    * Sums that moved too far from their guesses shorten the groups, or send the bin back to units, for eight times as
+      long at each failure. All of this is decided by published numbers (see ``GroupPlan``).
     * A published sum replaces the guesses of its units in all later windows. ``revise=False`` gives Algorithm 1 of
       the paper instead: guesses are never corrected, all bins group from the first step, a unit that alone passes the
       level is published alone and those waiting stay guesses; with ``tail=1``, ``factor=2``, ``monitor="1/10"`` as
       printed.
     * ``sampling`` below 1 (a multiple of 1/256) makes the monitor look at a Bernoulli sample of the events.
 
-    Under a protected window w > 1 a person may be in other bins at other times, so that bins cannot be charged apart:
-    all wait together in public groups of ``common_group`` units (default w, at least 8). A sum of m units then moves
-    by min(w, m)·l1, and a window meets n = ⌈(w−1)/m⌉ + 1 groups, each of ε/n. On a constant stream a window of ω
-    units holds about ω/m + 4/3 noises (the last counts for waiting units too), each of min(w, m)·n·l1/ε, against ω of
-    w·l1/ε unit by unit. Where that is no less, and at user level, it is refused. There is no monitor: a stream that
-    jumps is better off with :class:`TimeUnit`.
+    Under a protected window w > 1 all of this happens at ε/w for every bin and timestamp (``Meter.by_event``): whatever
+    a person does in w timestamps, in whichever bins, then costs ε at most, and each group has one noise Lap(w·l1/ε₂),
+    however many of its units are the person's. At user level it is refused.
 
     >>> import numpy as np
     >>> from veilstream import Guarantee, simulate
@@ -85,13 +81,11 @@ class RetroactiveGrouping:
     sampling: Exact = 1
     revise: bool = True
     largest_group: int | None = None
-    common_group: int | None = None
 
     def __post_init__(self) -> None:
         schedule.whole(self.window, "window", self)
         schedule.whole(self.largest_group, "largest_group", self)
-        schedule.whole(self.common_group, "common_group", self)
-        for name in ("window", "largest_group", "common_group"):
+        for name in ("window", "largest_group"):
             if (getattr(self, name) or 1) > LONGEST:
                 raise InvalidInput(
                     f"{name} {getattr(self, name)} of RetroactiveGrouping: at most {LONGEST}; nothing was released"
@@ -119,48 +113,11 @@ class RetroactiveGrouping:
                 "guarantee at user level (w=None): one budget cannot pay for an endless stream of groups; give a "
                 "window w, or TimeUnit(horizon=...) for a stream that ends; nothing was released"
             )
-        if guarantee.w > 1:
-            self._common(guarantee.w)
         return State(WindowSums.start(self.window, bins), GroupPlan.start(bins))
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
-        w = meter.guarantee.w
-        assert w is not None
-        if w > 1:
-            return self._step_together(state, now, meter, w)
-        step = _Step(self, state, now, meter)
+        step = _Step(self, state, now, meter.by_event())
         return step.revised() if self.revise else step.as_printed()
-
-    def _common(self, w: int) -> tuple[int, int]:
-        """Length of the common groups, and how many of them one protected window can meet."""
-        size = min(max(w, FEWEST_TOGETHER), LONGEST) if self.common_group is None else self.common_group
-        meets = -(-(w - 1) // size) + 1
-        noises = self.window / size + 4 / 3 if size <= self.window else self.window**2 / size**2
-        share = noises * (min(w, size) * meets) ** 2 / (self.window * w**2)
-        if share >= 1:
-            raise InvalidInput(
-                f"groups of {size} units under a window of {w}: even where nothing changes, their error is about "
-                f"{share:.1f} times that of publication unit by unit; give a larger common_group or use TimeUnit; "
-                "nothing was released"
-            )
-        return size, meets
-
-    def _step_together(self, state: State, now: Sealed, meter: Meter, w: int) -> tuple[State, Values]:
-        size, meets = self._common(w)
-        window = state.window.copy()
-        window.extend()
-        pending = now if state.pending is None else state.pending + now
-        waits: Sealed | None = pending
-        # The very first unit has no guess to stand in for it.
-        if (window.units - 1) % size == 0:
-            out = meter.laplace(pending, meter.guarantee.pure / meets, "group")
-            every = np.arange(window.guess.size)
-            total, variance = out.numbers, float(out.std) ** 2
-            length = window.close(every, total, variance)
-            window.believe(every, total / length, length, variance / length.astype(np.float64) ** 2)
-            waits = None
-        numbers, std = window.total()
-        return State(window, state.plan, waits), Values(numbers, std)
 
 
 @dataclass(frozen=True, slots=True)
