@@ -81,8 +81,8 @@ def changes(epsilon: float, steps: int = 528, bins: int = 60) -> dict[str, Count
             level = np.cumsum(rng.random((steps, bins)) < 1 / every, axis=0) % 2
             found[f"jumps of {size}/ε, every {every} units"] = np.rint(level * size * unit).astype(np.int64)
     for size in (10, 15):
-        level = (t // 30) % 2 + np.zeros((steps, bins))
-        found[f"up and down by {size}/ε, every 30 units"] = np.rint(level * size * unit).astype(np.int64)
+        high = np.rint(size * unit).astype(np.int64)
+        found[f"up and down by {size}/ε, every 30 units"] = np.where((t // 30) % 2 == 1, high, np.zeros(bins, np.int64))
     for size in (3, 30):
         wave = 1.2 + np.sin(2 * np.pi * (t / 72 + rng.random(bins)))
         found[f"waves of {size}/ε, period 72"] = np.rint(size * unit * wave).astype(np.int64)
