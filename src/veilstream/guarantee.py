@@ -79,7 +79,7 @@ class Guarantee:
         one timestamp promises ``pure`` for a window.
 
         >>> print(Guarantee(1, w=4).by_event())
-        epsilon 1/4 within one step
+        epsilon 1/4 for what one person contributes in one step
         """
         if self.w is None:
             raise InvalidBudget(f"{self}: there is no end of timestamps to share it; nothing was released")
