@@ -129,6 +129,25 @@ def test_gaussian_budget_agrees_with_an_independent_accountant(epsilon: str, del
     assert gaussian_delta(rest, mu) <= float(delta)
 
 
+def test_by_event_every_timestamp_is_paid_for_by_itself_and_the_first_charge_says_so() -> None:
+    """A sum over three steps then has the noise of one, at a share of the budget, and the ledger can tell why."""
+    accountant, noise = Accountant(Guarantee(1, w=4), bins=2), Recorder()
+    steps = [seal(np.array([5, 5]), t) for t in range(3)]
+    for t in range(3):
+        meter = Meter(accountant, noise, t).by_event()
+        assert (meter.guarantee.epsilon, meter.left) == (Fraction(1, 4), Fraction(1, 4))
+        meter.laplace(steps[t], Fraction(1, 8), "watch")
+        assert (meter.charges[0].bins is not None) == (t == 0)
+        assert accountant.left == Fraction(1, 2)
+    meter = Meter(accountant, noise, 2).by_event()
+    meter.laplace((steps[0].pending() + steps[1] + steps[2]).select([0]), Fraction(1, 8), "group")
+    assert noise.asked == [("laplace", Fraction(8))] * 4
+    with pytest.raises(BudgetExceeded, match="one timestamp"):
+        meter.laplace(steps[1].select([0]), Fraction(1, 100), "again")
+    with pytest.raises(BudgetExceeded, match="need a window"):
+        Meter(Accountant(Guarantee(1, w=None), bins=2), noise, 0).by_event()
+
+
 def test_gaussian_delta_is_the_analytic_formula() -> None:
     epsilon, mu = 0.7, 0.4
     expected = math.exp(log_ndtr(mu / 2 - epsilon / mu)) - math.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu))

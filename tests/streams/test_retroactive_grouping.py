@@ -269,15 +269,16 @@ def test_slow_bins_gain_and_fast_ones_lose_little() -> None:
         assert low <= ratio <= high, name
 
 
-def test_a_killed_stream_goes_on_with_its_groups(tmp_path: Path) -> None:
-    """Units that waited when the process was killed are published afterwards, once."""
+@pytest.mark.parametrize("w", [1, 6])
+def test_a_killed_stream_goes_on_with_its_groups(tmp_path: Path, w: int) -> None:
+    """Units that waited when the process was killed are published afterwards, once; also under a window."""
     path = tmp_path / "budget.db"
     program = textwrap.dedent(
         f"""
         import os, signal
         import numpy as np, veilstream as vs
         from veilstream.streams import RetroactiveGrouping
-        p = vs.Publisher(30, vs.Guarantee(1, w=1), RetroactiveGrouping(window=4, largest_group=9), {str(path)!r})
+        p = vs.Publisher(30, vs.Guarantee({w}, w={w}), RetroactiveGrouping(window=4, largest_group=9), {str(path)!r})
         for _ in range(17):
             p.feed(np.full(30, 25))
         os.kill(os.getpid(), signal.SIGKILL)
@@ -285,7 +286,7 @@ def test_a_killed_stream_goes_on_with_its_groups(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], check=False)
     assert done.returncode == -signal.SIGKILL
-    with vs.Publisher(30, vs.Guarantee(1, w=1), RetroactiveGrouping(window=4, largest_group=9), path) as p:
+    with vs.Publisher(30, vs.Guarantee(w, w=w), RetroactiveGrouping(window=4, largest_group=9), path) as p:
         for t in range(17, 40):
             assert p.feed(np.full(30, 25)).t == t
         charges = [row.charge for row in p.ledger.charges("default")]
@@ -295,6 +296,7 @@ def test_a_killed_stream_goes_on_with_its_groups(tmp_path: Path) -> None:
     assert times_read(charges, (40, 30), {"monitor"}).max() == 1
     across = [c for c in charges if c.since is not None and c.span.last >= 17 and (c.since < 17).any()]
     assert across
+    assert fullest_window(charges, w, 30)[0] <= w
 
 
 def test_rows_of_the_ring_are_narrow_and_hold_any_sum() -> None:
