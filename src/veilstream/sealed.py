@@ -146,6 +146,13 @@ class Sealed:
         since = None if self.since is None else self.since[chosen]
         return self._derive(exact, bins=named, since=since, placed=True)
 
+    def kept(self, where: NDArray[np.bool_]) -> Sealed:
+        """The same values where ``where`` says so and 0 elsewhere: only bins that are kept have been read."""
+        bins = None
+        if self.placed:
+            bins = np.flatnonzero(where) if self.bins is None else self.bins[where]
+        return self._derive(self.__exact * where, bins=bins)
+
     def joined(self, later: Sealed, together: Index, apart: Index) -> Sealed:
         """These values at ``apart``, the sums with ``later`` at ``together``, then those of ``later`` at ``apart``.
 

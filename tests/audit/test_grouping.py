@@ -54,7 +54,8 @@ class _OwnMeter(Meter):
 
     def laplace(self, x: Sealed, epsilon: Fraction, purpose: str) -> Values:
         self._own.question = (self.t, len(purpose))
-        self._own.bins = np.arange(x.size) if x.bins is None else x.bins
+        # The monitor draws for all bins, whichever it reads.
+        self._own.bins = np.arange(x.size) if x.bins is None or purpose == "monitor" else x.bins
         return super().laplace(x, epsilon, purpose)
 
 

@@ -70,6 +70,7 @@ PIPELINES: dict[str, Callable[[list[Sealed]], Sealed]] = {
     "fourier": lambda xs: xs[0].fourier(),
     "fourier of a sum": lambda xs: (xs[0] + xs[1]).fourier().select([0, 2, 3]),
     "fourier, then distance": lambda xs: xs[0].fourier().distance(public_real),
+    "kept": lambda xs: (xs[0] + xs[1]).kept(np.arange(BINS) % 3 > 0),
     "joined": lambda xs: (xs[0].pending() + xs[1]).joined(xs[2], [0, 4, 6], [1, 7]),
     "joined, all apart": lambda xs: xs[0].joined(xs[1] + xs[2], np.array([], dtype=np.int64), np.arange(BINS)),
     "pending": lambda xs: (xs[0].pending() + xs[1]).cleared(np.arange(BINS) < 3) + xs[2],
@@ -268,3 +269,12 @@ def test_joined_values_know_their_bins_and_where_each_begins() -> None:
             waiting.joined(other, both, split)
     with pytest.raises(InvalidInput, match="occurs twice"):
         waiting.joined(seal(np.full(4, 1), 2), [0, 0], [1])
+
+
+def test_kept_values_name_the_bins_that_were_read() -> None:
+    x = seal(np.array([1, 2, 3]), 0)
+    kept = x.kept(np.array([True, False, True]))
+    assert exact_values(kept).tolist() == [1, 0, 3]
+    assert kept.bins is not None
+    assert kept.bins.tolist() == [0, 2]
+    assert x.total().kept(np.array([False])).bins is None

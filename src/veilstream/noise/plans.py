@@ -36,7 +36,7 @@ class Grain:
 COARSE: Final = Grain(digit_bits=4, laplace_table_scale=2, gaussian_table_sigma=8, with_lookup=False)
 MEDIUM: Final = Grain(digit_bits=8, laplace_table_scale=8, gaussian_table_sigma=16, with_lookup=True)
 FINE: Final = Grain(digit_bits=8, laplace_table_scale=128, gaussian_table_sigma=128, with_lookup=True)
-_MEDIUM_FROM: Final = 1 << 12
+_MEDIUM_FROM: Final = 1 << 11
 _FINE_FROM: Final = 1 << 17
 
 

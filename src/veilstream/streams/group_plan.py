@@ -105,8 +105,8 @@ class GroupPlan:
         self,
         bins: Bins,
         size: Counts,
-        difference: Reals,
-        noise: Reals,
+        difference: Singles,
+        noise: Singles,
         window_noise: float,
         factor: Fraction,
         largest: int,
@@ -119,13 +119,17 @@ class GroupPlan:
         moved = np.square(difference)
         moved -= noise
         # Moves grow with about the square of the length.
-        move = self.move[bins] * np.square(size / self.due[bins])
-        move += RECENT_MOVE * (moved - move)
-        worth = window_noise / size
+        move = np.square(np.divide(size, self.due[bins], dtype=np.float32))
+        move *= self.move[bins]
+        newest = moved - move
+        newest *= RECENT_MOVE
+        move += newest
+        worth = window_noise / size.astype(np.float32)
         shrink = move > SHRINK_ABOVE * worth
         grow = move < GROW_BELOW * worth
         due = _next_length(2 * shrink.view(np.int8) + grow.view(np.int8), size, factor, largest)
-        self.move[bins] = coarse(move * np.square(due / size))
+        move *= np.square(np.divide(due, size, dtype=np.float32))
+        self.move[bins] = coarse(move)
         self.due[bins] = due
         self.drift[bins] = 0
         patience = self.patience[bins]

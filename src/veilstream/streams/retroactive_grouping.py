@@ -167,22 +167,18 @@ class _Step:
         self.bins = self.window.guess.size
         self.spent: list[Bins] = []
 
-    def watch(self, bins: Bins) -> NDArray[np.float32]:
-        """Monitored counts of this unit in ``bins``, less their guesses; 0 in other bins."""
-        everywhere = bins.size == self.bins
-        x = self.now if everywhere else self.now.select(bins)
+    def watch(self, bins: NDArray[np.bool_] | None = None) -> NDArray[np.float32]:
+        """Monitored counts of this unit in ``bins`` (None: all), less their guesses; 0 in other bins."""
+        # Drawing noise for bins that are not watched costs less than leaving them out: they are few.
+        x = self.now if bins is None else self.now.kept(bins)
         epsilon, rate = self.constants.epsilon_1, self.constants.sampling
         if rate == 1:
             seen = self.meter.laplace(x, epsilon, "monitor").numbers
         else:
             seen = self.meter.sampled_laplace(x, epsilon, rate, "monitor").numbers
-        if everywhere:
-            return (seen - self.window.guess).astype(np.float32)
-        counts = np.zeros(self.bins)
-        counts[bins] = seen.astype(np.float64)
-        counts -= self.window.guess
-        moved = counts.astype(np.float32)
-        moved *= self.plan.grouping
+        moved = (seen - self.window.guess).astype(np.float32)
+        if bins is not None:
+            moved *= bins
         return moved
 
     def take_in(self) -> None:
@@ -205,8 +201,10 @@ class _Step:
         return State(self.window, self.plan, pending), Values(numbers, std)
 
     def revised(self) -> tuple[State, Values]:
-        grouped, alone = np.flatnonzero(self.plan.grouping), np.flatnonzero(~self.plan.grouping)
-        ready, jumped = self._due(self.watch(grouped)) if grouped.size else (grouped, grouped)
+        grouping, alone = self.plan.grouping, np.flatnonzero(~self.plan.grouping)
+        ready = jumped = np.arange(0)
+        if alone.size < self.bins:
+            ready, jumped = self._due(self.watch(grouping if alone.size else None))
         if ready.size or jumped.size:
             self._groups(ready, jumped)
         else:
@@ -240,22 +238,25 @@ class _Step:
         self.take_in()
         if jumped.size:
             size = window.close(jumped, before, variance, newest=False)
-            window.believe(jumped, before / size, size, variance / np.square(size, dtype=np.float64))
+            window.believe(jumped, before / size, size, np.float32(variance) / np.square(size, dtype=np.float32))
         bins = np.concatenate([ready, jumped])
         self.spent.append(bins)
-        guess, guess_variance = window.guess[bins], window.guess_variance[bins].astype(np.float64)
+        guess, noise = window.guess[bins], window.guess_variance[bins]
         size = window.close(bins, total, variance)
-        squared = np.square(size, dtype=np.float64)
+        squared = np.square(size, dtype=np.float32)
+        guess *= size
+        noise *= squared
+        noise += variance
         self.plan.saw_groups(
             bins,
             size,
-            total - size * guess,
-            variance + squared * guess_variance,
+            (total - guess).astype(np.float32),
+            noise,
             constants.window_noise,
             constants.factor,
             constants.largest,
         )
-        window.believe(bins, total / size, size, variance / squared)
+        window.believe(bins, total / size, size, np.float32(variance) / squared)
 
     def _units(self, bins: Bins) -> None:
         constants = self.constants
@@ -271,7 +272,7 @@ class _Step:
         if first:
             ready, size = every, np.ones(self.bins, dtype=np.int16)
         else:
-            jumped = self.watch(every) ** 2 >= self.constants.one_unit + self.constants.tail_squared
+            jumped = self.watch() ** 2 >= self.constants.one_unit + self.constants.tail_squared
             assert self.pending is not None
             self.pending = self.pending.cleared(jumped)
             size = np.where(jumped, 1, waiting).astype(np.int16)

@@ -177,7 +177,7 @@ class WindowSums:
     def _newest(self) -> int:
         return (self.units - 1) % self.window
 
-    def believe(self, bins: Bins, guess: Totals, size: int | Counts, variance: float | Reals) -> None:
+    def believe(self, bins: Bins, guess: Totals, size: int | Counts, variance: float | Reals | Singles) -> None:
         """Open units of ``bins`` count as ``guess``, with noise of ``variance``: the mean of the block before them, of
         ``size`` units; 0 if it is not a block of the window."""
         self.guess[bins] = on_grid(guess)
