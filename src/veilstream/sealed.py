@@ -178,7 +178,7 @@ class Sealed:
             l2=max(self._l2, later._l2),
             grid=grid,
             bins=bins,
-            since=np.minimum(self._since()[bins], later.span.first if later.since is None else later.since[bins]),
+            since=self._since_with(later)[bins],
         )
 
     def sums(self, groups: NDArray[np.int64], count: int) -> Sealed:

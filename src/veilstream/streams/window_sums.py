@@ -116,9 +116,8 @@ class WindowSums:
         begins = variance == 0
         variance *= whole
         self.inside_variance = self.inside_variance - variance
-        self.head_left = self.head_left - cut
-        self.head_gone = self.head_gone + cut
-        self.head_gone *= self.head_left > 0
+        self.head_left = np.maximum(self.head_left, 1) - np.int16(1)
+        self.head_gone = (self.head_gone + np.int16(1)) * (self.head_left > 0)
         self.head_mean, self.head_mean_variance = self.head_mean.copy(), self.head_mean_variance.copy()
         begins &= whole
         begins &= self.open_units < self.window
