@@ -115,7 +115,7 @@ def all_short_words() -> list[int]:
 @EVERY_LAW
 def test_every_short_word_gives_the_exact_outcome_or_is_refined(law: Law) -> None:
     """All 65,536 first words, undecided ones continued by a low and by a high word."""
-    table = InverseTable(law, with_lookup=True)
+    table = InverseTable(law, lookup_bits=16)
     with mpmath.workprec(PRECISION):
         first_key, sums = cumulative(law)
         floors = np.array([min(int(value * WORD), WORD - 1) for value in sums], dtype=np.uint64)
@@ -131,7 +131,7 @@ def test_every_short_word_gives_the_exact_outcome_or_is_refined(law: Law) -> Non
 @EVERY_LAW
 def test_ties_of_64_bits_are_settled_by_later_words(law: Law) -> None:
     """A uniform that equals a boundary for 64, 128 or 192 bits falls on the side its next word says."""
-    table = InverseTable(law, with_lookup=False)
+    table = InverseTable(law, lookup_bits=0)
     with mpmath.workprec(PRECISION):
         first_key, sums = cumulative(law)
         known = [
@@ -155,7 +155,7 @@ def test_ties_of_64_bits_are_settled_by_later_words(law: Law) -> None:
 def test_far_tails_of_laplace_are_found(zeros: int, block: int) -> None:
     """64·zeros zero bits and then U ~ 2^-(64 zeros + 1): the outcome follows from the closed form."""
     scale = Fraction(7, 3)
-    table = InverseTable(SignedGeometric(scale, block, LIMIT), with_lookup=False)
+    table = InverseTable(SignedGeometric(scale, block, LIMIT), lookup_bits=0)
     with mpmath.workprec(PRECISION):
         q = mpmath.exp(-1 / real(scale))
         tail = mpmath.mpf(2) ** -(64 * zeros + 1)
@@ -169,14 +169,14 @@ def test_far_tails_of_laplace_are_found(zeros: int, block: int) -> None:
 
 def test_draws_saturate_instead_of_overflowing() -> None:
     """Enough zero bits to pass a lowered limit stop the search there."""
-    table = InverseTable(SignedGeometric(Fraction(1), 1, 100), with_lookup=False)
+    table = InverseTable(SignedGeometric(Fraction(1), 1, 100), lookup_bits=0)
     assert table.draw(ScriptedBits([0] * 200), 1)[0] == -100
     assert table.draw(ScriptedBits([WORD - 1] * 200), 1)[0] == 100
 
 
 def test_probabilities_are_exact_dyadic_intervals() -> None:
     """Over all 16-bit words, the cells given to each outcome are its exact probability, up to one cell."""
-    table = InverseTable(SignedGeometric(Fraction(3), 1, LIMIT), with_lookup=True)
+    table = InverseTable(SignedGeometric(Fraction(3), 1, LIMIT), lookup_bits=16)
     drawn = table.draw(ScriptedBits([*all_short_words(), *[2**63 + 2**17] * 2**16]), 2**16)
     with mpmath.workprec(200):
         q = mpmath.exp(mpmath.mpf(-1) / 3)

@@ -21,7 +21,7 @@ from scipy import stats
 
 from veilstream.errors import InvalidInput
 from veilstream.noise import ExactSampler, SecureNoise
-from veilstream.noise.plans import COARSE, FINE, MEDIUM, GaussianPlan, Grain, LaplacePlan
+from veilstream.noise.plans import COARSE, FINE, MEDIUM, SMALL, GaussianPlan, Grain, LaplacePlan
 
 from .bits import SeededBits
 
@@ -29,7 +29,7 @@ LEVEL = 1e-9
 """Level of each of fewer than 200 tests of fit below."""
 
 SCALES = ["1/1048576", "1/40", "1/3", "0.7", 1, "7/3", 10, "12345/67", 100, 1000, 10**4, 10**8, 10**12]
-GRAINS = {"coarse": COARSE, "medium": MEDIUM, "fine": FINE}
+GRAINS = {"coarse": COARSE, "small": SMALL, "medium": MEDIUM, "fine": FINE}
 EVERY_GRAIN = pytest.mark.parametrize("grain", GRAINS.values(), ids=GRAINS.keys())
 EVERY_SCALE = pytest.mark.parametrize("scale", SCALES)
 DRAWS = 120_000

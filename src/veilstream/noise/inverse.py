@@ -25,8 +25,8 @@ _TOP_WORD: Final = (1 << WORD_BITS) - 1
 class InverseTable:
     """Draws Z = max{k : P(Z < k) <= U} for a uniform U on [0, 1) whose bits are revealed step by step.
 
-    1. Sixteen bits of U name one of 65,536 cells. A cell that no boundary enters lies within one outcome,
-       found in ``lookup``.
+    1. Sixteen bits of U are drawn, and the first ``lookup_bits`` of them name a cell. A cell that no boundary
+       enters lies within one outcome, found in ``lookup``.
     2. Otherwise U is extended to 64 bits and sorted among the integer parts of B(k) · 2^64. If it equals none
        of them, then the whole cell of 2^-64 lies between two boundaries.
     3. Otherwise, about once in 2^64 / (number of outcomes) draws, bits of U and of the boundaries are
@@ -37,16 +37,17 @@ class InverseTable:
     step 3.
     """
 
-    __slots__ = ("_floors", "_law", "_lookup", "_lowest")
+    __slots__ = ("_floors", "_law", "_lookup", "_lowest", "_unused")
 
-    def __init__(self, law: Law, *, with_lookup: bool) -> None:
+    def __init__(self, law: Law, *, lookup_bits: int) -> None:
         self._law = law
         key, self._floors = _floors(law)
         self._lowest = key - 1
         self._lookup: NDArray[np.int16] | None = None
-        if with_lookup:
-            cells = (self._floors >> np.uint64(_REST_BITS)).astype(np.int64)
-            lookup = np.searchsorted(cells, np.arange(1 << _SHORT_BITS)) + self._lowest
+        self._unused = np.uint16(_SHORT_BITS - lookup_bits)
+        if lookup_bits:
+            cells = (self._floors >> np.uint64(WORD_BITS - lookup_bits)).astype(np.int64)
+            lookup = np.searchsorted(cells, np.arange(1 << lookup_bits)) + self._lowest
             lookup[cells] = _UNDECIDED
             self._lookup = lookup.astype(np.int16)
 
@@ -55,7 +56,7 @@ class InverseTable:
         if self._lookup is None:
             return self._sort(source, source.words(count))
         short = source.words(-(-count // 4)).view(np.uint16)[:count]
-        outcomes = self._lookup.take(short)
+        outcomes = self._lookup.take(short >> self._unused if self._unused else short)
         undecided = np.flatnonzero(outcomes == _UNDECIDED)
         result = outcomes.astype(np.int64)
         if undecided.size:

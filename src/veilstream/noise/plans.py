@@ -25,18 +25,23 @@ _MARGIN: Final = 2.0**-40
 
 @dataclass(frozen=True, slots=True)
 class Grain:
-    """How coarsely a scale is split: fewer, larger tables draw faster and take longer to build."""
+    """How coarsely a scale is split: fewer, larger tables draw faster and take longer to build.
+
+    Tables that are looked up by few bits stay in the processor's first cache and leave more draws to be sorted.
+    """
 
     digit_bits: int
     laplace_table_scale: int
     gaussian_table_sigma: int
-    with_lookup: bool
+    lookup_bits: int
 
 
-COARSE: Final = Grain(digit_bits=4, laplace_table_scale=2, gaussian_table_sigma=8, with_lookup=False)
-MEDIUM: Final = Grain(digit_bits=8, laplace_table_scale=8, gaussian_table_sigma=16, with_lookup=True)
-FINE: Final = Grain(digit_bits=8, laplace_table_scale=128, gaussian_table_sigma=128, with_lookup=True)
-_MEDIUM_FROM: Final = 1 << 11
+COARSE: Final = Grain(digit_bits=4, laplace_table_scale=2, gaussian_table_sigma=8, lookup_bits=0)
+SMALL: Final = Grain(digit_bits=8, laplace_table_scale=16, gaussian_table_sigma=16, lookup_bits=13)
+MEDIUM: Final = Grain(digit_bits=8, laplace_table_scale=8, gaussian_table_sigma=16, lookup_bits=16)
+FINE: Final = Grain(digit_bits=8, laplace_table_scale=128, gaussian_table_sigma=128, lookup_bits=16)
+_SMALL_FROM: Final = 1 << 11
+_MEDIUM_FROM: Final = 1 << 15
 _FINE_FROM: Final = 1 << 17
 
 
@@ -44,7 +49,7 @@ def grain_for(count: int) -> Grain:
     """Depends on the request alone, so that a seeded source reproduces its draws whatever was drawn
     before."""
     if count < _MEDIUM_FROM:
-        return COARSE
+        return COARSE if count < _SMALL_FROM else SMALL
     return MEDIUM if count < _FINE_FROM else FINE
 
 
@@ -65,10 +70,10 @@ class LaplacePlan:
         block = 1
         while scale / block > grain.laplace_table_scale:
             law = GeometricDigit(scale / block, base)
-            digits.append(InverseTable(law, with_lookup=grain.with_lookup))
+            digits.append(InverseTable(law, lookup_bits=grain.lookup_bits))
             block *= base
         high = SignedGeometric(scale, block, LARGEST_DRAW // block)
-        self._high = InverseTable(high, with_lookup=grain.with_lookup)
+        self._high = InverseTable(high, lookup_bits=grain.lookup_bits)
         self._digits = tuple(reversed(digits))
         self._digit_bits = grain.digit_bits
 
@@ -107,7 +112,7 @@ class GaussianPlan:
         tau = sigma / (1 << low_bits)
         limit = LARGEST_DRAW >> low_bits
         law = HalfGaussian(tau, limit - 1) if low_bits else DiscreteGaussian(sigma, limit)
-        self._table = InverseTable(law, with_lookup=grain.with_lookup)
+        self._table = InverseTable(law, lookup_bits=grain.lookup_bits)
         self._sigma = sigma
         self._low_bits = low_bits
         self._half_inverse_square = float(1 / (2 * tau**2))

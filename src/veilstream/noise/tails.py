@@ -96,7 +96,7 @@ def _power(base: Interval, exponent: int, bits: int) -> Interval:
 
 @lru_cache(maxsize=_CACHED_TABLES)
 def _table(scale: Fraction, level: int, trials: int) -> InverseTable:
-    return InverseTable(ReachingCount(scale, level, trials), with_lookup=False)
+    return InverseTable(ReachingCount(scale, level, trials), lookup_bits=0)
 
 
 def reaching_probability(scale: Fraction, level: int) -> Fraction:
