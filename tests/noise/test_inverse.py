@@ -112,10 +112,11 @@ def all_short_words() -> list[int]:
     return [int(word) for word in words]
 
 
+@pytest.mark.parametrize("lookup_bits", [13, 16])
 @EVERY_LAW
-def test_every_short_word_gives_the_exact_outcome_or_is_refined(law: Law) -> None:
+def test_every_short_word_gives_the_exact_outcome_or_is_refined(law: Law, lookup_bits: int) -> None:
     """All 65,536 first words, undecided ones continued by a low and by a high word."""
-    table = InverseTable(law, lookup_bits=16)
+    table = InverseTable(law, lookup_bits=lookup_bits)
     with mpmath.workprec(PRECISION):
         first_key, sums = cumulative(law)
         floors = np.array([min(int(value * WORD), WORD - 1) for value in sums], dtype=np.uint64)
