@@ -262,9 +262,14 @@ class Accountant:
         return BinTimeline(self.bins, before=line.peak(-(1 << 62)), cost=line.current, now=self.now)
 
     def _check(self, charges: list[Charge]) -> None:
+        # A unit in k timestamps of a sum costs k times their pure charge, but k² times their μ².
+        if self._timestamps > 1 and any(charge.mu_squared for charge in charges):
+            raise BudgetExceeded(
+                f"charge for {charges[0].purpose!r} is Gaussian in a stream that is charged by event under "
+                f"{self.guarantee}: only pure charges add up so; nothing was released"
+            )
         if any(charge.bins is not None for charge in charges):
-            by_event = isinstance(self._pure, BinTimeline) and not any(charge.mu_squared for charge in charges)
-            if self.guarantee.w != 1 and not by_event:
+            if self.guarantee.w != 1 and not isinstance(self._pure, BinTimeline):
                 raise BudgetExceeded(
                     f"charge for {charges[0].purpose!r} names bins under {self.guarantee}: only at w=1 is one unit "
                     "in one bin, unless all is charged by event; nothing was released"

@@ -148,6 +148,12 @@ class Sealed:
 
     def kept(self, where: NDArray[np.bool_]) -> Sealed:
         """The same values where ``where`` says so and 0 elsewhere: only bins that are kept have been read."""
+        # Numbers would weigh the values and move them farther than ``l1`` says.
+        if where.dtype != np.bool_ or where.shape != (self.size,):
+            raise InvalidInput(
+                f"kept: {where.size} values of type {where.dtype}, where a truth value for each of {self.size} is "
+                "needed; nothing was done"
+            )
         bins = None
         if self.placed:
             bins = np.flatnonzero(where) if self.bins is None else self.bins[where]
@@ -172,7 +178,7 @@ class Sealed:
         mine, its = _finer(self.__exact, grid - self.grid), _finer(later.__exact, grid - later.grid)
         bins = np.concatenate([split, both])
         return Sealed(
-            np.concatenate([mine[split], mine[both] + its[both], its[split]]),
+            np.concatenate([mine[..., split], mine[..., both] + its[..., both], its[..., split]], axis=-1),
             self.span | later.span,
             max(self._l1, later._l1),
             l2=max(self._l2, later._l2),

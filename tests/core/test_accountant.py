@@ -168,8 +168,9 @@ def test_by_event_every_bin_and_timestamp_has_its_share_of_the_window() -> None:
         book.admit([Charge(Fraction(1, 8), Span(5, 5), "unit", bins=np.array([1]))])
     with pytest.raises(BudgetExceeded, match="one timestamp"):
         book.admit([Charge(Fraction(1, 1000), Span(5, 5), "all")])
-    with pytest.raises(BudgetExceeded, match="names bins"):
-        book.admit([Charge(Fraction(0), Span(5, 5), "x", mu_squared=Fraction(1), bins=np.array([1]))])
+    for bins in (None, np.array([1])):
+        with pytest.raises(BudgetExceeded, match="is Gaussian in a stream that is charged by event"):
+            book.admit([Charge(Fraction(0), Span(5, 5), "x", mu_squared=Fraction(1), bins=bins)])
 
 
 def test_by_event_is_for_a_whole_stream_or_not_at_all() -> None:

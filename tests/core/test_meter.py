@@ -144,6 +144,9 @@ def test_by_event_every_timestamp_is_paid_for_by_itself_and_the_first_charge_say
     assert noise.asked == [("laplace", Fraction(8))] * 4
     with pytest.raises(BudgetExceeded, match="one timestamp"):
         meter.laplace(steps[1].select([0]), Fraction(1, 100), "again")
+    smooth = Meter(Accountant(Guarantee(1, w=4, delta="1e-6"), bins=2), noise, 2).by_event()
+    with pytest.raises(BudgetExceeded, match="is Gaussian"):
+        smooth.gaussian(steps[0] + steps[1] + steps[2], Fraction(1, 10**6), "sum")
     with pytest.raises(BudgetExceeded, match="need a window"):
         Meter(Accountant(Guarantee(1, w=None), bins=2), noise, 0).by_event()
 

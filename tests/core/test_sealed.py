@@ -278,3 +278,7 @@ def test_kept_values_name_the_bins_that_were_read() -> None:
     assert kept.bins is not None
     assert kept.bins.tolist() == [0, 2]
     assert x.total().kept(np.array([False])).bins is None
+    weights: Any = np.array([5, 0, 1])
+    for wrong in (weights, np.array([True, False])):
+        with pytest.raises(InvalidInput, match=r"kept: .*nothing was done"):
+            x.kept(wrong)
