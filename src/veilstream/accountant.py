@@ -227,14 +227,16 @@ class Accountant:
         before the comparison is made.
         """
         certain = list(charges)
-        wanted = [*certain, *tentative]
-        self._check(wanted)
+        self._check([*certain, *tentative])
         for charge in certain:
-            self.replay(charge)
+            self._count(charge)
 
     def replay(self, charge: Charge) -> None:
         """Count a charge that was admitted before, as the ledger recorded it."""
         self._name_bins([charge])
+        self._count(charge)
+
+    def _count(self, charge: Charge) -> None:
         self.unnamed = False
         if charge.block is not None:
             self._next_block = max(self._next_block, charge.block)
@@ -275,7 +277,9 @@ class Accountant:
                     "in one bin, unless all is charged by event; nothing was released"
                 )
             self._name_bins(charges)
-        share = self.guarantee.pure / self._timestamps
+        share = self.guarantee.pure
+        if self._timestamps > 1:
+            share /= self._timestamps
         self._check_line(self._pure, [(c.epsilon, c) for c in charges], share, "budget")
         self._check_line(
             self._gaussian, [(c.mu_squared, c) for c in charges], self.guarantee.mu_squared, "Gaussian budget"

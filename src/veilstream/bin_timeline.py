@@ -17,11 +17,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.types import Charge
+from veilstream.types import Charge, Names, Times, time_type
 
 SAFE: Final[dict[np.dtype[Any], int]] = {np.dtype(np.int32): 1 << 29, np.dtype(np.int64): 1 << 61}
 """The largest sum of costs that a type holds with room to spare; others hold any."""
-Bins: TypeAlias = NDArray[np.int64] | slice
+Bins: TypeAlias = Names | slice
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class BinTimeline:
     def __init__(self, bins: int, before: Fraction, cost: Fraction, now: int | None = None) -> None:
         self._unit = lcm(before.denominator, cost.denominator)
         self._old = 0
-        self._edge: NDArray[np.int64] = np.full(bins, np.iinfo(np.int64).min, dtype=np.int64)
+        self._edge = _no_edges(bins, time_type(now or 0))
         self._new: NDArray[Any] = np.zeros(bins, dtype=np.int32)
         self._cost: NDArray[Any] = np.zeros(bins, dtype=np.int32)
         # Never below the sum of the largest of the costs, each of which a charge can raise: it spares looking for
@@ -77,12 +77,20 @@ class BinTimeline:
             self._charged_now = False
             if self._closing:
                 self._old = max(self._old, int(self._new.max(initial=0)))
+            self._hold_time(now)
             for bins in self._closing:
                 self._new[bins] = 0
                 self._edge[bins] = now
             self._closing.clear()
         self._at = now
         self._last = None
+
+    def _hold_time(self, now: int) -> None:
+        if self._edge.dtype != time_type(now) and self._edge.dtype == np.int32:
+            wider = _no_edges(self._edge.size, np.int64)
+            known = self._edge > np.iinfo(np.int32).min
+            wider[known] = self._edge[known]
+            self._edge = wider
 
     def would_cost(self, wanted: list[tuple[Fraction, Charge]]) -> Fraction:
         """Cost of the fullest bin and timestamp among those that ``wanted`` charges, with them."""
@@ -110,7 +118,7 @@ class BinTimeline:
             worst = int(reach.present.max(initial=0))
         if reach.back is not None:
             worst = max(worst, int(self._seen(reach).max(initial=0)))
-        return Fraction(worst, self._unit) + amount
+        return Fraction(worst + self._whole(amount), self._unit)
 
     def _seen(self, reach: _Reach) -> NDArray[Any]:
         """The largest cost of the past timestamps that a charge can touch in each bin it reaches back in."""
@@ -123,8 +131,7 @@ class BinTimeline:
         self._last = None
         step = self._whole(amount)
         if reach.present is not None:
-            self._cost[_bins_of(charge)] = reach.present + step if self._charged_now else step
-            self._charged_now = True
+            self._add_now(_bins_of(charge), reach.present, step)
         if charge.block is not None:
             self._blocks[charge.block] = self._at
         if reach.back is not None:
@@ -134,6 +141,17 @@ class BinTimeline:
         if charge.since is not None:
             self._closing.append(_bins_of(charge))
 
+    def _add_now(self, bins: Bins, present: NDArray[Any], step: int) -> None:
+        if self._charged_now:
+            self._cost[bins] = present + step
+        elif isinstance(bins, np.ndarray) and bins.dtype == np.bool_:
+            # Nothing was charged yet: truth values as they are cost less than setting where they say.
+            self._cost[:] = bins
+            self._cost *= step
+        else:
+            self._cost[bins] = step
+        self._charged_now = True
+
     def _reach(self, charge: Charge) -> _Reach:
         present: NDArray[Any] | None = None
         if self._costs_now(charge):
@@ -141,7 +159,7 @@ class BinTimeline:
         if charge.block is not None or self._at is None or charge.span.first >= self._at:
             return _Reach(charge, present)
         back: Bins = _bins_of(charge)
-        since: NDArray[np.int64] | int = charge.span.first
+        since: Times | int = charge.span.first
         if charge.since is not None and charge.bins is not None:
             since = charge.since
             earlier = charge.since < self._at
@@ -181,6 +199,10 @@ class BinTimeline:
             dtype = next((wider for wider, most in SAFE.items() if self._bound <= most), np.dtype(np.object_))
             self._new = self._new.astype(dtype)
             self._cost = self._cost.astype(dtype)
+
+
+def _no_edges(bins: int, kind: type[np.int32] | type[np.int64]) -> Times:
+    return np.full(bins, np.iinfo(kind).min, dtype=kind)
 
 
 def _bins_of(charge: Charge) -> Bins:

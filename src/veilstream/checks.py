@@ -93,9 +93,10 @@ def _merged(charges: list[Charge]) -> Iterator[Charge]:
 
 
 def _hits(charge: Charge, window: Span, b: int | None) -> bool:
-    if b is None or charge.bins is None:
+    bins = charge.positions
+    if b is None or bins is None:
         return charge.span.touches(window)
-    at = np.flatnonzero(charge.bins == b)
+    at = np.flatnonzero(bins == b)
     if at.size == 0:
         return False
     first = charge.span.first if charge.since is None else int(charge.since[at[0]])

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NoReturn, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -25,7 +26,7 @@ from veilstream.scores.metric import SmoothValue
 from veilstream.sealed import Sealed
 from veilstream.sealed_points import SealedFlow, carried, degrees, edges_of
 from veilstream.sparse import SealedRecords
-from veilstream.types import Charge, Law, Span, Values
+from veilstream.types import Charge, Law, Names, Span, Values
 from veilstream.unsealed import exact_values
 
 D = TypeVar("D", np.bool_, np.int64)
@@ -119,10 +120,10 @@ class Meter:
     def laplace(self, x: Sealed, epsilon: Fraction, purpose: str) -> Values:
         """``x`` plus exact discrete Laplace noise of scale sensitivity/epsilon on the grid of ``x``."""
         self._positive(epsilon, purpose)
-        scale = self._scale(self._sensitivity(x.span, x.l1) * (1 << x.grid) / epsilon, purpose)
+        scale, std = _laplace_law(self._sensitivity(x.span, x.l1), x.grid, epsilon, purpose)
         self._admit([self._charge(x, epsilon, purpose)])
         noise = self._noise.laplace(scale, self._size(x))
-        return self._values(x, noise, laplace_std(float(scale)), Law.LAPLACE)
+        return self._values(x, noise, std, Law.LAPLACE)
 
     def flow_laplace(self, x: SealedFlow, epsilon: Fraction, purpose: str) -> Values:
         """``x`` plus exact discrete Laplace noise of scale flow/epsilon that runs along every edge of its grid.
@@ -132,7 +133,7 @@ class Meter:
         the sum over a box of nodes all noise cancels but that of the edges at its boundary; the total is exact.
         """
         self._positive(epsilon, purpose)
-        scale = self._scale(self._sensitivity(x.span, x.flow) / epsilon, purpose)
+        scale = _bounded(self._sensitivity(x.span, x.flow) / epsilon, purpose)
         self._admit([self._charge(x, epsilon, purpose)])
         noise = carried(self._noise.laplace(scale, (*self._lanes, edges_of(x.shape))), x.shape)
         noise += exact_values(x)
@@ -174,7 +175,7 @@ class Meter:
             raise InvalidInput(
                 f"sample for {purpose!r}: it needs whole counts and a source of bits; nothing was released"
             )
-        scale = self._scale(thinned_scale(epsilon, self._sensitivity(x.span, x.l1), rate), purpose)
+        scale = _bounded(thinned_scale(epsilon, self._sensitivity(x.span, x.l1), rate), purpose)
         self._admit([self._charge(x, epsilon, purpose)])
         sample = thinned(np.maximum(exact_values(x), 0), rate, self._noise)
         noise = self._noise.laplace(scale, self._size(x))
@@ -242,7 +243,7 @@ class Meter:
         """
         self._positive(epsilon, purpose)
         self._one_run("lists of cells")
-        scale = self._scale(self._sensitivity(records.span, records.l1) / epsilon, purpose)
+        scale = _bounded(self._sensitivity(records.span, records.l1) / epsilon, purpose)
         if type(level) is not int or level < 1:
             raise InvalidInput(f"level {level!r} for {purpose!r}: a whole number from 1; nothing was released")
         expected = math.log(cells_of(records.shape)) - float(level / scale)
@@ -269,8 +270,8 @@ class Meter:
         for amount in (epsilon_rho, epsilon_nu):
             self._positive(amount, purpose)
         unit = sensitivity * (1 << THRESHOLD_GRID)
-        self._scale(unit / epsilon_nu, purpose)
-        scale = self._scale(unit / epsilon_rho, purpose)
+        _bounded(unit / epsilon_nu, purpose)
+        scale = _bounded(unit / epsilon_rho, purpose)
         block = self._accountant.new_block()
         self._admit([Charge(epsilon_rho, Span(self.t, self.t), purpose, block=block)])
         rho = self._noise.laplace(scale, (*self._lanes, 1))
@@ -290,7 +291,7 @@ class Meter:
         grown = Charge(threshold.epsilon_rho, block, purpose, block=threshold.block)
         positive = [Charge(nu, block, purpose), Charge(nu, self._until_now(x.span), purpose)]
         self._admit([] if grown in self.charges else [grown], tentative=positive)
-        scale = self._scale(threshold.sensitivity * (1 << THRESHOLD_GRID) / nu, purpose)
+        scale = _bounded(threshold.sensitivity * (1 << THRESHOLD_GRID) / nu, purpose)
         noise = self._noise.laplace(scale, (*self._lanes, 1))
         value = (exact_values(x) << (THRESHOLD_GRID - x.grid)) + noise
         answer = bool(self.agreed((value >= round(level * (1 << THRESHOLD_GRID)) + threshold.rho)[..., 0]))
@@ -360,7 +361,7 @@ class Meter:
         first = int(x.since.min(initial=last))
         return Charge(epsilon, Span(first, last), purpose, bins=bins, since=x.since)
 
-    def _named(self, bins: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+    def _named(self, bins: Names | None) -> Names | None:
         return bins if self.guarantee.w == 1 else None
 
     def _until_now(self, span: Span) -> Span:
@@ -373,7 +374,8 @@ class Meter:
             raise InvalidInput(f"{what} cannot be made for many runs at once; simulate run by run")
 
     def _sensitivity(self, span: Span, per_step: Fraction) -> Fraction:
-        return per_step * self.guarantee.steps_at_once(span.steps)
+        times = self.guarantee.steps_at_once(span.steps)
+        return per_step if times == 1 else per_step * times
 
     def _size(self, x: Sealed) -> tuple[int, ...]:
         return (*self._lanes, x.size)
@@ -385,17 +387,25 @@ class Meter:
             return Values(noise, std, law)
         return Values(_off_grid(noise, x.grid), std * 2.0**-x.grid, law)
 
-    def _scale(self, scale: Fraction, purpose: str) -> Fraction:
-        if scale > MAX_SCALE:
-            raise InvalidBudget(
-                f"noise for {purpose!r}: scale {float(scale):.3g} is above {float(MAX_SCALE):.0e}: the epsilon is too "
-                "small for this many releases; nothing was released"
-            )
-        return max(scale, MIN_SCALE)
-
     def _positive(self, amount: Fraction, purpose: str) -> None:
-        if not amount > 0:
+        if not amount.numerator > 0:
             raise InvalidBudget(f"charge {amount} for {purpose!r}: it must be above 0; nothing was released")
+
+
+def _bounded(scale: Fraction, purpose: str) -> Fraction:
+    if scale > MAX_SCALE:
+        raise InvalidBudget(
+            f"noise for {purpose!r}: scale {float(scale):.3g} is above {float(MAX_SCALE):.0e}: the epsilon is too "
+            "small for this many releases; nothing was released"
+        )
+    return max(scale, MIN_SCALE)
+
+
+@lru_cache(maxsize=1024)
+def _laplace_law(sensitivity: Fraction, grid: int, epsilon: Fraction, purpose: str) -> tuple[Fraction, float]:
+    """Scale on the grid, and the standard deviation there."""
+    scale = _bounded(sensitivity * (1 << grid) / epsilon, purpose)
+    return scale, laplace_std(float(scale))
 
 
 def _off_grid(exact: NDArray[np.int64], grid: int) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from veilstream import transforms
 from veilstream.errors import InvalidInput, SealBroken
 from veilstream.rationals import sqrt_up
-from veilstream.types import Numbers, Span
+from veilstream.types import Names, Numbers, Span, Times, time_type
 
 Index: TypeAlias = NDArray[np.int64] | Sequence[int] | slice
 
@@ -64,8 +64,8 @@ class Sealed:
         l2: Fraction | None = None,
         grid: int = 0,
         shape: tuple[int, ...] | None = None,
-        bins: NDArray[np.int64] | None = None,
-        since: NDArray[np.int64] | None = None,
+        bins: Names | None = None,
+        since: Times | None = None,
         placed: bool = False,
     ) -> None:
         self.__exact = exact
@@ -86,6 +86,8 @@ class Sealed:
     def l1(self) -> Fraction:
         """How far one unit moves the vector at one timestamp, in the L1 norm."""
         # The L2 norm helps only where it is the smaller one.
+        if self._l1 is self._l2:
+            return self._l1
         return self._l1 if self._l1 <= self._l2 else min(self._l1, sqrt_up(Fraction(self.size)) * self._l2)
 
     @property
@@ -122,19 +124,17 @@ class Sealed:
         exact = self.__exact.copy()
         # Three dots before an index cost half as much again as the zeros.
         exact[bins if exact.ndim == 1 else (..., bins)] = 0
-        since = None
-        if self.placed:
-            since = self._since().copy()
-            since[bins] = self.span.last + 1
+        since = _anew(self._since(), bins, self.span.last) if self.placed else None
         return self._derive(exact, since=since, placed=self.placed)
 
-    def _since_with(self, other: Sealed) -> NDArray[np.int64]:
+    def _since_with(self, other: Sealed) -> Times:
         # A bin's span begins at the latest just after this vector's last timestamp.
         later = other.since is None and other.span.first > self.span.last
         return self._since() if later else np.minimum(self._since(), other._since())
 
-    def _since(self) -> NDArray[np.int64]:
-        return np.full(self.size, self.span.first, dtype=np.int64) if self.since is None else self.since
+    def _since(self) -> Times:
+        first = self.span.first
+        return np.full(self.size, first, dtype=time_type(first)) if self.since is None else self.since
 
     def select(self, bins: Index) -> Sealed:
         """Some of the values, by public positions (each at most once)."""
@@ -146,46 +146,52 @@ class Sealed:
         since = None if self.since is None else self.since[chosen]
         return self._derive(exact, bins=named, since=since, placed=True)
 
-    def kept(self, where: NDArray[np.bool_]) -> Sealed:
-        """The same values where ``where`` says so and 0 elsewhere: only bins that are kept have been read."""
-        # Numbers would weigh the values and move them farther than ``l1`` says.
-        if where.dtype != np.bool_ or where.shape != (self.size,):
-            raise InvalidInput(
-                f"kept: {where.size} values of type {where.dtype}, where a truth value for each of {self.size} is "
-                "needed; nothing was done"
-            )
-        bins = None
+    def without(self, bins: Index) -> Sealed:
+        """The same values but 0 at ``bins``, which have not been read."""
+        dropped = _positions(bins, self.size)
+        exact = self.__exact.copy()
+        exact[dropped if exact.ndim == 1 else (..., dropped)] = 0
+        read: Names | None = None
         if self.placed:
-            bins = np.flatnonzero(where) if self.bins is None else self.bins[where]
-        return self._derive(self.__exact * where, bins=bins)
+            kept = np.ones(self.size, dtype=np.bool_)
+            kept[dropped] = False
+            # Where most bins are read, a truth value for each takes less time and room than their positions.
+            read = kept if self.bins is None else self.bins[kept]
+        return self._derive(exact, bins=read)
 
-    def joined(self, later: Sealed, together: Index, apart: Index) -> Sealed:
-        """These values at ``apart``, the sums with ``later`` at ``together``, then those of ``later`` at ``apart``.
+    def dealt(self, later: Sealed, together: Index, apart: Index, alone: Index) -> tuple[Sealed, Sealed, Sealed]:
+        """Deal out what waits here and in ``later``: two vectors to be published, and the sum of what goes on waiting.
 
+        The first has these values at ``apart``, the sums of both at ``together``, then those of ``later`` at ``apart``;
+        the second has the sums at ``alone``; in the third, all of these are 0 and begin anew (see ``cleared``).
         The spans do not touch and no position comes twice: at any single timestamp only one of the two vectors moves,
-        and each of its values is in one of these, so that the larger ``l1`` holds.
+        and each of its values is in one place, so that the larger ``l1`` holds.
         """
-        both, split = _positions(together, self.size), _positions(apart, self.size)
+        both, split, single = (_positions(bins, self.size) for bins in (together, apart, alone))
+        spent = np.concatenate([split, both, single])
         named = np.zeros(self.size, dtype=np.bool_)
-        named[both] = True
+        named[spent] = True
         whole = self.bins is None and later.bins is None and self.placed and later.placed
-        if not whole or self.size != later.size or self.span.touches(later.span) or named[split].any():
+        distinct = np.count_nonzero(named) == spent.size
+        if not whole or self.size != later.size or self.span.touches(later.span) or not distinct:
             raise InvalidInput(
-                "joined: it takes two whole vectors of spans that do not touch, and each position once; "
-                "nothing was done"
+                "dealt: it takes two whole vectors of spans that do not touch, and each position once; nothing was done"
             )
         grid = max(self.grid, later.grid)
         mine, its = _finer(self.__exact, grid - self.grid), _finer(later.__exact, grid - later.grid)
-        bins = np.concatenate([split, both])
-        return Sealed(
-            np.concatenate([mine[..., split], mine[..., both] + its[..., both], its[..., split]], axis=-1),
-            self.span | later.span,
-            max(self._l1, later._l1),
-            l2=max(self._l2, later._l2),
-            grid=grid,
-            bins=bins,
-            since=self._since_with(later)[bins],
-        )
+        total, since = mine + its, self._since_with(later)
+        groups = [mine.take(split, axis=-1), total.take(both, axis=-1), its.take(split, axis=-1)]
+
+        def part(exact: NDArray[np.int64], **where: Any) -> Sealed:
+            l1, l2 = max(self._l1, later._l1), max(self._l2, later._l2)
+            return Sealed(exact, self.span | later.span, l1, l2=l2, grid=grid, **where)
+
+        grouped = spent[: split.size + both.size]
+        of_groups = part(np.concatenate(groups, axis=-1), bins=grouped, since=since.take(grouped))
+        of_alone = part(total.take(single, axis=-1), bins=single, since=since.take(single))
+        total[spent if total.ndim == 1 else (..., spent)] = 0
+        waiting = part(total, since=_anew(since, spent, later.span.last), shape=self.shape, placed=True)
+        return of_groups, of_alone, waiting
 
     def sums(self, groups: NDArray[np.int64], count: int) -> Sealed:
         """Sums over public groups: value i goes into group ``groups[i]`` of ``count``; -1 leaves it out."""
@@ -303,8 +309,8 @@ class Sealed:
         l1: Fraction | None = None,
         l2: Fraction | None = None,
         grid: int | None = None,
-        bins: NDArray[np.int64] | None = None,
-        since: NDArray[np.int64] | None = None,
+        bins: Names | None = None,
+        since: Times | None = None,
         placed: bool = False,
     ) -> Sealed:
         return Sealed(
@@ -346,6 +352,13 @@ def _positions(bins: Index, size: int) -> NDArray[np.int64]:
     if np.unique(chosen).size != chosen.size:
         raise InvalidInput("select: a position occurs twice; use sums; nothing was done")
     return chosen
+
+
+def _anew(since: Times, bins: NDArray[np.bool_] | NDArray[np.int64], last: int) -> Times:
+    """Spans of ``bins`` begin after ``last``, those of others where they did."""
+    renewed = since.astype(np.promote_types(since.dtype, time_type(last + 1)))
+    renewed[bins] = last + 1
+    return renewed
 
 
 def _finer(exact: NDArray[np.int64], bits: int) -> NDArray[np.int64]:

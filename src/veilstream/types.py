@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,14 @@ from veilstream.errors import InvalidInput
 
 Numbers: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 Rational: TypeAlias = Fraction | int
+Times: TypeAlias = NDArray[np.int32 | np.int64]
+Names: TypeAlias = NDArray[np.int64] | NDArray[np.bool_]
+"""Bins: their positions, or for every bin whether it is one of them."""
+
+
+def time_type(t: int) -> type[np.int32] | type[np.int64]:
+    """What holds ``t`` and all before it that a stream has seen: four bytes as long as they do."""
+    return np.int32 if abs(t) < (1 << 31) - 1 else np.int64
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,8 +56,9 @@ class Charge:
     """What one use of private data costs every window that ``span`` touches.
 
     ``epsilon`` counts towards the pure budget and ``mu_squared`` towards the Gaussian one. At event
-    level (w = 1) a charge may name ``bins``: it then counts for those bins alone, because one event
-    lies in one bin. ``since`` gives, bin by bin, where the span of each begins (never before ``span.first``).
+    level (w = 1) a charge may name ``bins``, by their positions or by a truth value for every bin: it then counts for
+    those bins alone, because one event lies in one bin. ``since`` gives, position by position, where the span of each
+    begins (never before ``span.first``).
     A charge with a ``block`` grows: a later charge of the same block stands in its place, with a longer span; one of
     epsilon 0 says that the block will grow no more and changes nothing else.
     """
@@ -59,8 +68,15 @@ class Charge:
     purpose: str
     mu_squared: Fraction = Fraction(0)
     block: int | None = None
-    bins: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
-    since: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
+    bins: Names | None = field(default=None, repr=False, compare=False)
+    since: Times | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def positions(self) -> NDArray[np.int64] | None:
+        """Of the bins that it names, None for all."""
+        if self.bins is None or self.bins.dtype != np.bool_:
+            return cast(NDArray[np.int64] | None, self.bins)
+        return np.flatnonzero(self.bins)
 
 
 class Law(StrEnum):

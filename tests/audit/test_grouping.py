@@ -55,7 +55,8 @@ class _OwnMeter(Meter):
     def laplace(self, x: Sealed, epsilon: Fraction, purpose: str) -> Values:
         self._own.question = (self.t, len(purpose))
         # The monitor draws for all bins, whichever it reads.
-        self._own.bins = np.arange(x.size) if x.bins is None or purpose == "monitor" else x.bins
+        read = None if purpose == "monitor" else x.bins
+        self._own.bins = np.arange(x.size) if read is None else read.astype(np.int64)
         return super().laplace(x, epsilon, purpose)
 
 

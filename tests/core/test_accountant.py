@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from veilstream.accountant import Accountant, Timeline
 from veilstream.errors import BudgetExceeded, OutOfOrder
@@ -69,17 +71,21 @@ def test_equals_brute_force_on_random_histories(
 @settings(max_examples=100, deadline=None)
 @given(
     history=st.lists(st.lists(st.tuples(st.booleans(), amounts.filter(bool)), min_size=3, max_size=3), max_size=12),
+    start=st.sampled_from([0, (1 << 31) - 6, 1 << 40, -(1 << 40), -(1 << 31) - 5]),
+    names=st.sampled_from([np.arange(3), np.ones(3, dtype=np.bool_), np.array([True, False, True])]),
 )
-def test_groups_of_timestamps_per_bin_equal_brute_force(history: list[list[tuple[bool, Fraction]]]) -> None:
-    """Every timestamp is watched in every bin; bins publish their pending timestamps at times of their own."""
+def test_groups_of_timestamps_per_bin_equal_brute_force(
+    history: list[list[tuple[bool, Fraction]]], start: int, names: NDArray[Any]
+) -> None:
+    """Every timestamp is watched in some bins; bins publish their pending timestamps at times of their own."""
     book = Accountant(Guarantee(1, w=1), bins=3)
     cost: dict[tuple[int, int], Fraction] = {}
-    since = np.zeros(3, dtype=np.int64)
+    since = np.full(3, start)
     watch = Fraction(1, 7)
-    for t, bins in enumerate(history):
+    for t, bins in enumerate(history, start):
         book.advance(t)
-        book.admit([Charge(watch, Span(t, t), "watch", bins=np.arange(3))])
-        cost |= {(b, t): watch for b in range(3)}
+        book.admit([Charge(watch, Span(t, t), "watch", bins=names)])
+        cost |= {(b, t): watch if b in np.arange(3)[names] else Fraction(0) for b in range(3)}
         for b, (publish, amount) in enumerate(bins):
             if not publish:
                 continue

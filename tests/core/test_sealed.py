@@ -18,6 +18,7 @@ from veilstream.errors import InvalidInput, SealBroken
 from veilstream.guarantee import Guarantee
 from veilstream.scores import quantile_scores
 from veilstream.sealed import PIECE, Sealed, seal
+from veilstream.types import Charge, Span
 from veilstream.unsealed import exact_values
 
 STEPS, BINS = 4, 8
@@ -70,9 +71,11 @@ PIPELINES: dict[str, Callable[[list[Sealed]], Sealed]] = {
     "fourier": lambda xs: xs[0].fourier(),
     "fourier of a sum": lambda xs: (xs[0] + xs[1]).fourier().select([0, 2, 3]),
     "fourier, then distance": lambda xs: xs[0].fourier().distance(public_real),
-    "kept": lambda xs: (xs[0] + xs[1]).kept(np.arange(BINS) % 3 > 0),
-    "joined": lambda xs: (xs[0].pending() + xs[1]).joined(xs[2], [0, 4, 6], [1, 7]),
-    "joined, all apart": lambda xs: xs[0].joined(xs[1] + xs[2], np.array([], dtype=np.int64), np.arange(BINS)),
+    "without": lambda xs: (xs[0] + xs[1]).without([1, 4, 7]),
+    "dealt, groups": lambda xs: (xs[0].pending() + xs[1]).dealt(xs[2], [0, 4, 6], [1, 7], [2])[0],
+    "dealt, alone": lambda xs: (xs[0].pending() + xs[1]).dealt(xs[2], [0, 4, 6], [1, 7], [2, 3])[1],
+    "dealt, rest": lambda xs: (xs[0].pending() + xs[1]).dealt(xs[2], [0, 4], [1, 7], [2])[2] + xs[3],
+    "dealt, all apart": lambda xs: xs[0].dealt(xs[1] + xs[2], [], np.arange(BINS), [])[0],
     "pending": lambda xs: (xs[0].pending() + xs[1]).cleared(np.arange(BINS) < 3) + xs[2],
 }
 
@@ -241,7 +244,8 @@ def test_a_value_that_reads_many_bins_is_charged_to_all_of_them() -> None:
 
 
 def _names(x: Sealed) -> list[int] | None:
-    return None if x.bins is None else x.bins.tolist()
+    positions = Charge(Fraction(1), x.span, "any", bins=x.bins).positions
+    return None if positions is None else positions.tolist()
 
 
 def test_bins_are_cleared_by_mask_or_by_position() -> None:
@@ -256,29 +260,67 @@ def test_bins_are_cleared_by_mask_or_by_position() -> None:
     assert exact_values(by_mask).tolist() == exact_values(by_position).tolist() == [0, 0, 4, 0, 8, 0]
 
 
-def test_joined_values_know_their_bins_and_where_each_begins() -> None:
-    waiting = (seal(np.array([1, 2, 3, 4]), 0).pending() + seal(np.array([10, 20, 30, 40]), 1)).cleared(np.array([3]))
-    x = waiting.joined(seal(np.array([100, 200, 300, 400]), 2), together=[0, 3], apart=[2])
-    assert exact_values(x).tolist() == [33, 111, 400, 300]
-    assert x.bins is not None
-    assert x.since is not None
-    assert (x.bins.tolist(), x.since.tolist(), int(x.l1)) == ([2, 0, 3], [0, 0, 2], 1)
-    again = seal(np.array([1, 1, 1, 1]), 1)
-    for other, both, split in ((again, [0], [1]), (seal(np.full(4, 1), 2), [0, 1], [1]), (again.total(), [0], [1])):
-        with pytest.raises(InvalidInput, match=r"joined: .*nothing was done"):
-            waiting.joined(other, both, split)
+def test_dealt_values_know_their_bins_and_where_each_begins() -> None:
+    waiting = (seal(np.arange(1, 6), 0).pending() + seal(np.arange(10, 60, 10), 1)).cleared(np.array([3]))
+    groups, alone, rest = waiting.dealt(seal(np.arange(100, 600, 100), 2), together=[0, 3], apart=[2], alone=[4])
+    assert [exact_values(x).tolist() for x in (groups, alone, rest)] == [
+        [33, 111, 400, 300],
+        [555],
+        [0, 222, 0, 0, 0],
+    ]
+    assert [_names(x) for x in (groups, alone, rest)] == [[2, 0, 3], [4], None]
+    begins = [x.since.tolist() for x in (groups, alone, rest) if x.since is not None]
+    assert begins == [[0, 0, 2], [0], [3, 0, 3, 3, 3]]
+    assert {int(x.l1) for x in (groups, alone, rest)} == {1}
+    assert exact_values(waiting).tolist() == [11, 22, 33, 0, 55]
+
+
+def test_dealt_values_of_many_runs_go_together() -> None:
+    """In a simulation a vector holds a row for every run."""
+    rows = np.arange(8).reshape(2, 4)
+    waiting = Sealed(rows, Span(0, 0), Fraction(1), placed=True)
+    later = Sealed(10 * rows, Span(1, 1), Fraction(1), placed=True)
+    groups, alone, rest = waiting.dealt(later, [1], [0], [3])
+    assert exact_values(groups).tolist() == [[0, 11, 0], [4, 55, 40]]
+    assert exact_values(alone).tolist() == [[33], [77]]
+    assert exact_values(rest).tolist() == [[0, 0, 22, 0], [0, 0, 66, 0]]
+    assert exact_values(waiting.without([1])).tolist() == [[0, 0, 2, 3], [4, 0, 6, 7]]
+
+
+@pytest.mark.parametrize(
+    ("later", "positions"),
+    [
+        (seal(np.full(4, 1), 1), ([0], [1], [2])),
+        (seal(np.full(4, 1), 2), ([0, 1], [1], [])),
+        (seal(np.full(4, 1), 2), ([0], [1], [1])),
+        (seal(np.full(4, 1), 2).total(), ([0], [], [])),
+        (seal(np.full(4, 1), 2).select([0, 1, 2, 3]), ([0], [], [])),
+    ],
+    ids=["spans touch", "two groups", "in a group and alone", "a sum", "a part"],
+)
+def test_what_would_be_dealt_twice_is_refused(later: Sealed, positions: tuple[list[int], list[int], list[int]]) -> None:
+    waiting = seal(np.arange(4), 0).pending() + seal(np.arange(4), 1)
+    with pytest.raises(InvalidInput, match=r"dealt: .*nothing was done"):
+        waiting.dealt(later, *positions)
     with pytest.raises(InvalidInput, match="occurs twice"):
-        waiting.joined(seal(np.full(4, 1), 2), [0, 0], [1])
+        waiting.dealt(seal(np.full(4, 1), 2), [0, 0], [1], [])
 
 
-def test_kept_values_name_the_bins_that_were_read() -> None:
+@pytest.mark.parametrize("t", [0, (1 << 31) - 3, 1 << 40, -(1 << 40)])
+def test_spans_begin_where_they_do_at_any_time(t: int) -> None:
+    x = seal(np.array([1, 2]), t).pending()
+    for step in range(1, 4):
+        x = (x + seal(np.array([1, 2]), t + step)).cleared(np.array([0]))
+        assert x.since is not None
+        assert x.since.tolist() == [t + step + 1, t]
+
+
+def test_values_without_some_name_the_bins_that_were_read() -> None:
     x = seal(np.array([1, 2, 3]), 0)
-    kept = x.kept(np.array([True, False, True]))
-    assert exact_values(kept).tolist() == [1, 0, 3]
-    assert kept.bins is not None
-    assert kept.bins.tolist() == [0, 2]
-    assert x.total().kept(np.array([False])).bins is None
-    weights: Any = np.array([5, 0, 1])
-    for wrong in (weights, np.array([True, False])):
-        with pytest.raises(InvalidInput, match=r"kept: .*nothing was done"):
-            x.kept(wrong)
+    rest = x.without([1])
+    assert exact_values(rest).tolist() == [1, 0, 3]
+    assert _names(rest) == [0, 2]
+    assert _names(x.select([0, 2]).without([0])) == [2]
+    assert x.total().without([0]).bins is None
+    with pytest.raises(InvalidInput, match="occurs twice"):
+        x.without([1, 1])

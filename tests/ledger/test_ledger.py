@@ -181,6 +181,18 @@ def test_charges_keep_exact_numbers_and_their_bins(ledger: Ledger) -> None:
     assert second.since is None
 
 
+def test_bins_named_by_truth_values_come_back_as_positions(ledger: Ledger, url: str) -> None:
+    named = replace(charge(0), bins=np.arange(1000) % 10 > 0)
+    with ledger.transaction("visits") as step:
+        step.commit_step(0, [named], state(), values(0), FIFTH, FIFTH)
+    expected = [b for b in range(1000) if b % 10]
+    with Ledger.open(url) as again:
+        read = next(again.charges("visits")).charge
+        assert read.positions is not None
+        assert read.positions.tolist() == expected
+        assert export(again, "visits")[0]["bins"] == expected
+
+
 def test_the_state_is_that_of_the_last_step_and_writable(ledger: Ledger, url: str) -> None:
     publish(ledger, 0, state(np.array([1.5, np.nan]), np.array(True), np.zeros((0, 3), np.uint64)))
     with Ledger.open(url) as again, again.transaction("visits") as step:

@@ -56,7 +56,7 @@ def times_read(charges: Iterable[Charge], shape: tuple[int, int], purposes: set[
     reads = np.zeros(shape, dtype=np.int64)
     for charge in charges:
         if charge.purpose in purposes:
-            bins = np.arange(shape[1]) if charge.bins is None else charge.bins
+            bins = np.arange(shape[1]) if charge.positions is None else charge.positions
             first = np.full(bins.size, charge.span.first) if charge.since is None else charge.since
             for b, begin in zip(bins, first, strict=True):
                 reads[begin : charge.span.last + 1, b] += 1

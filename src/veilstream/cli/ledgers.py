@@ -239,7 +239,7 @@ def charges(ledger: Where, stream: Which = None, as_json: Json = False) -> None:
                         "last": row.charge.span.last,
                         "epsilon": str(row.charge.epsilon),
                         "mu_squared": str(row.charge.mu_squared),
-                        "bins": None if row.charge.bins is None else row.charge.bins.tolist(),
+                        "bins": None if row.charge.positions is None else row.charge.positions.tolist(),
                         "outcome": row.outcome,
                     }
                     for name, row in found
@@ -254,7 +254,7 @@ def charges(ledger: Where, stream: Which = None, as_json: Json = False) -> None:
             str(row.t),
             row.charge.purpose,
             f"{row.charge.span.first}..{row.charge.span.last}",
-            "all" if row.charge.bins is None else f"{row.charge.bins.size:,}",
+            "all" if row.charge.positions is None else f"{row.charge.positions.size:,}",
             number(row.charge.epsilon),
             number(row.charge.mu_squared),
             row.outcome,

@@ -205,7 +205,7 @@ def export(ledger: Ledger, stream: str) -> list[dict[str, Any]]:
                 "first": charge.span.first,
                 "last": charge.span.last,
                 "block": charge.block,
-                "bins": None if charge.bins is None else charge.bins.tolist(),
+                "bins": None if charge.positions is None else charge.positions.tolist(),
                 "since": None if charge.since is None else charge.since.tolist(),
                 "outcome": row.outcome,
             }

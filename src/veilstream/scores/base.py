@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInput
-from veilstream.types import Span
+from veilstream.types import Names, Span
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +22,7 @@ class Scores:
     span: Span
     sensitivity: Fraction
     one_sided: bool = False
-    bins: NDArray[np.int64] | None = None
+    bins: Names | None = None
     _exact: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
 
     @property
@@ -44,7 +44,7 @@ class JointScores:
     sensitivity: Fraction
     sizes: NDArray[np.int64]
     """How many candidates each question has; their scores follow one another."""
-    bins: NDArray[np.int64] | None = None
+    bins: Names | None = None
     _exact: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
     _lengths: NDArray[np.int64] | None = field(default=None, repr=False)
     """How many successive candidates, all of one question, each score stands for; private, by default 1."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final, Self
 
 import numpy as np
@@ -72,11 +73,11 @@ class GroupPlan:
         )
 
     def copy(self) -> Self:
+        """One that can be changed, ``drift`` once it is replaced."""
         return replace(
             self,
             grouping=self.grouping.copy(),
             due=self.due.copy(),
-            drift=self.drift.copy(),
             change=self.change.copy(),
             move=self.move.copy(),
             units=self.units.copy(),
@@ -147,9 +148,15 @@ class GroupPlan:
 def _next_length(outcome: NDArray[np.int8], size: Counts, factor: Fraction, largest: int) -> Counts:
     """How long the group after one of ``size`` units is: as long (0), longer (1) or half as long (2)."""
     # Few lengths occur: looking each up costs less than choosing it.
-    every = np.arange(int(size.max(initial=0)) + 1, dtype=np.int16)
+    lengths = _lengths(int(size.max(initial=0)) + 1, factor, largest)
+    return lengths.take(outcome * np.intp(lengths.shape[1]) + size)
+
+
+@lru_cache(maxsize=64)
+def _lengths(count: int, factor: Fraction, largest: int) -> NDArray[np.int16]:
+    every = np.arange(count, dtype=np.int16)
     lengths = np.stack([every, longer(every, factor), every // 2])
-    return np.clip(lengths, 2, largest).astype(np.int16).take(outcome * np.intp(every.size) + size)
+    return np.clip(lengths, 2, largest).astype(np.int16)
 
 
 def longer(size: Counts, factor: Fraction) -> Counts:

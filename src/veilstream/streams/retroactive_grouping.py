@@ -17,7 +17,7 @@ from veilstream.rationals import Exact, rational
 from veilstream.sealed import Sealed
 from veilstream.streams import schedule
 from veilstream.streams.group_plan import GroupPlan, longer
-from veilstream.streams.window_sums import LONGEST, Totals, WindowSums, coarse
+from veilstream.streams.window_sums import LONGEST, WindowSums, coarse
 from veilstream.types import Values
 
 Bins = NDArray[np.int64]
@@ -165,53 +165,43 @@ class _Step:
         self.window, self.plan = state.window.copy(), state.plan.copy()
         self.pending, self.now, self.meter = state.pending, now, meter
         self.bins = self.window.guess.size
-        self.spent: list[Bins] = []
 
-    def watch(self, bins: NDArray[np.bool_] | None = None) -> NDArray[np.float32]:
-        """Monitored counts of this unit in ``bins`` (None: all), less their guesses; 0 in other bins."""
+    def watch(self, alone: Bins | None = None) -> NDArray[np.float32]:
+        """Monitored counts of this unit, less their guesses, in all bins but ``alone``; 0 in these."""
         # Drawing noise for bins that are not watched costs less than leaving them out: they are few.
-        x = self.now if bins is None else self.now.kept(bins)
+        x = self.now if alone is None else self.now.without(alone)
         epsilon, rate = self.constants.epsilon_1, self.constants.sampling
         if rate == 1:
             seen = self.meter.laplace(x, epsilon, "monitor").numbers
         else:
             seen = self.meter.sampled_laplace(x, epsilon, rate, "monitor").numbers
-        moved = (seen - self.window.guess).astype(np.float32)
-        if bins is not None:
-            moved *= bins
+        moved = np.empty(self.bins, dtype=np.float32)
+        np.subtract(seen, self.window.guess, out=moved, casting="same_kind")
+        if alone is not None:
+            moved[alone] = 0
         return moved
 
-    def take_in(self) -> None:
-        """This unit joins the pending ones."""
-        self.pending = self.now.pending() if self.pending is None else self.pending + self.now
-        self.window.extend()
-
-    def publish(self, bins: Bins, epsilon: Fraction, purpose: str) -> tuple[Totals, float]:
-        """Noisy sums of what is pending in ``bins``, and their variance."""
-        assert self.pending is not None
-        out = self.meter.laplace(self.pending.select(bins), epsilon, purpose)
-        self.spent.append(bins)
-        return out.numbers, float(out.std) ** 2
-
-    def end(self) -> tuple[State, Values]:
-        """Nothing is pending any more in the bins that have published."""
-        assert self.pending is not None
-        pending = self.pending.cleared(np.concatenate(self.spent)) if self.spent else self.pending
+    def end(self, pending: Sealed) -> tuple[State, Values]:
         numbers, std = self.window.total()
         return State(self.window, self.plan, pending), Values(numbers, std)
 
     def revised(self) -> tuple[State, Values]:
-        grouping, alone = self.plan.grouping, np.flatnonzero(~self.plan.grouping)
+        alone = np.flatnonzero(~self.plan.grouping)
+        if self.pending is None:
+            pending = self.now.pending()
+            self.window.extend()
+            self._units(pending.select(alone), alone)
+            return self.end(pending.cleared(alone))
         ready = jumped = np.arange(0)
         if alone.size < self.bins:
-            ready, jumped = self._due(self.watch(grouping if alone.size else None))
-        if ready.size or jumped.size:
-            self._groups(ready, jumped)
-        else:
-            self.take_in()
+            ready, jumped = self._due(self.watch(alone if alone.size else None))
+        groups, units, pending = self.pending.dealt(self.now, ready, jumped, alone)
+        self.window.extend()
+        if groups.size:
+            self._groups(groups, ready, jumped)
         if alone.size:
-            self._units(alone)
-        return self.end()
+            self._units(units, alone)
+        return self.end(pending)
 
     def _due(self, moved: NDArray[np.float32]) -> tuple[Bins, Bins]:
         """Bins whose groups are published with this unit, and those that it has jumped in."""
@@ -228,19 +218,16 @@ class _Step:
         publishing &= ~jumped
         return np.flatnonzero(publishing), np.flatnonzero(jumped)
 
-    def _groups(self, ready: Bins, jumped: Bins) -> None:
+    def _groups(self, groups: Sealed, ready: Bins, jumped: Bins) -> None:
         """Publish the groups of ``ready``; of ``jumped`` what waited before this unit, and the unit itself."""
-        assert self.pending is not None
         window, constants = self.window, self.constants
-        out = self.meter.laplace(self.pending.joined(self.now, ready, jumped), constants.epsilon_2, "group")
+        out = self.meter.laplace(groups, constants.epsilon_2, "group")
         total, variance = out.numbers, float(out.std) ** 2
         before, total = total[: jumped.size], total[jumped.size :]
-        self.take_in()
         if jumped.size:
             size = window.close(jumped, before, variance, newest=False)
             window.believe(jumped, before / size, size, np.float32(variance) / np.square(size, dtype=np.float32))
         bins = np.concatenate([ready, jumped])
-        self.spent.append(bins)
         guess, noise = window.guess[bins], window.guess_variance[bins]
         size = window.close(bins, total, variance)
         squared = np.square(size, dtype=np.float32)
@@ -258,9 +245,10 @@ class _Step:
         )
         window.believe(bins, total / size, size, np.float32(variance) / squared)
 
-    def _units(self, bins: Bins) -> None:
+    def _units(self, units: Sealed, bins: Bins) -> None:
         constants = self.constants
-        total, variance = self.publish(bins, constants.epsilon, "unit")
+        out = self.meter.laplace(units, constants.epsilon, "unit")
+        total, variance = out.numbers, float(out.std) ** 2
         self.plan.saw_units(bins, total - self.window.guess[bins], variance, constants.factor)
         size = self.window.close(bins, total, variance)
         self.window.believe(bins, total, size, variance)
@@ -269,25 +257,27 @@ class _Step:
         window, plan = self.window, self.plan
         every = np.arange(self.bins)
         first, waiting = window.units == 0, window.open_units
-        if first:
+        if self.pending is None:
+            pending = self.now.pending()
             ready, size = every, np.ones(self.bins, dtype=np.int16)
         else:
             jumped = self.watch() ** 2 >= self.constants.one_unit + self.constants.tail_squared
-            assert self.pending is not None
-            self.pending = self.pending.cleared(jumped)
+            pending = self.pending.cleared(jumped) + self.now
             size = np.where(jumped, 1, waiting).astype(np.int16)
             ready = np.flatnonzero(jumped | (waiting >= plan.due))
-        self.take_in()
+        window.extend()
         if ready.size and not first:
             # Units released with one number are a block of their own; it ends before this unit.
             known_variance = window.guess_variance[ready] * waiting[ready].astype(np.float64) ** 2
             window.close(ready, waiting[ready] * window.guess[ready], known_variance, newest=False)
         if ready.size:
-            total, variance = self.publish(ready, self.constants.epsilon_2, "unit" if first else "group")
-            length = size[ready]
+            purpose = "unit" if first else "group"
+            out = self.meter.laplace(pending.select(ready), self.constants.epsilon_2, purpose)
+            pending = pending.cleared(ready)
+            total, variance, length = out.numbers, float(out.std) ** 2, size[ready]
             # Units so released are not yet a block: size 0.
             window.believe(ready, total / length, 0, variance / length.astype(np.float64) ** 2)
             due = longer(length, self.constants.factor)
             largest = self.parameters.largest_group
             plan.due[ready] = due if largest is None else np.minimum(due, largest)
-        return self.end()
+        return self.end(pending)

@@ -109,37 +109,42 @@ class WindowSums:
 
     def _leave(self, unit: int) -> None:
         slot = unit % self.window
-        cut = self.head_left > 0
-        whole = ~cut
+        begins = self.head_left == 0
+        # All bits are set where no head is cut: masks of the counts' own width cost less than truth values.
+        less = self.head_left - np.int16(1)
+        whole = less >> 15
         self.inside_sum = self.inside_sum - self.sums[slot]
-        variance = _single(self.variances[slot])
-        begins = variance == 0
-        variance *= whole
-        self.inside_variance = self.inside_variance - variance
-        self.head_left = np.maximum(self.head_left, 1) - np.int16(1)
-        self.head_gone = (self.head_gone + np.int16(1)) * (self.head_left > 0)
+        self.inside_variance = self.inside_variance - _single(self.variances[slot] & whole.view(np.uint16))
+        self.head_left = less - whole
         self.head_mean, self.head_mean_variance = self.head_mean.copy(), self.head_mean_variance.copy()
-        begins &= whole
+        begins &= self.variances[slot] == 0
         begins &= self.open_units < self.window
-        # A block that is looked for begins at the edge, so that its end tells its length.
-        for size in range(2, self.window + 1):
-            if not begins.any():
-                return
-            slot = (unit + size - 1) % self.window
-            ends_here = self.variances[slot] != 0
-            ends_here &= begins
-            begins ^= ends_here
-            bins = np.flatnonzero(ends_here)
-            if bins.size:
-                self._cut(bins, size, self.sums[slot][bins], _single(self.variances[slot][bins]))
+        self._cut(np.flatnonzero(begins), unit)
+        self.head_gone = (self.head_gone + np.int16(1)) & -(self.head_left > 0).view(np.int8)
 
-    def _cut(self, bins: Bins, size: int, total: NDArray[np.int32] | Reals, variance: Singles) -> None:
-        """The first unit of blocks of ``size`` units has left."""
-        self.inside_variance[bins] = self.inside_variance[bins] - variance
-        self.head_left[bins] = size - 1
-        self.head_gone[bins] = 1
-        self.head_mean[bins] = on_grid(total / size)
-        self.head_mean_variance[bins] = coarse(variance / np.float32(size**2))
+    def _cut(self, bins: Bins, unit: int) -> None:
+        """``unit`` has left, the first one of a block of ``bins``: where the block ends tells its length."""
+        if not bins.size:
+            return
+        size = np.full(bins.size, 2, dtype=np.int16)
+        slot = (unit + 1) % self.window
+        total, ends = self.sums[slot].take(bins).astype(np.float64), self.variances[slot].take(bins)
+        longer = np.flatnonzero(ends == 0)
+        for length in range(3, self.window + 1):
+            if not longer.size:
+                break
+            slot = (unit + length - 1) % self.window
+            at = bins[longer]
+            here = self.variances[slot].take(at)
+            size[longer], total[longer], ends[longer] = length, self.sums[slot].take(at), here
+            longer = longer[here == 0]
+        variance = _single(ends)
+        self.inside_variance[bins] -= variance
+        self.head_left[bins] = size - np.int16(1)
+        total /= size
+        self.head_mean[bins] = on_grid(total)
+        variance /= np.square(size, dtype=np.float32)
+        self.head_mean_variance[bins] = coarse(variance)
 
     def close(self, bins: Bins, total: Totals, variance: float | Reals, newest: bool = True) -> Counts:
         """The open units of ``bins`` (with the newest or without) become a block with this sum and noise variance;
@@ -190,7 +195,9 @@ class WindowSums:
         of the block in the window and once more for each open unit: (k + n)² = k² + n(2k + n) times that of the mean.
         """
         self._add_up()
-        still_open = np.minimum(self.open_units, self.window)
+        still_open = self.open_units
+        if still_open.max(initial=0) > self.window:
+            still_open = np.minimum(still_open, self.window)
         numbers = self.guess * still_open
         numbers += self.inside_sum
         numbers -= self.head_gone * self.head_mean
@@ -232,7 +239,9 @@ def _upper_half(x: Singles) -> NDArray[np.uint16]:
 
 
 def _single(upper_half: NDArray[np.uint16]) -> Singles:
-    return (upper_half.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    bits = upper_half.astype(np.uint32)
+    bits <<= np.uint32(16)
+    return bits.view(np.float32)
 
 
 def _is_short(total: Totals) -> bool:
@@ -241,4 +250,7 @@ def _is_short(total: Totals) -> bool:
 
 def on_grid(x: Totals) -> Reals:
     """The nearest multiples of 2⁻⁸: sums of them stay exact however long the stream, and shrink well when stored."""
-    return np.rint(x * 256) / 256
+    steps: Reals = np.multiply(x, 256.0)
+    np.rint(steps, out=steps)
+    steps /= 256
+    return steps
