@@ -25,6 +25,9 @@ CALM: Final = 1.2
 GROW_BELOW: Final = 1.0
 SHRINK_ABOVE: Final = 3.0
 """A group's length pays ω/m variances of noise; its move, beyond noise, is held against that."""
+FIRST_MOVE: Final = 2.0
+"""Groups begin as if they had moved by so many times that: some must go well before they grow, so that a bin which only
+looked calm for a while fails with short ones."""
 LEAVE_ABOVE: Final = 1.0
 """One move beyond noise of so many whole windows of noise ends the groups of a bin,"""
 CREDIBLE: Final = 12.0
@@ -84,8 +87,11 @@ class GroupPlan:
             patience=self.patience.copy(),
         )
 
-    def saw_units(self, bins: Bins, difference: Reals, variance: float, factor: Fraction) -> None:
-        """``bins`` published a unit each, at ``difference`` from the one before, with noise of ``variance``."""
+    def saw_units(self, bins: Bins, difference: Reals, variance: float, window_noise: float, factor: Fraction) -> None:
+        """``bins`` published a unit each, at ``difference`` from the one before, with noise of ``variance``.
+
+        ``window_noise`` is the variance of a whole window so published.
+        """
         so_far = self.units[bins]
         change = self.change[bins].astype(np.float64)
         difference = np.square(difference)
@@ -99,7 +105,9 @@ class GroupPlan:
         patient &= change <= CALM * 2 * variance
         calm = bins[np.flatnonzero(patient)]
         self.grouping[calm] = True
-        self.due[calm] = longer(np.ones(calm.size, dtype=np.int16), factor)
+        first = int(longer(np.ones(1, dtype=np.int16), factor)[0])
+        self.due[calm] = first
+        self.move[calm] = FIRST_MOVE * window_noise / first
         self.change[calm] = 0
 
     def saw_groups(
@@ -114,8 +122,7 @@ class GroupPlan:
     ) -> None:
         """``bins`` published groups of ``size`` units whose sums were at ``difference`` from their guesses.
 
-        ``noise`` is the variance of that difference if nothing had moved; ``window_noise`` that of a whole window
-        published unit by unit.
+        ``noise`` is the variance of that difference if nothing had moved; ``window_noise`` as above.
         """
         moved = np.square(difference)
         moved -= noise

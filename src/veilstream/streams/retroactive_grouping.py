@@ -249,7 +249,8 @@ class _Step:
         constants = self.constants
         out = self.meter.laplace(units, constants.epsilon, "unit")
         total, variance = out.numbers, float(out.std) ** 2
-        self.plan.saw_units(bins, total - self.window.guess[bins], variance, constants.factor)
+        difference = total - self.window.guess[bins]
+        self.plan.saw_units(bins, difference, variance, constants.window_noise, constants.factor)
         size = self.window.close(bins, total, variance)
         self.window.believe(bins, total, size, variance)
 
