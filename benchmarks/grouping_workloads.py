@@ -22,6 +22,8 @@ DATA: Final = Path(
 URLS: Final = 88_762
 REQUESTS: Final = 1_352_804_107
 COPIES: Final = 20
+WAVE_SIZES: Final = (6, 8, 10, 12, 15, 18, 22, 27)
+WAVE_HALVES: Final = (10, 13, 16, 20, 25, 30, 40, 60)
 Counts = NDArray[np.int64]
 
 
@@ -65,7 +67,17 @@ def traffic(steps: int) -> Stream:
     return Stream("Traffic", stations * COPIES, steps, units, COPIES)
 
 
-def changes(epsilon: float, steps: int = 528, bins: int = 60) -> dict[str, Counts]:
+def square_waves(epsilon: float, steps: int = 528, bins: int = 500) -> dict[tuple[int, int], Counts]:
+    """Bins that go up and down by so many noise scales 1/ε, every so many units: calm, and then wrong at once."""
+    t = np.arange(steps)[:, None]
+    return {
+        (size, every): np.where((t // every) % 2 == 1, round(size / epsilon), np.zeros(bins, np.int64))
+        for size in WAVE_SIZES
+        for every in WAVE_HALVES
+    }
+
+
+def changes(epsilon: float, steps: int = 528, bins: int = 1000) -> dict[str, Counts]:
     """Bins that change in one way each, in sizes relative to the noise scale 1/ε."""
     rng = default_rng(2015)
     unit = 1 / epsilon

@@ -82,8 +82,8 @@ def test_example_2_of_the_paper_step_by_step() -> None:
 
 def test_a_published_sum_corrects_the_guesses_in_later_windows() -> None:
     """Without noise: a slow climb is guessed while units wait and exact once their group is published."""
-    counts = (np.arange(40) // 4)[:, None] + 100
-    released, charges, _ = walk(RetroactiveGrouping(window=40), vs.Guarantee("1/10", w=1), counts, Silence())
+    counts = (np.arange(60) // 4)[:, None] + 100
+    released, charges, _ = walk(RetroactiveGrouping(window=60), vs.Guarantee("1/10", w=1), counts, Silence())
     exact = np.cumsum(counts[:, 0])
     groups = [c for c in charges if c.purpose == "group"]
     assert groups[0].span.steps == 2

@@ -140,7 +140,8 @@ class Transaction:
         self._commit()
 
     def _write_charges(self, t: int, made: Sequence[Charge], outcome: str) -> None:
-        arrays = [x for charge in made for x in (charge.bins, charge.since) if x is not None]
+        # Positions: truth values may also be in a state, whose arrays are kept as they are, and so for ever.
+        arrays = [x for charge in made for x in (charge.positions, charge.since) if x is not None]
         ids = iter(self._store.arriving(arrays).put())
         rows = [
             {

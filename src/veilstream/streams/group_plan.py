@@ -51,8 +51,8 @@ class GroupPlan:
     """For every bin: whether it is ``grouping``, when its open group is ``due``, and what led there.
 
     ``change`` averages the squared differences of successive unit releases, ``move`` how far the sums of groups were
-    from their guesses (squared, less the noise in it), ``drift`` sums what the monitor saw the open group move so
-    far.
+    from their guesses (squared, less the noise in it; by the square of their lengths, with which it grows), ``drift``
+    sums what the monitor saw the open group move so far.
     """
 
     grouping: NDArray[np.bool_]
@@ -107,7 +107,7 @@ class GroupPlan:
         self.grouping[calm] = True
         first = int(longer(np.ones(1, dtype=np.int16), factor)[0])
         self.due[calm] = first
-        self.move[calm] = FIRST_MOVE * window_noise / first
+        self.move[calm] = FIRST_MOVE * window_noise / first**3
         self.change[calm] = 0
 
     def saw_groups(
@@ -126,22 +126,25 @@ class GroupPlan:
         """
         moved = np.square(difference)
         moved -= noise
-        # Moves grow with about the square of the length.
-        move = np.square(np.divide(size, self.due[bins], dtype=np.float32))
-        move *= self.move[bins]
-        newest = moved - move
+        length = size.astype(np.float32)
+        squared = np.square(length)
+        move = self.move[bins]
+        newest = moved / squared
+        newest -= move
         newest *= RECENT_MOVE
         move += newest
-        worth = window_noise / size.astype(np.float32)
-        shrink = move > SHRINK_ABOVE * worth
-        grow = move < GROW_BELOW * worth
-        due = _next_length(2 * shrink.view(np.int8) + grow.view(np.int8), size, factor, largest)
-        move *= np.square(np.divide(due, size, dtype=np.float32))
         self.move[bins] = coarse(move)
-        self.due[bins] = due
+        # A group of m units is worth ω/m variances.
+        move *= squared
+        move *= length
+        shrink = move > SHRINK_ABOVE * window_noise
+        grow = move < GROW_BELOW * window_noise
+        self.due[bins] = _next_length(2 * shrink.view(np.int8) + grow.view(np.int8), size, factor, largest)
         self.drift[bins] = 0
         patience = self.patience[bins]
-        self.patience[bins] = np.maximum(patience - (size >> 2), FEWEST_UNITS)
+        waited = np.flatnonzero(patience > FEWEST_UNITS)
+        if waited.size:
+            self.patience[bins[waited]] = np.maximum(patience[waited] - (size[waited] >> 2), FEWEST_UNITS)
         shrink &= size <= 2
         shrink |= moved > np.maximum(LEAVE_ABOVE * window_noise, CREDIBLE * noise)
         left = np.flatnonzero(shrink)

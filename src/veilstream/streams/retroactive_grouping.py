@@ -187,16 +187,15 @@ class _Step:
 
     def revised(self) -> tuple[State, Values]:
         alone = np.flatnonzero(~self.plan.grouping)
+        self.window.extend()
         if self.pending is None:
             pending = self.now.pending()
-            self.window.extend()
             self._units(pending.select(alone), alone)
             return self.end(pending.cleared(alone))
         ready = jumped = np.arange(0)
         if alone.size < self.bins:
             ready, jumped = self._due(self.watch(alone if alone.size else None))
         groups, units, pending = self.pending.dealt(self.now, ready, jumped, alone)
-        self.window.extend()
         if groups.size:
             self._groups(groups, ready, jumped)
         if alone.size:
@@ -206,7 +205,7 @@ class _Step:
     def _due(self, moved: NDArray[np.float32]) -> tuple[Bins, Bins]:
         """Bins whose groups are published with this unit, and those that it has jumped in."""
         plan, one_unit, tail_squared = self.plan, self.constants.one_unit, self.constants.tail_squared
-        waiting = self.window.open_units + 1
+        waiting = self.window.open_units
         plan.drift = coarse(plan.drift + moved)
         jumped = np.square(moved, out=moved) >= one_unit + tail_squared
         jumped &= waiting > 1

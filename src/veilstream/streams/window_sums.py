@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,20 +110,26 @@ class WindowSums:
     def _leave(self, unit: int) -> None:
         slot = unit % self.window
         begins = self.head_left == 0
+        begins &= self.variances[slot] == 0
+        begins &= self.open_units < self.window
         # All bits are set where no head is cut: masks of the counts' own width cost less than truth values.
         less = self.head_left - np.int16(1)
         whole = less >> 15
+        leaving = _single(self.variances[slot] & whole.view(np.uint16))
+        less -= whole
+        self.head_left, self.head_mean = less, self.head_mean.copy()
+        self.head_mean_variance = self.head_mean_variance.copy()
+        self._cut(np.flatnonzero(begins), unit, leaving)
         self.inside_sum = self.inside_sum - self.sums[slot]
-        self.inside_variance = self.inside_variance - _single(self.variances[slot] & whole.view(np.uint16))
-        self.head_left = less - whole
-        self.head_mean, self.head_mean_variance = self.head_mean.copy(), self.head_mean_variance.copy()
-        begins &= self.variances[slot] == 0
-        begins &= self.open_units < self.window
-        self._cut(np.flatnonzero(begins), unit)
-        self.head_gone = (self.head_gone + np.int16(1)) & -(self.head_left > 0).view(np.int8)
+        self.inside_variance = self.inside_variance - leaving
+        cut = -self.head_left
+        cut >>= 15
+        self.head_gone = self.head_gone + np.int16(1)
+        self.head_gone &= cut
 
-    def _cut(self, bins: Bins, unit: int) -> None:
-        """``unit`` has left, the first one of a block of ``bins``: where the block ends tells its length."""
+    def _cut(self, bins: Bins, unit: int, leaving: Singles) -> None:
+        """``unit`` is the first one of a block of ``bins``, whose variances leave; where the block ends tells its
+        length."""
         if not bins.size:
             return
         size = np.full(bins.size, 2, dtype=np.int16)
@@ -139,7 +145,7 @@ class WindowSums:
             size[longer], total[longer], ends[longer] = length, self.sums[slot].take(at), here
             longer = longer[here == 0]
         variance = _single(ends)
-        self.inside_variance[bins] -= variance
+        leaving[bins] = variance
         self.head_left[bins] = size - np.int16(1)
         total /= size
         self.head_mean[bins] = on_grid(total)
@@ -201,18 +207,16 @@ class WindowSums:
         numbers = self.guess * still_open
         numbers += self.inside_sum
         numbers -= self.head_gone * self.head_mean
-        variance = self.head_left.astype(np.float32)
-        variance *= variance
-        variance *= self.head_mean_variance
+        # Squares of short lengths fit in two bytes.
+        squares = np.int16 if self.window**2 <= LONGEST // 3 else np.int32
+        variance = np.multiply(np.square(self.head_left, dtype=squares), self.head_mean_variance, dtype=np.float32)
         # The last block lies just before the open units.
         known = np.minimum(self.guess_size, min(self.units, self.window) - still_open)
-        times = still_open.astype(np.float32)
-        shared = known.astype(np.float32)
-        shared *= 2
-        shared += times
-        shared *= times
-        shared *= self.guess_variance
-        variance += shared
+        times: NDArray[Any] = known.astype(squares)
+        times += times
+        times += still_open
+        times *= still_open
+        variance += np.multiply(times, self.guess_variance, dtype=np.float32)
         variance += self.inside_variance.astype(np.float32)
         return numbers, coarse(np.sqrt(variance, out=variance)).astype(np.float64)
 
