@@ -296,7 +296,7 @@ class Accountant:
         if not wanted:
             return
         for amount, charge in wanted:
-            if amount < 0:
+            if amount.numerator < 0:
                 raise BudgetExceeded(f"charge {amount} for {charge.purpose!r}: it is negative; nothing was released")
         cost = self._would_cost(line, wanted)
         if cost > budget:

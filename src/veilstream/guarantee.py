@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from veilstream.errors import InvalidBudget
@@ -43,6 +43,8 @@ class Guarantee:
     delta: Fraction
     pure_share: Fraction
     mu_squared: Fraction
+    pure: Fraction = field(repr=False, compare=False)
+    """The part of epsilon that pure charges may use."""
 
     def __init__(self, epsilon: Exact, w: int | None, delta: Exact = 0, pure_share: Exact | None = None) -> None:
         exact = rational(epsilon, "epsilon", InvalidBudget)
@@ -65,12 +67,8 @@ class Guarantee:
         object.__setattr__(self, "w", w)
         object.__setattr__(self, "delta", slack)
         object.__setattr__(self, "pure_share", share)
+        object.__setattr__(self, "pure", exact * share)
         object.__setattr__(self, "mu_squared", gaussian_budget(exact * (1 - share), slack))
-
-    @property
-    def pure(self) -> Fraction:
-        """The part of epsilon that pure charges may use."""
-        return self.epsilon * self.pure_share
 
     def by_event(self) -> Guarantee:
         """What each single timestamp may cost so that ``w`` of them cost no more than ``pure``.

@@ -37,6 +37,8 @@ def checked_rate(value: object) -> Fraction:
 
 def checked_length(size: object, length: object) -> int:
     """One length of ``size``."""
+    if type(length) is int and length >= 0:
+        return length
     try:
         if isinstance(length, SupportsIndex) and not isinstance(length, bool) and index(length) >= 0:
             return index(length)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil
 from typing import Final, Self
 
 import numpy as np
@@ -25,14 +26,16 @@ CALM: Final = 1.2
 GROW_BELOW: Final = 1.0
 SHRINK_ABOVE: Final = 3.0
 """A group's length pays ω/m variances of noise; its move, beyond noise, is held against that."""
-FIRST_MOVE: Final = 2.0
+FIRST_MOVE: Final = 3.0
 """Groups begin as if they had moved by so many times that: some must go well before they grow, so that a bin which only
 looked calm for a while fails with short ones."""
 LEAVE_ABOVE: Final = 1.0
 """One move beyond noise of so many whole windows of noise ends the groups of a bin,"""
-CREDIBLE: Final = 12.0
-"""if it is also this many times the variance that noise alone gives it: noise does that once in some hundred groups.
+CREDIBLE: Final = 30.0
+"""if it is also this many times the variance that noise alone gives it: noise does that once in thousands of groups.
 Without it constant bins would spend a fifth of their time unit by unit."""
+CREDIBLE_MEAN: Final = 6.0
+"""The same of the running mean of moves that would shorten groups of two units, which ends them too."""
 FEWEST_UNITS: Final = 12
 MOST_UNITS: Final = 512
 """Units that a bin publishes one by one before its next groups, within these: less a quarter of the units of every
@@ -105,7 +108,7 @@ class GroupPlan:
         patient &= change <= CALM * 2 * variance
         calm = bins[np.flatnonzero(patient)]
         self.grouping[calm] = True
-        first = int(longer(np.ones(1, dtype=np.int16), factor)[0])
+        first = ceil(factor)
         self.due[calm] = first
         self.move[calm] = FIRST_MOVE * window_noise / first**3
         self.change[calm] = 0
@@ -145,9 +148,12 @@ class GroupPlan:
         waited = np.flatnonzero(patience > FEWEST_UNITS)
         if waited.size:
             self.patience[bins[waited]] = np.maximum(patience[waited] - (size[waited] >> 2), FEWEST_UNITS)
+        leave = moved > CREDIBLE * noise
+        leave &= moved > LEAVE_ABOVE * window_noise
         shrink &= size <= 2
-        shrink |= moved > np.maximum(LEAVE_ABOVE * window_noise, CREDIBLE * noise)
-        left = np.flatnonzero(shrink)
+        shortest = np.flatnonzero(shrink)
+        leave[shortest[move[shortest] > CREDIBLE_MEAN * noise[shortest] * length[shortest]]] = True
+        left = np.flatnonzero(leave)
         gone = bins[left]
         self.grouping[gone] = False
         self.units[gone] = 0

@@ -44,7 +44,8 @@ class RetroactiveGrouping:
 
     * Each bin starts unit by unit, with all of ε and no monitor: exactly :class:`TimeUnit`. When its releases have been
       calm for a while it groups, at first ⌈factor⌉ units, then ⌈factor·m⌉ after a group of m, up to ``largest_group``
-      (default ⌊√(2ω)⌋: waiting units err together, by up to m² times one's error, against ω noises saved).
+      (default the largest m with m² < 2ω: waiting units err together, by up to m² times one's error, against ω
+      noises saved). A group grows only when some have gone well.
     * The monitor publishes early when (Σ(Ñ − guess))² ≥ 2/ε₂² + n·(ln(1/tail)/ε₁)² over the n units waiting. When this
       unit alone passes that level (n = 1), the units before it and the unit itself are published apart.
     * Sums that moved too far from their guesses shorten the groups, or send the bin back to units, for eight times as
@@ -152,7 +153,7 @@ def _constants(parameters: RetroactiveGrouping, epsilon: Fraction, l1: float) ->
         one_unit=2 * (l1 / float(epsilon_2)) ** 2,
         tail_squared=(math.log(float(rational(parameters.tail, "tail"))) * scale) ** 2,
         window_noise=parameters.window * 2 * (l1 / float(epsilon)) ** 2,
-        largest=parameters.largest_group or max(2, math.isqrt(2 * parameters.window)),
+        largest=parameters.largest_group or max(2, math.isqrt(2 * parameters.window - 1)),
     )
 
 
@@ -207,15 +208,15 @@ class _Step:
         plan, one_unit, tail_squared = self.plan, self.constants.one_unit, self.constants.tail_squared
         waiting = self.window.open_units
         plan.drift = coarse(plan.drift + moved)
-        jumped = np.square(moved, out=moved) >= one_unit + tail_squared
-        jumped &= waiting > 1
+        jumped = np.flatnonzero(np.square(moved, out=moved) >= one_unit + tail_squared)
+        jumped = jumped[waiting[jumped] > 1]
         publishing = waiting >= plan.due
         level = waiting * np.float32(tail_squared)
         level += one_unit
         publishing |= np.square(plan.drift) >= level
         publishing &= plan.grouping
-        publishing &= ~jumped
-        return np.flatnonzero(publishing), np.flatnonzero(jumped)
+        publishing[jumped] = False
+        return np.flatnonzero(publishing), jumped
 
     def _groups(self, groups: Sealed, ready: Bins, jumped: Bins) -> None:
         """Publish the groups of ``ready``; of ``jumped`` what waited before this unit, and the unit itself."""

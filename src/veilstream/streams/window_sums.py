@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final, Self
 
 import numpy as np
@@ -17,6 +18,10 @@ Singles = NDArray[np.float32]
 Counts = NDArray[np.int16]
 Totals = NDArray[np.int64] | NDArray[np.float64]
 WHOLE: Final = 1 << 31
+HALF: Final = np.uint32(16)
+LOWER_HALF: Final = np.uint32(0xFFFF)
+UPPER_HALF: Final = np.uint32(0xFFFF0000)
+ONE: Final = np.int16(1)
 SMALLEST: Final = np.uint32(1 << 16).view(np.float32)
 """Stands for no noise at all where a block ends."""
 
@@ -105,7 +110,7 @@ class WindowSums:
             slot = self.units % self.window
             self.sums[slot], self.variances[slot] = sums, variances
         self.units += 1
-        self.open_units = self.open_units + np.int16(1)
+        self.open_units = self.open_units + ONE
 
     def _leave(self, unit: int) -> None:
         slot = unit % self.window
@@ -113,7 +118,7 @@ class WindowSums:
         begins &= self.variances[slot] == 0
         begins &= self.open_units < self.window
         # All bits are set where no head is cut: masks of the counts' own width cost less than truth values.
-        less = self.head_left - np.int16(1)
+        less = self.head_left - ONE
         whole = less >> 15
         leaving = _single(self.variances[slot] & whole.view(np.uint16))
         less -= whole
@@ -124,7 +129,7 @@ class WindowSums:
         self.inside_variance = self.inside_variance - leaving
         cut = -self.head_left
         cut >>= 15
-        self.head_gone = self.head_gone + np.int16(1)
+        self.head_gone = self.head_gone + ONE
         self.head_gone &= cut
 
     def _cut(self, bins: Bins, unit: int, leaving: Singles) -> None:
@@ -146,7 +151,7 @@ class WindowSums:
             longer = longer[here == 0]
         variance = _single(ends)
         leaving[bins] = variance
-        self.head_left[bins] = size - np.int16(1)
+        self.head_left[bins] = size - ONE
         total /= size
         self.head_mean[bins] = on_grid(total)
         variance /= np.square(size, dtype=np.float32)
@@ -160,19 +165,19 @@ class WindowSums:
             size -= 1
         inside = self.window if newest else self.window - 1
         if size.max(initial=0) <= inside:
-            self._enter(bins, total, np.asarray(variance), newest)
+            self._enter(bins, total, _rounded(variance), newest)
         elif inside:
             # The units inside the window are a block with the same mean.
             share = np.minimum(inside / size, 1)
             mean = on_grid(total / size)
-            self._enter(bins, np.where(share < 1, mean * inside, total), variance * share**2, newest)
+            self._enter(bins, np.where(share < 1, mean * inside, total), coarse(variance * share**2), newest)
         self.open_units[bins] = 0 if newest else 1
         return size
 
-    def _enter(self, bins: Bins, total: Totals, variance: Reals, newest: bool) -> None:
+    def _enter(self, bins: Bins, total: Totals, variance: Singles, newest: bool) -> None:
         slot = self._newest if newest else self._newest - 1
         # The accumulators must see what the ring stores, to be able to subtract it exactly.
-        stored = np.maximum(coarse(variance), SMALLEST)
+        stored = np.maximum(variance, SMALLEST)
         if not newest:
             self.sums[slot], self.variances[slot] = self.sums[slot].copy(), self.variances[slot].copy()
             self.inside_sum[bins] += total
@@ -192,7 +197,7 @@ class WindowSums:
         ``size`` units; 0 if it is not a block of the window."""
         self.guess[bins] = on_grid(guess)
         self.guess_size[bins] = size
-        self.guess_variance[bins] = coarse(np.asarray(variance))
+        self.guess_variance[bins] = _rounded(variance)
 
     def total(self) -> tuple[Reals, Reals]:
         """The sum over the window and the standard deviation of its noise; once a unit, when all that closes has.
@@ -232,19 +237,29 @@ def coarse(x: Reals | Singles) -> Singles:
     >>> coarse(np.array([0.0, 3.0, 1000.25])).tolist()
     [0.0, 3.0, 1004.0]
     """
-    bits = np.asarray(x.astype(np.float32, copy=False).view(np.uint32) + np.uint32(0xFFFF))
-    bits &= np.uint32(0xFFFF0000)
+    bits = np.asarray(x.astype(np.float32, copy=False).view(np.uint32) + LOWER_HALF)
+    bits &= UPPER_HALF
     return bits.view(np.float32)
+
+
+def _rounded(x: float | Reals | Singles) -> Singles:
+    return coarse(x) if isinstance(x, np.ndarray) else _rounded_number(x)
+
+
+@lru_cache(maxsize=256)
+def _rounded_number(x: float) -> Singles:
+    """The same few numbers come at every step."""
+    return coarse(np.array([x]))
 
 
 def _upper_half(x: Singles) -> NDArray[np.uint16]:
     """All that ``coarse`` leaves of a number."""
-    return (x.view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+    return (x.view(np.uint32) >> HALF).astype(np.uint16)
 
 
 def _single(upper_half: NDArray[np.uint16]) -> Singles:
     bits = upper_half.astype(np.uint32)
-    bits <<= np.uint32(16)
+    bits <<= HALF
     return bits.view(np.float32)
 
 
