@@ -252,11 +252,11 @@ class Accountant:
 
     def _name_bins(self, charges: list[Charge]) -> None:
         """Count by bin from now on where a charge names bins."""
-        named = [charge for charge in charges if charge.bins is not None]
-        if any(charge.epsilon for charge in named):
-            self._pure = self._by_bin(self._pure)
-        if any(charge.mu_squared for charge in named):
-            self._gaussian = self._by_bin(self._gaussian)
+        for charge in charges:
+            if charge.bins is not None and charge.epsilon:
+                self._pure = self._by_bin(self._pure)
+            if charge.bins is not None and charge.mu_squared:
+                self._gaussian = self._by_bin(self._gaussian)
 
     def _by_bin(self, line: Timeline | BinTimeline) -> BinTimeline:
         if isinstance(line, BinTimeline):

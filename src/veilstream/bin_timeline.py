@@ -94,6 +94,7 @@ class BinTimeline:
 
     def would_cost(self, wanted: list[tuple[Fraction, Charge]]) -> Fraction:
         """Cost of the fullest bin and timestamp among those that ``wanted`` charges, with them."""
+        self._last = None
         self._refine([amount for amount, _ in wanted])
         if len(wanted) == 1:
             return self._with_one(*wanted[0])
@@ -126,9 +127,10 @@ class BinTimeline:
         return new if reach.past_edge is None else np.where(reach.past_edge, np.maximum(self._old, new), new)
 
     def add(self, amount: Fraction, charge: Charge) -> None:
-        self._refine([amount])
-        reach = self._last if self._last is not None and self._last.charge is charge else self._reach(charge)
-        self._last = None
+        reach, self._last = self._last, None
+        if reach is None or reach.charge is not charge:
+            self._refine([amount])
+            reach = self._reach(charge)
         step = self._whole(amount)
         if reach.present is not None:
             self._add_now(_bins_of(charge), reach.present, step)
