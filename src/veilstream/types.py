@@ -75,7 +75,7 @@ class Charge:
     def positions(self) -> NDArray[np.int64] | None:
         """Of the bins that it names, None for all."""
         if self.bins is None or self.bins.dtype != np.bool_:
-            return cast(NDArray[np.int64] | None, self.bins)
+            return cast("NDArray[np.int64] | None", self.bins)
         return np.flatnonzero(self.bins)
 
 

@@ -187,6 +187,27 @@ def test_window_sums_equal_those_of_a_list_of_units(window: int, history: list[t
             assert exact * (1 - 1e-6) <= std[b] ** 2 <= exact * 1.04
 
 
+def test_long_blocks_and_long_waits_have_their_variance() -> None:
+    """Squares of lengths that two bytes do not hold."""
+    sums, bin_0 = WindowSums.start(400, 1), np.array([0])
+
+    def after(units: int, total: int | None = None, variance: float = 0.0) -> tuple[float, float]:
+        nonlocal sums
+        for unit in range(1, units + 1):
+            sums = sums.copy()
+            sums.extend()
+            if total is not None and unit == units:
+                size = sums.close(bin_0, np.array([total]), variance)
+                sums.believe(bin_0, total / size, size, variance / float(size[0]) ** 2)
+            numbers, std = sums.total()
+        return float(numbers[0]), float(std[0] ** 2)
+
+    assert after(350, total=700, variance=8) == pytest.approx((700, 8), rel=0.03)
+    assert after(40) == pytest.approx((700 + 40 * 2, 8 * (390 / 350) ** 2), rel=0.03)
+    assert after(159) == pytest.approx((400 * 2, 8 * (400 / 350) ** 2), rel=0.03)
+    assert after(1, total=1000, variance=2) == pytest.approx((200 * 2 + 1000, 8 * (200 / 350) ** 2 + 2), rel=0.03)
+
+
 @pytest.mark.parametrize("mechanism", [RetroactiveGrouping(window=5), PRINTED], ids=["revised", "printed"])
 def test_the_state_does_not_grow_with_the_stream(mechanism: RetroactiveGrouping) -> None:
     sizes: list[int] = []

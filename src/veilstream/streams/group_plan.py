@@ -53,7 +53,7 @@ WEIGHTS: Final = np.maximum(RECENT_CHANGE, 1 / np.maximum(np.arange(MOST_UNITS +
 class GroupPlan:
     """For every bin: whether it is ``grouping``, when its open group is ``due``, and what led there.
 
-    ``change`` averages the squared differences of successive unit releases, ``move`` how far the sums of groups were
+    ``change`` averages the squared differences of successive unit releases, ``pace`` how far the sums of groups were
     from their guesses (squared, less the noise in it; by the square of their lengths, with which it grows), ``drift``
     sums what the monitor saw the open group move so far.
     """
@@ -62,7 +62,7 @@ class GroupPlan:
     due: Counts
     drift: Singles
     change: Singles
-    move: Singles
+    pace: Singles
     units: Counts
     patience: Counts
 
@@ -73,7 +73,7 @@ class GroupPlan:
             due=np.ones(bins, dtype=np.int16),
             drift=np.zeros(bins, dtype=np.float32),
             change=np.zeros(bins, dtype=np.float32),
-            move=np.zeros(bins, dtype=np.float32),
+            pace=np.zeros(bins, dtype=np.float32),
             units=np.zeros(bins, dtype=np.int16),
             patience=np.full(bins, FEWEST_UNITS, dtype=np.int16),
         )
@@ -85,7 +85,7 @@ class GroupPlan:
             grouping=self.grouping.copy(),
             due=self.due.copy(),
             change=self.change.copy(),
-            move=self.move.copy(),
+            pace=self.pace.copy(),
             units=self.units.copy(),
             patience=self.patience.copy(),
         )
@@ -110,7 +110,7 @@ class GroupPlan:
         self.grouping[calm] = True
         first = ceil(factor)
         self.due[calm] = first
-        self.move[calm] = FIRST_MOVE * window_noise / first**3
+        self.pace[calm] = FIRST_MOVE * window_noise / first**3
         self.change[calm] = 0
 
     def saw_groups(
@@ -131,12 +131,12 @@ class GroupPlan:
         moved -= noise
         length = size.astype(np.float32)
         squared = np.square(length)
-        move = self.move[bins]
+        move = self.pace[bins]
         newest = moved / squared
         newest -= move
         newest *= RECENT_MOVE
         move += newest
-        self.move[bins] = coarse(move)
+        self.pace[bins] = coarse(move)
         # A group of m units is worth ω/m variances.
         move *= squared
         move *= length
@@ -157,7 +157,7 @@ class GroupPlan:
         gone = bins[left]
         self.grouping[gone] = False
         self.units[gone] = 0
-        self.move[gone] = 0
+        self.pace[gone] = 0
         self.patience[gone] = np.minimum(LONGER_AFTER_FAILURE * patience[left], MOST_UNITS)
 
 
