@@ -22,7 +22,7 @@ lint: $(VENV)/.installed-test
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
 
-# Finished attacks are kept in .audit: after an interruption the same command goes on.
+# Finished attacks are kept in .audit: after an interruption the same command goes on, after a change it begins anew.
 audit: $(VENV)/.installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/veilstream audit --deep --out .audit --page docs/privacy.md
 	$(BIN)/python -m pytest -n auto tests/audit --run-audit

@@ -75,6 +75,22 @@ def test_changed_arguments_are_another_job(tmp_path: Path) -> None:
     assert run_jobs([Job({"n": 1}, dict, ([("a", 2)],))], tmp_path, workers=1)["value"].to_list() == [2.0]
 
 
+def test_what_other_code_has_measured_is_measured_again(tmp_path: Path) -> None:
+    jobs = jobs_of(tmp_path, range(2))
+    run_jobs(jobs, tmp_path / "out", workers=1)
+    record = tmp_path / "out" / "finished.ndjson"
+    rows = [json.loads(line) for line in record.read_text().splitlines()]
+    other = [
+        {**rows[0], "code": "other", "measures": {"double": 99.0}},
+        {k: rows[1][k] for k in rows[1] if k != "code"},
+    ]
+    record.write_text("".join(json.dumps(row) + "\n" for row in other))
+    assert run_jobs(jobs, tmp_path / "out", workers=1, any_code=True)["value"].to_list() == [99.0, 2.0, 0.5]
+    assert run_jobs(jobs, tmp_path / "out", workers=1)["value"].to_list() == [0.0, 0.0, 2.0, 0.5]
+    run_jobs(jobs, tmp_path / "out", workers=1)
+    assert (tmp_path / "calls").read_text().split() == ["0", "1", "0", "1"]
+
+
 def test_bad_jobs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="2 jobs, 1 different"):
         run_jobs([Job({}, dict, ()), Job({}, dict, ())], tmp_path)

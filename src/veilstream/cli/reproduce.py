@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -13,6 +15,7 @@ from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
     from veilstream.experiments import Figure, Paper, Setting
+    from veilstream.experiments.reproduce import Reproduced
 
 DATA: Final = "VEILSTREAM_DATA"
 
@@ -29,16 +32,20 @@ def reproduce(
         typer.Option(help=f"Directory of real datasets. Default: ${DATA}.", show_default=False),
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Processes. Default: one per core.", show_default=False)] = None,
+    any_code: Annotated[
+        bool, typer.Option("--any-code", help="Take finished measurements of other versions of the library too.")
+    ] = False,
     list_only: Annotated[bool, typer.Option("--list", help="List the figures and run nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
 ) -> int:
     """Run figures of the papers under this library's guarantees, draw them, and say whether their claims hold.
 
-    Finished measurements are kept: the same command goes on after an interruption. Figures that need real data are
-    left out, by name, where the data are not there.
+    Finished measurements are kept: the same command goes on after an interruption. Those of another version of the
+    library are made again. Figures that need real data are left out, by name, where the data are not there.
     """
     from veilstream.errors import InvalidInput
     from veilstream.experiments import Scale, Setting, chosen
+    from veilstream.experiments import reproduce as run
 
     if scale not in list(Scale):
         raise InvalidInput(f"scale {scale!r}: choose from {', '.join(Scale)}; nothing was run")
@@ -49,23 +56,22 @@ def reproduce(
     wanted = chosen(figures or [])
     if list_only:
         return _tell(wanted, setting, as_json)
+    ready = partial(run, setting=setting, directory=out, workers=workers, any_code=any_code)
     done: dict[str, dict[str, str]] = {}
     for paper, figure in wanted:
         missing = figure.missing(setting)
         if missing:
             typer.echo(f"{figure.name}: left out, {', '.join(missing)} not found (--data)", err=True)
             continue
-        done[figure.name] = _one(paper, figure, setting, out, workers, as_json)
+        done[figure.name] = _one(paper, figure, ready, as_json)
     if as_json:
         print_json(done)
     return ExitCode.OK if done else ExitCode.USAGE
 
 
-def _one(paper: Paper, figure: Figure, setting: Setting, out: Path, workers: int | None, quiet: bool) -> dict[str, str]:
-    from veilstream.experiments import reproduce as run
-
+def _one(paper: Paper, figure: Figure, run: Callable[..., Reproduced], quiet: bool) -> dict[str, str]:
     with progress_bar(figure.name, quiet) as advance:
-        result = run(paper, figure, setting, out, workers=workers, progress=advance)
+        result = run(paper, figure, progress=advance)
     if not quiet:
         typer.echo(f"{figure.name}: the claim {result.finding.verdict}. {result.finding.words}")
         typer.echo(f"  {result.picture}, {result.page}, {result.results}")

@@ -6,12 +6,14 @@ import hashlib
 import json
 import multiprocessing
 import os
+import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -26,6 +28,8 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 METRIC, VALUE, SECONDS = "metric", "value", "seconds"
 _OWN = frozenset({METRIC, VALUE, SECONDS})
+ONLY_SHOWN = frozenset({"cli", "experiments"})
+"""Parts of the library that mostly draw, judge and tell what was measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,10 @@ class Job:
         text = json.dumps([name, dict(self.labels), [repr(argument) for argument in self.arguments]])
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
+    def code(self) -> str:
+        """Names the code that measures: the library without what only shows results, and the module of the call."""
+        return _code_of(self.call.__module__)
+
 
 def run_jobs(
     jobs: Sequence[Job],
@@ -61,12 +69,14 @@ def run_jobs(
     *,
     workers: int | None = None,
     progress: Progress | None = None,
+    any_code: bool = False,
 ) -> pl.DataFrame:
     """Run all jobs and return one tidy table: a row for each job and metric, also as ``results.parquet``.
 
     Finished jobs are kept in ``finished.ndjson`` of the ``directory`` at once: the same call after an error, an
-    interrupt or a crash runs the others alone. An error of a job stops the rest and is raised. ``workers`` defaults to
-    the number of cores; 1 runs in this process.
+    interrupt or a crash runs the others alone. What other code than this library's has measured is measured again,
+    unless ``any_code`` is set. An error of a job stops the rest and is raised. ``workers`` defaults to the number of
+    cores; 1 runs in this process.
 
     >>> import tempfile
     >>> from veilstream.evaluate.runner import Job, run_jobs
@@ -80,7 +90,8 @@ def run_jobs(
     if len(set(digests)) < len(jobs):
         raise InvalidInput(f"{len(jobs)} jobs, {len(set(digests))} different ones: labels must differ; nothing was run")
     record = place / "finished.ndjson"
-    known = _finished(record)
+    codes = {digest: job.code() for digest, job in zip(digests, jobs, strict=True)}
+    known = {digest: row for digest, row in _finished(record).items() if any_code or row["code"] == codes.get(digest)}
     waiting = {digest: job for digest, job in zip(digests, jobs, strict=True) if digest not in known}
     done = len(jobs) - len(waiting)
     if progress is not None:
@@ -88,7 +99,7 @@ def run_jobs(
     with _appending(record) as log:
         for digest, row in _run(waiting, workers or os.cpu_count() or 1):
             known[digest] = row
-            log.write(json.dumps({"job": digest, **row}) + "\n")
+            log.write(json.dumps({"job": digest, "code": codes[digest], **row}) + "\n")
             log.flush()
             done += 1
             if progress is not None:
@@ -97,6 +108,17 @@ def run_jobs(
     with replacing(place / "results.parquet") as unfinished:
         table.write_parquet(unfinished)
     return table
+
+
+@cache
+def _code_of(module: str) -> str:
+    package = Path(__file__).resolve().parent.parent
+    parts = sorted(path for path in package.rglob("*.py") if path.relative_to(package).parts[0] not in ONLY_SHOWN)
+    own = getattr(sys.modules.get(module), "__file__", None)
+    named = hashlib.blake2b(digest_size=8)
+    for path in [*parts, *([Path(own)] if own else [])]:
+        named.update(path.name.encode() + path.read_bytes())
+    return named.hexdigest()
 
 
 def _run(waiting: Mapping[str, Job], workers: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -135,8 +157,8 @@ def _finished(record: Path) -> dict[str, dict[str, Any]]:
     for line in record.read_text(encoding="utf-8").splitlines():
         try:
             row = json.loads(line)
-            found[row["job"]] = {"measures": row["measures"], SECONDS: row[SECONDS]}
-        except (json.JSONDecodeError, KeyError, TypeError):
+            found[row["job"]] = {"measures": row["measures"], SECONDS: row[SECONDS], "code": row.get("code")}
+        except (json.JSONDecodeError, AttributeError, KeyError, TypeError):
             continue
     return found
 

@@ -24,8 +24,8 @@ veilstream reproduce dsat-2 fast --out experiments            # small: minutes, 
 veilstream reproduce --scale paper --data DIRECTORY --out docs/experiments
 ```
 
-Finished measurements are kept below `runs/`: the same command goes on after an interruption, and after a change of
-words or drawing it measures nothing again. Real data are read from the directory that you name
+Finished measurements are kept below `runs/`: the same command goes on after an interruption. Those of another version
+of the library are made again, unless you say `--any-code`. Real data are read from the directory that you name
 (`veilstream.evaluate.datasets` lists them); figures that need what is not there are left out, by name.
 
 A verdict is computed from the table of results by fixed rules: a claim of several parts holds in part if some of

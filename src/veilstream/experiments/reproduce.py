@@ -34,12 +34,16 @@ def reproduce(
     *,
     workers: int | None = None,
     progress: Progress | None = None,
+    any_code: bool = False,
 ) -> Reproduced:
-    """Figure, page and results below ``directory``; finished measurements of an earlier call are taken from there."""
+    """Figure, page and results below ``directory``; finished measurements of an earlier call are taken from there.
+
+    With ``any_code`` also those of another version of the library.
+    """
     place = Path(directory)
     results = place / RUNS / f"{figure.record or figure.name}-{setting.scale}"
     jobs = figure.jobs(setting)
-    table = run_jobs(jobs, results, workers=workers, progress=progress)
+    table = run_jobs(jobs, results, workers=workers, progress=progress, any_code=any_code)
     picture = place / f"{figure.name}.png"
     with replacing(picture) as unfinished:
         figure.draw(table).savefig(unfinished, dpi=DPI, format="png")
