@@ -16,8 +16,10 @@ from collections import deque
 from collections.abc import Iterable
 from fractions import Fraction
 
+import numpy as np
+
 from veilstream.bin_timeline import BinTimeline
-from veilstream.errors import BudgetExceeded, OutOfOrder
+from veilstream.errors import BudgetExceeded, InvalidInput, OutOfOrder
 from veilstream.guarantee import Guarantee
 from veilstream.types import Charge
 
@@ -276,6 +278,7 @@ class Accountant:
                     f"charge for {charges[0].purpose!r} names bins under {self.guarantee}: only at w=1 is one unit "
                     "in one bin, unless all is charged by event; nothing was released"
                 )
+            self._check_names(charges)
             self._name_bins(charges)
         share = self.guarantee.pure
         if self._timestamps > 1:
@@ -284,6 +287,14 @@ class Accountant:
         self._check_line(
             self._gaussian, [(c.mu_squared, c) for c in charges], self.guarantee.mu_squared, "Gaussian budget"
         )
+
+    def _check_names(self, charges: list[Charge]) -> None:
+        for charge in charges:
+            if charge.bins is not None and charge.bins.dtype == np.bool_ and charge.bins.shape != (self.bins,):
+                raise InvalidInput(
+                    f"charge for {charge.purpose!r}: truth values for {charge.bins.size} bins, where there are "
+                    f"{self.bins}; nothing was released"
+                )
 
     def _check_line(
         self,

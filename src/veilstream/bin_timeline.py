@@ -86,7 +86,7 @@ class BinTimeline:
         self._last = None
 
     def _hold_time(self, now: int) -> None:
-        if self._edge.dtype != time_type(now) and self._edge.dtype == np.int32:
+        if self._edge.dtype == np.int32 and time_type(now) is np.int64:
             wider = _no_edges(self._edge.size, np.int64)
             known = self._edge > np.iinfo(np.int32).min
             wider[known] = self._edge[known]

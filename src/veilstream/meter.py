@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, NoReturn, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -19,6 +18,8 @@ from veilstream.cell_filter import TailNoise, noisy_cells
 from veilstream.errors import InvalidBudget, InvalidInput
 from veilstream.guarantee import Guarantee
 from veilstream.noise.cauchy import rounded_cauchy
+from veilstream.noise.scale import LARGEST_SCALE
+from veilstream.noise.spread import bounded_scale, laplace_law, laplace_std
 from veilstream.noise.thinning import WordNoise, checked_sampling, thinned, thinned_scale
 from veilstream.rationals import sqrt_up
 from veilstream.scores import JointScores, Scores
@@ -31,8 +32,8 @@ from veilstream.unsealed import exact_values
 
 D = TypeVar("D", np.bool_, np.int64)
 
-MIN_SCALE = Fraction(1, 1 << 20)
-MAX_SCALE = Fraction(10**12)
+MAX_SCALE = LARGEST_SCALE
+"""The widest noise that a charge may ask for."""
 MIN_SIGMA_BITS = 10
 """Gaussian noise is drawn on a grid at least this many bits finer than its standard deviation."""
 THRESHOLD_GRID = 8
@@ -120,7 +121,7 @@ class Meter:
     def laplace(self, x: Sealed, epsilon: Fraction, purpose: str) -> Values:
         """``x`` plus exact discrete Laplace noise of scale sensitivity/epsilon on the grid of ``x``."""
         self._positive(epsilon, purpose)
-        scale, std = _laplace_law(self._sensitivity(x.span, x.l1), x.grid, epsilon, purpose)
+        scale, std = laplace_law(self._sensitivity(x.span, x.l1), x.grid, epsilon, purpose)
         self._admit([self._charge(x, epsilon, purpose)])
         noise = self._noise.laplace(scale, self._size(x))
         return self._values(x, noise, std, Law.LAPLACE)
@@ -133,7 +134,7 @@ class Meter:
         the sum over a box of nodes all noise cancels but that of the edges at its boundary; the total is exact.
         """
         self._positive(epsilon, purpose)
-        scale = _bounded(self._sensitivity(x.span, x.flow) / epsilon, purpose)
+        scale = bounded_scale(self._sensitivity(x.span, x.flow) / epsilon, purpose)
         self._admit([self._charge(x, epsilon, purpose)])
         noise = carried(self._noise.laplace(scale, (*self._lanes, edges_of(x.shape))), x.shape)
         noise += exact_values(x)
@@ -175,7 +176,7 @@ class Meter:
             raise InvalidInput(
                 f"sample for {purpose!r}: it needs whole counts and a source of bits; nothing was released"
             )
-        scale = _bounded(thinned_scale(epsilon, self._sensitivity(x.span, x.l1), rate), purpose)
+        scale = bounded_scale(thinned_scale(epsilon, self._sensitivity(x.span, x.l1), rate), purpose)
         self._admit([self._charge(x, epsilon, purpose)])
         sample = thinned(np.maximum(exact_values(x), 0), rate, self._noise)
         noise = self._noise.laplace(scale, self._size(x))
@@ -243,7 +244,7 @@ class Meter:
         """
         self._positive(epsilon, purpose)
         self._one_run("lists of cells")
-        scale = _bounded(self._sensitivity(records.span, records.l1) / epsilon, purpose)
+        scale = bounded_scale(self._sensitivity(records.span, records.l1) / epsilon, purpose)
         if type(level) is not int or level < 1:
             raise InvalidInput(f"level {level!r} for {purpose!r}: a whole number from 1; nothing was released")
         expected = math.log(cells_of(records.shape)) - float(level / scale)
@@ -270,8 +271,8 @@ class Meter:
         for amount in (epsilon_rho, epsilon_nu):
             self._positive(amount, purpose)
         unit = sensitivity * (1 << THRESHOLD_GRID)
-        _bounded(unit / epsilon_nu, purpose)
-        scale = _bounded(unit / epsilon_rho, purpose)
+        bounded_scale(unit / epsilon_nu, purpose)
+        scale = bounded_scale(unit / epsilon_rho, purpose)
         block = self._accountant.new_block()
         self._admit([Charge(epsilon_rho, Span(self.t, self.t), purpose, block=block)])
         rho = self._noise.laplace(scale, (*self._lanes, 1))
@@ -291,7 +292,7 @@ class Meter:
         grown = Charge(threshold.epsilon_rho, block, purpose, block=threshold.block)
         positive = [Charge(nu, block, purpose), Charge(nu, self._until_now(x.span), purpose)]
         self._admit([] if grown in self.charges else [grown], tentative=positive)
-        scale = _bounded(threshold.sensitivity * (1 << THRESHOLD_GRID) / nu, purpose)
+        scale = bounded_scale(threshold.sensitivity * (1 << THRESHOLD_GRID) / nu, purpose)
         noise = self._noise.laplace(scale, (*self._lanes, 1))
         value = (exact_values(x) << (THRESHOLD_GRID - x.grid)) + noise
         answer = bool(self.agreed((value >= round(level * (1 << THRESHOLD_GRID)) + threshold.rho)[..., 0]))
@@ -392,27 +393,5 @@ class Meter:
             raise InvalidBudget(f"charge {amount} for {purpose!r}: it must be above 0; nothing was released")
 
 
-def _bounded(scale: Fraction, purpose: str) -> Fraction:
-    if scale > MAX_SCALE:
-        raise InvalidBudget(
-            f"noise for {purpose!r}: scale {float(scale):.3g} is above {float(MAX_SCALE):.0e}: the epsilon is too "
-            "small for this many releases; nothing was released"
-        )
-    return max(scale, MIN_SCALE)
-
-
-@lru_cache(maxsize=1024)
-def _laplace_law(sensitivity: Fraction, grid: int, epsilon: Fraction, purpose: str) -> tuple[Fraction, float]:
-    """Scale on the grid, and the standard deviation there."""
-    scale = _bounded(sensitivity * (1 << grid) / epsilon, purpose)
-    return scale, laplace_std(float(scale))
-
-
 def _off_grid(exact: NDArray[np.int64], grid: int) -> NDArray[np.float64]:
     return np.ldexp(exact.astype(np.float64), -grid)
-
-
-def laplace_std(scale: float) -> float:
-    """Standard deviation of discrete Laplace noise: 1/(√2 sinh(1/(2·scale)))."""
-    half = 1 / (2 * scale)
-    return 0.0 if half > 700 else 1 / (math.sqrt(2) * math.sinh(half))

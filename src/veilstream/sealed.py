@@ -53,7 +53,7 @@ class Sealed:
     veilstream.errors.SealBroken: exact values cannot be read; ask the Meter for a noisy answer
     """
 
-    __slots__ = ("__exact", "_l1", "_l2", "bins", "grid", "placed", "shape", "since", "size", "span")
+    __slots__ = ("__exact", "_l1", "_l2", "bins", "grid", "placed", "shape", "since", "span")
 
     def __init__(
         self,
@@ -69,7 +69,6 @@ class Sealed:
         placed: bool = False,
     ) -> None:
         self.__exact = exact
-        self.size = int(exact.shape[-1])
         self.span = span
         self._l1 = l1
         self._l2 = l1 if l2 is None else l2
@@ -78,6 +77,10 @@ class Sealed:
         self.bins = bins
         self.since = since
         self.placed = placed
+
+    @property
+    def size(self) -> int:
+        return int(self.__exact.shape[-1])
 
     @property
     def l1(self) -> Fraction:

@@ -71,6 +71,15 @@ class Charge:
     bins: Names | None = field(default=None, repr=False, compare=False)
     since: Times | None = field(default=None, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        if self.since is None:
+            return
+        if self.bins is None or self.bins.dtype == np.bool_ or self.bins.shape != self.since.shape:
+            raise InvalidInput(
+                f"charge for {self.purpose!r}: {self.since.size} beginnings, where each needs the position of its bin; "
+                "nothing was charged"
+            )
+
     @property
     def positions(self) -> NDArray[np.int64] | None:
         """Of the bins that it names, None for all."""

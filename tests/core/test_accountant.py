@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from veilstream.accountant import Accountant, Timeline
-from veilstream.errors import BudgetExceeded, OutOfOrder
+from veilstream.errors import BudgetExceeded, InvalidInput, OutOfOrder
 from veilstream.guarantee import Guarantee
 from veilstream.types import Charge, Span
 
@@ -103,6 +103,22 @@ def test_groups_of_timestamps_per_bin_equal_brute_force(
                 with pytest.raises(BudgetExceeded):
                     book.admit([charge])
         assert book.left == 1 - max(cost[b, t] for b in range(3))
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_truth_values_must_be_there_for_every_bin(size: int) -> None:
+    """One value would stand for all bins, and a false one for no charge at all."""
+    book = Accountant(Guarantee(1, w=1), bins=3)
+    book.advance(0)
+    with pytest.raises(InvalidInput, match=f"truth values for {size} bins, where there are 3; nothing was released"):
+        book.admit([Charge(Fraction(1), Span(0, 0), "watch", bins=np.zeros(size, dtype=np.bool_))])
+    assert book.left == 1
+
+
+@pytest.mark.parametrize("bins", [None, np.ones(2, dtype=np.bool_), np.array([1])])
+def test_beginnings_need_the_positions_of_their_bins(bins: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"2 beginnings, where each needs the position .* nothing was charged"):
+        Charge(Fraction(1), Span(0, 1), "group", bins=bins, since=np.array([0, 1]))
 
 
 @settings(max_examples=100, deadline=None)

@@ -15,8 +15,9 @@ from scipy.stats import chi2
 from veilstream.accountant import Accountant
 from veilstream.errors import BudgetExceeded, InvalidBudget, InvalidInput
 from veilstream.guarantee import Guarantee, gaussian_delta
-from veilstream.meter import Meter, Threshold, laplace_std
+from veilstream.meter import Meter, Threshold
 from veilstream.noise import ExactSampler
+from veilstream.noise.spread import laplace_std
 from veilstream.scores import JointScores, Scores, quantile_scores
 from veilstream.sealed import seal
 from veilstream.simulation import SeededSource

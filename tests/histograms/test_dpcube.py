@@ -10,7 +10,7 @@ import pytest
 
 from veilstream.errors import InvalidInput
 from veilstream.histograms.dpcube import DPCube, partition
-from veilstream.meter import laplace_std
+from veilstream.noise.spread import laplace_std
 from veilstream.sealed import seal
 
 from .support_sparse import seeded, silent

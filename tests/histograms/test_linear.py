@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from veilstream.histograms import EFPA, Barak, Geometric, Privelet
 from veilstream.histograms.privelet import privelet_axis_gains
-from veilstream.meter import Meter, laplace_std
+from veilstream.meter import Meter
+from veilstream.noise.spread import laplace_std
 from veilstream.sealed import seal
 from veilstream.transforms import haar, inverse_haar, walsh
 

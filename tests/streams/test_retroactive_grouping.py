@@ -23,8 +23,9 @@ from veilstream.accountant import Accountant
 from veilstream.checks import check_stream, fullest_window
 from veilstream.codec import encode
 from veilstream.errors import InvalidInput
-from veilstream.meter import Meter, laplace_std
+from veilstream.meter import Meter
 from veilstream.noise import ExactSampler
+from veilstream.noise.spread import laplace_std
 from veilstream.sealed import seal
 from veilstream.simulation import SeededSource
 from veilstream.streams import RetroactiveGrouping

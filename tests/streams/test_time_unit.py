@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import veilstream as vs
 from veilstream.accountant import Accountant
 from veilstream.errors import BudgetExceeded, InvalidInput
-from veilstream.meter import Meter, laplace_std
+from veilstream.meter import Meter
+from veilstream.noise.spread import laplace_std
 from veilstream.sealed import seal
 from veilstream.streams import TimeUnit
 from veilstream.types import Law

@@ -257,7 +257,7 @@ class _Step:
     def as_printed(self) -> tuple[State, Values]:
         window, plan = self.window, self.plan
         every = np.arange(self.bins)
-        first, waiting = window.units == 0, window.open_units
+        first, waiting = self.pending is None, window.open_units
         if self.pending is None:
             pending = self.now.pending()
             ready, size = every, np.ones(self.bins, dtype=np.int16)
