@@ -10,8 +10,8 @@ from typing import Final
 
 from benchmarks.report import Table, progress
 from veilstream import Guarantee
-from veilstream.accountant import Accountant
-from veilstream.types import Charge, Span
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.charge import Charge, Span
 
 STEPS: Final = 1_000_000
 WINDOW: Final = 1_000

@@ -16,10 +16,10 @@ from scipy.optimize import LinearConstraint, minimize
 
 import veilstream as vs
 from benchmarks.report import PAGE, Table, best_seconds, progress
-from veilstream.allocation import OnlineRule, OnlineState, PowerError, optimal_schedule
-from veilstream.mechanism import StreamMechanism
-from veilstream.plots import LINE, STYLE, TRUTH
-from veilstream.streams import Scheduled, Uniform
+from veilstream.mechanisms.allocation import OnlineRule, OnlineState, PowerError, optimal_schedule
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.streams import Scheduled, Uniform
+from veilstream.release.plots import LINE, STYLE, TRUTH
 
 Reals = NDArray[np.float64]
 FIGURE: Final = PAGE.parent / "figures" / "allocation_ratios.png"

@@ -12,9 +12,9 @@ from benchmarks.report import Table, progress
 from veilstream.audit import Pair, attack, stream_claim
 from veilstream.audit.pairs import constant, known_threshold
 from veilstream.audit.runs import one_by_one, stream_outputs
-from veilstream.guarantee import Guarantee
-from veilstream.mechanism import StreamMechanism
-from veilstream.streams import DSAT, DSFT, FixedRate, Sample, Uniform
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.streams import DSAT, DSFT, FixedRate, Sample, Uniform
+from veilstream.privacy.guarantee import Guarantee
 
 TRIALS: Final = 10**6
 STEPS: Final = 100
@@ -63,7 +63,7 @@ def _trials() -> Table:
     return Table(
         title="10⁶ trials of a stream of 100 steps and 1 bin",
         notes=(
-            f"The real mechanism through the real Meter, in pieces of 10⁵ runs on lanes (DSFT and DSAT on lanes "
+            f"The real mechanism through the real Meter, in pieces of 10⁵ runs on batch (DSFT and DSAT on batch "
             f"that fork), against the same mechanism run after run ({SINGLE} runs, scaled up), and the time in units "
             "of what `numpy.random` takes for 10⁸ Laplace numbers alone. Processor time, once. Aim: under 60 s."
         ),

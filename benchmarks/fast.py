@@ -18,21 +18,21 @@ from filterpy.kalman import KalmanFilter
 from numpy.typing import NDArray
 
 from benchmarks.report import Table, best_seconds, progress
+from research.datasets import dataset
+from research.workloads import series as series_workloads
 from veilstream import Guarantee, simulate_many
-from veilstream.accountant import Accountant
-from veilstream.evaluate import series_workloads
-from veilstream.evaluate.datasets import dataset
 from veilstream.evaluate.metrics import average_relative_error, outbreak_f1, rank_correlation
-from veilstream.meter import Meter
+from veilstream.mechanisms.streams import Fast, Uniform
+from veilstream.mechanisms.streams.fast import Filter
+from veilstream.mechanisms.streams.filters import KalmanBank
+from veilstream.mechanisms.streams.sampling import Sampling
 from veilstream.noise import ExactSampler, SecureNoise
-from veilstream.sealed import seal
-from veilstream.series import FourierSeries
-from veilstream.simulation import SeededSource
-from veilstream.streams import Fast, Uniform
-from veilstream.streams.fast import Filter
-from veilstream.streams.filters import KalmanBank
-from veilstream.streams.sampling import Sampling
-from veilstream.types import Law, half_width
+from veilstream.privacy.accountant import Accountant
+from veilstream.series.fourier import FourierSeries
+from veilstream.testing.simulation import SeededSource
+from veilstream.trusted.counts import seal
+from veilstream.trusted.meter import Meter
+from veilstream.values.values import NoiseLaw, half_width
 
 DATA: Final = Path(os.environ.get("VEILSTREAM_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
 STEPS: Final = 1000
@@ -207,8 +207,8 @@ def _errors(workloads: dict[str, NDArray[np.int64]]) -> list[Table]:
 def _coverage(released: dict[str, Any], x: NDArray[np.int64]) -> list[str]:
     cells: list[str] = []
     for name, y in released.items():
-        law = Law.LAPLACE if name == "LPA" else Law.MIXED
-        width = np.asarray(half_width(0.95, y.noise_std, law, integer=law is Law.LAPLACE))
+        law = NoiseLaw.LAPLACE if name == "LPA" else NoiseLaw.MIXED
+        width = np.asarray(half_width(0.95, y.noise_std, law, integer=law is NoiseLaw.LAPLACE))
         inside = np.abs(np.asarray(y)[..., 0] - x[:, 0]) <= np.atleast_2d(width)
         cells.append(f"{inside.mean():.2f}")
     return cells

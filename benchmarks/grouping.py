@@ -28,14 +28,14 @@ from benchmarks.grouping_workloads import (
 )
 from benchmarks.report import Table, progress
 from veilstream import Guarantee, Publisher
-from veilstream.accountant import Accountant
-from veilstream.codec import encode
-from veilstream.mechanism import StreamMechanism
-from veilstream.meter import Meter
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.streams import RetroactiveGrouping, TimeUnit
 from veilstream.noise import ExactSampler, SecureNoise
-from veilstream.sealed import seal
-from veilstream.simulation import SeededSource
-from veilstream.streams import RetroactiveGrouping, TimeUnit
+from veilstream.privacy.accountant import Accountant
+from veilstream.storage.codec import encode
+from veilstream.testing.simulation import SeededSource
+from veilstream.trusted.counts import seal
+from veilstream.trusted.meter import Meter
 
 FIGURE: Final = Path(__file__).resolve().parent.parent / "docs" / "figures" / "grouping.png"
 EPSILONS: Final = ("0.01", "0.05", "0.1", "0.5", "1")

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.random import default_rng  # noqa: TID251 (makes data, releases nothing)
 from numpy.typing import NDArray
 
-from veilstream.errors import BrokenFile
-from veilstream.evaluate.datasets import dataset
-from veilstream.evaluate.workloads import StationVisits, WebRequests
+from research.datasets import dataset
+from research.workloads import StationVisits, WebRequests
+from veilstream.errors import UnreadableFileError
 
 DATA: Final = Path(
     os.environ.get("VEILSTREAM_DATA", str(Path(__file__).resolve().parent.parent.parent / "shared" / "data"))
@@ -48,7 +48,7 @@ def world_cup(steps: int) -> Stream:
     """
     try:
         name, per_minute = "World Cup", dataset("web-requests", DATA)
-    except BrokenFile:
+    except UnreadableFileError:
         day = np.linspace(0, 88, 88 * 24)
         shape = (1 + np.sin(2 * np.pi * day) / 2) * np.exp(-(((day - 60) / 20) ** 2)) + 0.02
         name, per_minute = "World Cup, made-up totals", np.rint(shape / shape.sum() * REQUESTS).astype(np.int64)

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from benchmarks.histogram_figure import draw
 from benchmarks.report import Table, progress
 from benchmarks.sparse_histograms import cpu_seconds
-from veilstream.accountant import Accountant
 from veilstream.evaluate.queries import Ranges, RangeSums, random_ranges
-from veilstream.guarantee import Guarantee
-from veilstream.histograms import EFPA, HISTOGRAMS, Barak, Geometric
-from veilstream.mechanism import HistogramMechanism
-from veilstream.meter import Meter
+from veilstream.mechanisms.histograms import EFPA, HISTOGRAMS, Barak, Geometric
+from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.noise import ExactSampler, SecureNoise
-from veilstream.sealed import seal
-from veilstream.simulation import SeededSource
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.testing.simulation import SeededSource
+from veilstream.trusted.counts import seal
+from veilstream.trusted.meter import Meter
 
 Counts: TypeAlias = NDArray[np.int64]
 Estimate: TypeAlias = Callable[[Counts, tuple[int, ...], str, int], NDArray[np.float64]]

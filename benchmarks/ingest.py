@@ -16,10 +16,9 @@ import numpy as np
 import polars as pl
 
 from benchmarks.report import Table, best_seconds, progress
-from veilstream.bounding import bound
-from veilstream.domain import Calendar, Categories, Domain
+from veilstream.data import Calendar, Categories, Domain, read_events
+from veilstream.data.bounding import bound
 from veilstream.noise import SecureNoise
-from veilstream.sources import read_events
 
 STEPS, BINS, HOUR = 168, 1_000, 3_600_000_000
 START = np.datetime64("2024-01-01", "us")

@@ -14,14 +14,14 @@ import numpy as np
 import polars as pl
 
 from benchmarks.report import Table, progress
+from research.experiments.table_methods import simulated_meter
+from research.tables import ADULT, ADULT_FILES, Codes
 from veilstream.evaluate.queries import RangeSums, random_ranges
 from veilstream.evaluate.runner import Job, run_jobs
-from veilstream.evaluate.tables import ADULT, ADULT_FILES, Codes
-from veilstream.experiments.table_methods import simulated_meter
-from veilstream.histograms import EFPA, Geometric, NoiseFirst, Privelet, StructureFirst
-from veilstream.mechanism import HistogramMechanism
-from veilstream.sealed import seal
+from veilstream.mechanisms.histograms import EFPA, Geometric, NoiseFirst, Privelet, StructureFirst
+from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.synthesis.margins import onto_simplex
+from veilstream.trusted.counts import seal
 
 LINES: Final = "dpbench_1d_histograms.csv.gz"
 VALUES: Final = 1024

@@ -32,7 +32,7 @@ DRAW: Final = np.random.default_rng  # noqa: TID251
 
 
 def run() -> Sequence[Table]:
-    """All tables of the suite; utility is measured by ``veilstream reproduce personalised``."""
+    """All tables of the suite; utility is measured by ``python -m research reproduce personalised``."""
     return [_partitioning(), _recording()]
 
 

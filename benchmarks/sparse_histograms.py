@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.report import Table, progress
-from veilstream.accountant import Accountant
-from veilstream.boxes import Boxes
 from veilstream.evaluate.queries import Ranges, random_ranges_of_volume
-from veilstream.guarantee import Guarantee
-from veilstream.histograms import PSD, DPCube, FilterPriority, Geometric
-from veilstream.mechanism import HistogramMechanism
-from veilstream.meter import Meter
+from veilstream.mechanisms.histograms import PSD, DPCube, FilterPriority, Geometric
+from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.noise import SecureNoise
-from veilstream.sealed import seal
-from veilstream.sparse import SealedRecords, seal_records
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.trusted.counts import seal
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.records import SealedRecords, seal_records
+from veilstream.values.boxes import Boxes
 
 REPEATS: Final = 5
 RECORDS: Final = 50_000

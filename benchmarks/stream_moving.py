@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 import veilstream as vs
 from benchmarks.report import Table, progress
 from benchmarks.stream_workloads import DATA
-from veilstream.accountant import Accountant
+from research.workloads import MovingObjects, RoadNetwork
 from veilstream.evaluate.queries import Ranges, RangeSums, random_ranges
-from veilstream.evaluate.workloads import MovingObjects, RoadNetwork
-from veilstream.meter import Meter
+from veilstream.mechanisms.streams import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, FixedRate, Sample, Uniform
+from veilstream.mechanisms.streams.decision import default_releases
 from veilstream.noise import ExactSampler
-from veilstream.sealed import Sealed, seal
-from veilstream.simulation import SeededSource
-from veilstream.streams import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, FixedRate, Sample, Uniform
-from veilstream.streams.decision import default_releases
+from veilstream.privacy.accountant import Accountant
+from veilstream.testing.simulation import SeededSource
+from veilstream.trusted.counts import Sealed, seal
+from veilstream.trusted.meter import Meter
 
 FILES: Final = tuple(DATA / name for name in ("oldenburg_nodes.csv.gz", "oldenburg_edges.csv.gz"))
 STEPS: Final = 420

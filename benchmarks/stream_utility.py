@@ -18,9 +18,9 @@ import veilstream as vs
 from benchmarks import stream_moving
 from benchmarks.report import Table, progress
 from benchmarks.stream_workloads import Workload, all_workloads
-from veilstream.streams import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, FixedRate, Sample, Uniform
-from veilstream.streams.controller import PID, QuantileTracking, RatioTracking
-from veilstream.streams.decision import default_releases
+from veilstream.mechanisms.streams import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, FixedRate, Sample, Uniform
+from veilstream.mechanisms.streams.controller import PID, QuantileTracking, RatioTracking
+from veilstream.mechanisms.streams.decision import default_releases
 
 EPSILONS: Final = ("1/10", "1/2", "1")
 WINDOWS: Final = (40, 120, 400)

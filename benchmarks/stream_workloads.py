@@ -11,10 +11,10 @@ import numpy as np
 from numpy.random import default_rng  # noqa: TID251 (makes data, releases nothing)
 from numpy.typing import NDArray
 
-from veilstream.errors import BrokenFile
-from veilstream.evaluate.datasets import dataset
-from veilstream.evaluate.workloads import Census, TaxiGrid, as_array
-from veilstream.evaluate.workloads.census import SHAPE, synthetic_population
+from research.datasets import dataset
+from research.workloads import Census, TaxiGrid, as_array
+from research.workloads.census import SHAPE, synthetic_population
+from veilstream.errors import UnreadableFileError
 
 DATA: Final = Path(
     os.environ.get("VEILSTREAM_DATA", str(Path(__file__).resolve().parent.parent.parent / "shared" / "data"))
@@ -77,6 +77,6 @@ def all_workloads() -> list[Workload]:
     for name, (source, steps) in REAL.items():
         try:
             found.append(Workload(name, dataset(source, DATA)[steps]))
-        except BrokenFile:
+        except UnreadableFileError:
             continue
     return found

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 import veilstream as vs
 from benchmarks.report import Table, best_seconds, progress
-from veilstream.accountant import Accountant
-from veilstream.meter import Meter
+from veilstream.mechanisms.streams import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, FixedRate, Sample, Uniform
 from veilstream.noise import SecureNoise
-from veilstream.sealed import seal
-from veilstream.streams import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, FixedRate, Sample, Uniform
+from veilstream.privacy.accountant import Accountant
+from veilstream.trusted.counts import seal
+from veilstream.trusted.meter import Meter
 
 BINS: Final = 1 << 20
 WINDOW: Final = 40

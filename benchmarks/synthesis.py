@@ -1,8 +1,8 @@
 """Synthetic tables: time, and errors of random range counts against trees, filters, wavelets and graphical models.
 
-The figures of the thesis are in ``veilstream reproduce copula``; here is what it does not have. MST and AIM need an
-environment with dpmm (``benchmarks.private_pgm``); real tables come from the directory that VEILSTREAM_DATA names. What
-is absent is left out. Finished measurements are kept in build/benchmarks/synthesis: delete it to measure anew.
+The figures of the thesis are in ``python -m research reproduce copula``; here is what it does not have. MST and AIM need
+an environment with dpmm (``benchmarks.private_pgm``). Real tables come from the directory that VEILSTREAM_DATA names;
+what is absent is left out. Finished measurements are kept in build/benchmarks/synthesis: delete it to measure anew.
 """
 
 from __future__ import annotations
@@ -20,10 +20,17 @@ import polars as pl
 from benchmarks.margins_choice import choice_of_margins
 from benchmarks.private_pgm import COARSE, MEGABYTES, PYTHON, GraphicalModel
 from benchmarks.report import PAGE, Table, progress
-from veilstream.accountant import Accountant
-from veilstream.bounding.keyed import Key
-from veilstream.evaluate.runner import Job, run_jobs
-from veilstream.evaluate.tables import (
+from research.experiments.table_methods import (
+    ByBoxes,
+    ByCells,
+    ByCopula,
+    TableMethod,
+    plain_domain,
+    range_errors,
+    simulated_model,
+)
+from research.experiments.thesis_copula_methods import psd
+from research.tables import (
     ACS,
     ACS_FILES,
     ADULT,
@@ -35,26 +42,19 @@ from veilstream.evaluate.tables import (
     TableSource,
     rows_in,
 )
-from veilstream.experiments.table_methods import (
-    ByBoxes,
-    ByCells,
-    ByCopula,
-    TableMethod,
-    plain_domain,
-    range_errors,
-    simulated_model,
-)
-from veilstream.experiments.thesis_copula_methods import psd
-from veilstream.guarantee import Guarantee
-from veilstream.histograms import EFPA, PHP, FilterPriority, Geometric, Privelet
-from veilstream.meter import Meter
+from veilstream.data.bounding.keyed import Key
+from veilstream.evaluate.runner import Job, run_jobs
+from veilstream.mechanisms.histograms import EFPA, PHP, FilterPriority, Geometric, Privelet
+from veilstream.mechanisms.streams import DSAT, FixedRate
+from veilstream.mechanisms.streams.uniform import Uniform
 from veilstream.noise import ExactSampler
-from veilstream.sealed_rows import ordered_rows
-from veilstream.simulation import SeededSource
-from veilstream.streams import DSAT, FixedRate
-from veilstream.streams.uniform import Uniform
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
 from veilstream.synthesis import BlockMLE, Choice, CopulaModel, DPCopula
 from veilstream.synthesis.rows import content_hashes
+from veilstream.testing.simulation import SeededSource
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.rows import ordered_rows
 
 RUNS: Final = 5
 FEW_RUNS: Final = 3

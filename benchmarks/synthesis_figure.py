@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.report import PAGE
-from veilstream.evaluate.tables import Codes, Table
-from veilstream.experiments.table_methods import simulated_model
-from veilstream.plots import STYLE
+from research.experiments.table_methods import simulated_model
+from research.tables import Codes, Table
+from veilstream.release.plots import STYLE
 from veilstream.synthesis import DPCopula
 
 VALUES = 200

@@ -11,15 +11,17 @@
 """
 
 from veilstream import noise
-from veilstream.domain import Domain
+from veilstream.data import Domain
 from veilstream.errors import VeilstreamError
-from veilstream.guarantee import Guarantee
-from veilstream.histograms import HISTOGRAMS
-from veilstream.ledger import Ledger
-from veilstream.publisher import Publisher
-from veilstream.simulation import simulate, simulate_many
-from veilstream.streams import STREAMS
-from veilstream.types import Charge, Release, Span, Values
+from veilstream.mechanisms.histograms import HISTOGRAMS
+from veilstream.mechanisms.streams import STREAMS
+from veilstream.privacy.charge import Charge, Span
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.release.publisher import Publisher
+from veilstream.storage.ledger import Ledger
+from veilstream.testing.simulation import simulate, simulate_many
+from veilstream.values.release import Release
+from veilstream.values.values import Values
 
 __all__ = [
     "HISTOGRAMS",

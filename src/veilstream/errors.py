@@ -3,21 +3,21 @@
 ::
 
     VeilstreamError
-    ├── InvalidInput (ValueError)      a parameter or a datum that cannot be accepted
-    │   ├── InvalidBudget              epsilon, delta or window outside their limits
-    │   ├── InvalidDomain              public bins that are empty, unsorted, too many, ...
-    │   ├── UnknownValue               a row outside the public domain or time range
-    │   ├── OutOfOrder                 a step that is missing, repeated or in the past
-    │   └── BrokenFile                 a file that cannot be read to its end
-    ├── BudgetExceeded                 a charge that would pass the guarantee; nothing was drawn
-    ├── SealBroken (TypeError)         an attempt to read exact private values
+    ├── InvalidInputError (ValueError)      a parameter or a datum that cannot be accepted
+    │   ├── InvalidBudgetError              epsilon, delta or window outside their limits
+    │   ├── InvalidDomainError              public bins that are empty, unsorted, too many, ...
+    │   ├── UnknownValueError               a row outside the public domain or time range
+    │   ├── OutOfOrderError                 a step that is missing, repeated or in the past
+    │   └── UnreadableFileError                 a file that cannot be read to its end
+    ├── BudgetExceededError                 a charge that would pass the guarantee; nothing was drawn
+    ├── SealedAccessError (TypeError)         an attempt to read exact private values
     ├── LedgerError                    the durable record refuses
-    │   ├── LedgerBusy                 another process holds it
-    │   ├── LedgerFull                 the disk has no room
-    │   ├── LedgerMismatch             it belongs to another stream, mechanism or guarantee
-    │   └── LedgerVersion              it was written by a newer veilstream
-    ├── CheckFailed (AssertionError)   a mechanism that breaks a rule of the conformance suite
-    └── MissingExtra (ImportError)     an optional part is not installed
+    │   ├── LedgerBusyError                 another process holds it
+    │   ├── LedgerFullError                 the disk has no room
+    │   ├── LedgerMismatchError             it belongs to another stream, mechanism or guarantee
+    │   └── LedgerVersionError              it was written by a newer veilstream
+    ├── CheckFailedError (AssertionError)   a mechanism that breaks a rule of the conformance suite
+    └── MissingExtraError (ImportError)     an optional part is not installed
 
 A message says what, its value, the limit, and what happened to the data.
 """
@@ -29,35 +29,35 @@ class VeilstreamError(Exception):
     """Root of the tree."""
 
 
-class InvalidInput(VeilstreamError, ValueError):
+class InvalidInputError(VeilstreamError, ValueError):
     """A parameter or a datum that cannot be accepted."""
 
 
-class InvalidBudget(InvalidInput):
+class InvalidBudgetError(InvalidInputError):
     """An epsilon, delta or window outside its limits."""
 
 
-class InvalidDomain(InvalidInput):
+class InvalidDomainError(InvalidInputError):
     """Public bins that cannot be used."""
 
 
-class UnknownValue(InvalidInput):
+class UnknownValueError(InvalidInputError):
     """A row outside the public domain or the public time range."""
 
 
-class OutOfOrder(InvalidInput):
+class OutOfOrderError(InvalidInputError):
     """A step that is missing, repeated or in the past."""
 
 
-class BrokenFile(InvalidInput):
+class UnreadableFileError(InvalidInputError):
     """A file that cannot be read to its end."""
 
 
-class BudgetExceeded(VeilstreamError):
+class BudgetExceededError(VeilstreamError):
     """A charge that would pass the guarantee; it was refused before anything was drawn."""
 
 
-class SealBroken(VeilstreamError, TypeError):
+class SealedAccessError(VeilstreamError, TypeError):
     """An attempt to read exact private values without paying for them."""
 
 
@@ -65,25 +65,25 @@ class LedgerError(VeilstreamError):
     """The durable record refuses."""
 
 
-class LedgerBusy(LedgerError):
+class LedgerBusyError(LedgerError):
     """Another process holds the ledger."""
 
 
-class LedgerFull(LedgerError):
+class LedgerFullError(LedgerError):
     """The disk under the ledger has no room."""
 
 
-class LedgerMismatch(LedgerError):
+class LedgerMismatchError(LedgerError):
     """The ledger belongs to another stream, mechanism or guarantee."""
 
 
-class LedgerVersion(LedgerError):
+class LedgerVersionError(LedgerError):
     """The ledger was written by a newer veilstream."""
 
 
-class CheckFailed(VeilstreamError, AssertionError):
+class CheckFailedError(VeilstreamError, AssertionError):
     """A mechanism that breaks a rule of the conformance suite."""
 
 
-class MissingExtra(VeilstreamError, ImportError):
+class MissingExtraError(VeilstreamError, ImportError):
     """An optional part is not installed; the message says how to install it."""

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.accountant import Accountant
-from veilstream.guarantee import Guarantee
-from veilstream.mechanism import StreamMechanism
-from veilstream.meter import Meter, NoiseSource
-from veilstream.sealed import seal
-from veilstream.types import Charge
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.charge import Charge
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.trusted.counts import seal
+from veilstream.trusted.meter import Meter, NoiseSource
 
 Output = TypeVar("Output", bound=Hashable)
 Floats = NDArray[np.float64]

@@ -12,9 +12,9 @@ from scipy.stats import beta
 
 from veilstream.audit import EVENTS, choose_event, lower_bound
 from veilstream.audit.bounds import proportion_high, proportion_low
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInputError
 from veilstream.noise import ExactSampler
-from veilstream.simulation import SeededSource
+from veilstream.testing.simulation import SeededSource
 
 SURE = 1 - 1e-7
 """A bound above the truth at this confidence is a false alarm of probability 1e-7."""
@@ -94,7 +94,7 @@ def test_constant_and_one_dimensional_outputs_are_taken() -> None:
 
 @pytest.mark.parametrize(("trials", "confidence", "delta"), [(10, 0.9, 0), (1_000, 1.0, 0), (1_000, 0.9, 1.0)])
 def test_impossible_questions_are_refused(trials: int, confidence: float, delta: float) -> None:
-    with pytest.raises(InvalidInput, match="nothing was bounded"):
+    with pytest.raises(InvalidInputError, match="nothing was bounded"):
         lower_bound(np.zeros(trials), np.zeros(trials), confidence=confidence, delta=delta)
 
 

@@ -11,9 +11,9 @@ import pytest
 from veilstream.audit import Claim, attack, stream_claim
 from veilstream.audit.catalogue import AUDITS, claims_of, publishing
 from veilstream.audit.pairs import constant
-from veilstream.errors import CheckFailed, InvalidInput
-from veilstream.guarantee import Guarantee
-from veilstream.streams import Sample, Uniform
+from veilstream.errors import CheckFailedError, InvalidInputError
+from veilstream.mechanisms.streams import Sample, Uniform
+from veilstream.privacy.guarantee import Guarantee
 
 SURE = 1 - 1e-9
 
@@ -51,12 +51,12 @@ def test_a_broken_claim_fails_with_pair_and_event() -> None:
     claim = stream_claim(Sample(), Guarantee(1, w=3), constant(3), epsilon="1/2")
     verdict = attack(claim, 20_000, confidence=SURE)
     assert not verdict.passed
-    with pytest.raises(CheckFailed, match=r"FAIL on 'constant history.*claimed 0.5 \(event: "):
+    with pytest.raises(CheckFailedError, match=r"FAIL on 'constant history.*claimed 0.5 \(event: "):
         verdict.require()
 
 
 def test_a_pair_must_be_neighbours_under_the_guarantee() -> None:
-    with pytest.raises(InvalidInput, match="within 4 steps, neighbours differ within 3"):
+    with pytest.raises(InvalidInputError, match="within 4 steps, neighbours differ within 3"):
         stream_claim(Uniform(), Guarantee(1, w=3), constant(4))
 
 
@@ -81,10 +81,10 @@ def test_each_side_and_each_piece_has_its_own_seed() -> None:
 
 
 def test_too_few_trials_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="at least 64"):
+    with pytest.raises(InvalidInputError, match="at least 64"):
         attack(replace(claims_of("sample")[0], quick=10))
 
 
 def test_unknown_names_get_a_hint() -> None:
-    with pytest.raises(InvalidInput, match="did you mean 'uniform'"):
+    with pytest.raises(InvalidInputError, match="did you mean 'uniform'"):
         claims_of("unifrom")

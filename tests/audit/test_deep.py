@@ -13,10 +13,10 @@ from scipy.stats import chi2
 
 from veilstream.audit import attack, stream_claim
 from veilstream.audit.pairs import constant
-from veilstream.guarantee import Guarantee
-from veilstream.mechanism import StreamMechanism
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.streams import FixedRate, Sample, Uniform
 from veilstream.noise import SecureNoise
-from veilstream.streams import FixedRate, Sample, Uniform
+from veilstream.privacy.guarantee import Guarantee
 
 pytestmark = pytest.mark.audit
 DRAWS, CHUNK = 200_000_000, 10_000_000

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veilstream.accountant import Accountant
 from veilstream.audit.estimates import estimates
 from veilstream.audit.forks import ForkingMeter
 from veilstream.audit.metric_entries import LINE, Moved
 from veilstream.audit.personal_entries import SampledBins
 from veilstream.audit.pool import PooledNoise
-from veilstream.guarantee import Guarantee
-from veilstream.meter import Meter, NoiseSource
 from veilstream.metric import ChosenMedian, HatGrid, SmoothMedian, SortedPoints
 from veilstream.metric.median import rank_of
 from veilstream.personalised import Sampling
-from veilstream.scores.metric import order_scores
-from veilstream.sealed import seal
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.trusted.counts import seal
+from veilstream.trusted.meter import Meter, NoiseSource
+from veilstream.trusted.statistics.metric import order_scores
 
 FIVE_SIGMA = 5.0
 """A normal number is beyond it with probability 6e-7."""
@@ -42,9 +42,9 @@ def test_runs_that_part_keep_the_draws_that_they_had() -> None:
     """A number drawn before a decision is what the decision was made on, also when the estimate is made again."""
 
     def estimate(source: NoiseSource, runs: int) -> NDArray[Any]:
-        meter: Meter = ForkingMeter(Accountant(Guarantee(2, w=1), 1), source, 0, lanes=(runs,))
+        meter: Meter = ForkingMeter(Accountant(Guarantee(2, w=1), 1), source, 0, batch=(runs,))
         drawn = meter.laplace(seal(np.array([5]), 0), meter.left / 2, "first").numbers
-        above = bool(meter.agreed(drawn[..., 0] > 5))
+        above = bool(meter.branch(drawn[..., 0] > 5))
         later = meter.laplace(seal(np.array([100 if above else 0]), 0), meter.left, "second").numbers
         return np.concatenate([drawn, later], axis=-1)
 

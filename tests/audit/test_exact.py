@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from veilstream.accountant import Accountant
-from veilstream.guarantee import Guarantee
-from veilstream.meter import THRESHOLD_GRID, Meter
+from veilstream.mechanisms.streams import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, FixedRate, Sample, Uniform
 from veilstream.noise.interval import exp_neg
 from veilstream.noise.laws import SignedGeometric
 from veilstream.noise.thinning import thinned_scale
 from veilstream.personalised import PersonalAccounts, PersonalMeter, Roster, count_levels
 from veilstream.personalised.roster import UNIT
-from veilstream.scores import Scores
-from veilstream.scores.personalised import personal_count_scores, sampling_rates
-from veilstream.sealed import seal
-from veilstream.streams import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, FixedRate, Sample, Uniform
-from veilstream.types import Span
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.charge import Span
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.trusted.counts import seal
+from veilstream.trusted.meter import THRESHOLD_GRID, Meter
+from veilstream.trusted.statistics import Scores
+from veilstream.trusted.statistics.personalised import personal_count_scores, sampling_rates
 
 from .enumeration import (
     Floats,

@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veilstream.accountant import Accountant
 from veilstream.audit import Pair, forks
 from veilstream.audit.forks import Asked, answers, forked_outputs
 from veilstream.audit.pairs import alternation, border_burst, cliff, constant, follower, moving, ties
 from veilstream.audit.pool import PooledNoise
-from veilstream.guarantee import Guarantee
-from veilstream.histograms import (
+from veilstream.mechanisms.histograms import (
     EFPA,
     HISTOGRAMS,
     PHP,
@@ -28,11 +26,14 @@ from veilstream.histograms import (
     NoiseFirst,
     StructureFirst,
 )
-from veilstream.mechanism import runs_together
-from veilstream.meter import Meter
-from veilstream.sealed import seal
-from veilstream.streams import DSAT, DSFT, STREAMS, BudgetAbsorption, BudgetDistribution, Fast, Sample
-from veilstream.types import Charge, Values
+from veilstream.mechanisms.protocols import is_batchable
+from veilstream.mechanisms.streams import DSAT, DSFT, STREAMS, BudgetAbsorption, BudgetDistribution, Fast, Sample
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.charge import Charge
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.trusted.counts import seal
+from veilstream.trusted.meter import Meter
+from veilstream.values.values import Values
 
 USER = Guarantee(1, w=None)
 EVENT = Guarantee(1, w=1)
@@ -144,7 +145,7 @@ def named(part: Any) -> str:
 
 @pytest.mark.parametrize(("mechanism", "guarantee", "pair"), CASES, ids=named)
 def test_a_run_among_many_is_the_run_alone(mechanism: Any, guarantee: Guarantee, pair: Pair, account: Account) -> None:
-    assert runs_together(mechanism)
+    assert is_batchable(mechanism)
     feed = pair.feed(True)
     values, fresh = forked_outputs(mechanism, guarantee, feed, pair.steps, pair.bins, RUNS, PooledNoise(5))
     if not getattr(mechanism, "oblivious", False):
@@ -165,18 +166,18 @@ def test_a_run_among_many_is_the_run_alone(mechanism: Any, guarantee: Guarantee,
 
 def test_all_of_the_catalogues_run_together_but_those_that_say_why_not() -> None:
     """Retroactive grouping keeps sealed sums bin by bin, which are not of one run."""
-    alone = [name for name, make in STREAMS.items() if not runs_together(make())]
+    alone = [name for name, make in STREAMS.items() if not is_batchable(make())]
     assert alone == ["retroactive-grouping"]
-    assert all(runs_together(make()) for make in HISTOGRAMS.values())
+    assert all(is_batchable(make()) for make in HISTOGRAMS.values())
 
 
 def test_groups_are_cut_by_every_value_of_a_decision() -> None:
     """Each run ends with the runs that decided like it, whatever the group was filled up with."""
 
     def ask(asked: Asked) -> tuple[int, list[int]]:
-        meter = forks.ForkingMeter(Accountant(EVENT, 1), asked.tape, 0, lanes=(asked.rows.size,))
-        first = int(meter.agreed(asked.rows % 5))
-        return first, meter.agreed(np.stack([asked.rows % 5, asked.rows % 3], axis=-1)).tolist()
+        meter = forks.ForkingMeter(Accountant(EVENT, 1), asked.tape, 0, batch=(asked.rows.size,))
+        first = int(meter.branch(asked.rows % 5))
+        return first, meter.branch(np.stack([asked.rows % 5, asked.rows % 3], axis=-1)).tolist()
 
     seen = {
         number: answer
@@ -202,5 +203,5 @@ def test_a_histogram_that_says_nothing_runs_alone() -> None:
         def estimate(self, x: Any, epsilon: Fraction, meter: Meter) -> Values:
             return Geometric().estimate(x, epsilon, meter)
 
-    assert not runs_together(Sample(Quiet()))
+    assert not is_batchable(Sample(Quiet()))
     assert Quiet().estimate(seal(np.array([5]), 0), HALF, Meter(Accountant(EVENT, 1), PooledNoise(1), 0)).fresh

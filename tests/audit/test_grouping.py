@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veilstream.accountant import Accountant
 from veilstream.audit.grouping_entries import GroupedBins, retroactive_grouping
 from veilstream.audit.pairs import one_event
-from veilstream.guarantee import Guarantee
-from veilstream.meter import Meter
+from veilstream.mechanisms.streams import RetroactiveGrouping
 from veilstream.noise import ExactSampler
-from veilstream.sealed import Sealed, seal
-from veilstream.simulation import SeededSource
-from veilstream.streams import RetroactiveGrouping
-from veilstream.types import Values
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.testing.simulation import SeededSource
+from veilstream.trusted.counts import Sealed, seal
+from veilstream.trusted.meter import Meter
+from veilstream.values.values import Values
 
 EVENT = Guarantee(1, w=1)
 STEPS, BINS = 40, 12

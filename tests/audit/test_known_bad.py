@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from veilstream.audit.attack import attack
-from veilstream.errors import CheckFailed
+from veilstream.errors import CheckFailedError
 
 from .known_bad import KNOWN_BAD, KnownBad
 from .twins import TWINS, Twin
@@ -19,7 +19,7 @@ SEED = 11
 def test_a_known_bad_mechanism_is_caught(example: KnownBad) -> None:
     """At 99.9 %: were its claim true, the audit would fail it with probability below 1e-3."""
     verdict = attack(example.claim(), example.trials, seed=SEED)
-    with pytest.raises(CheckFailed, match="FAIL on"):
+    with pytest.raises(CheckFailedError, match="FAIL on"):
         verdict.require()
     assert example.claimed < verdict.bound.epsilon <= example.loss
 

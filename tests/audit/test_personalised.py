@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.personalised.test_objective import attacked
 
+from tests.personalised.test_objective import attacked
 from veilstream.personalised.meter import Perturbation
 
 pytestmark = pytest.mark.audit

@@ -10,17 +10,17 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from veilstream.accountant import Accountant
 from veilstream.audit.forks import ForkingMeter
 from veilstream.audit.pairs import Pair, alternation, constant, follower, known_threshold
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import one_by_one, stream_outputs
-from veilstream.errors import InvalidInput
-from veilstream.guarantee import Guarantee
-from veilstream.histograms import Geometric
-from veilstream.meter import Meter
-from veilstream.sealed import seal
-from veilstream.streams import DSAT, DSFT, Uniform
+from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.histograms import Geometric
+from veilstream.mechanisms.streams import DSAT, DSFT, Uniform
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.trusted.counts import seal
+from veilstream.trusted.meter import Meter
 
 USER = Guarantee(1, w=None)
 HALF = Fraction(1, 2)
@@ -74,16 +74,16 @@ def test_lanes_have_the_law_of_single_runs() -> None:
 def test_what_a_forked_run_is_charged_is_what_a_single_run_is_charged() -> None:
     """A mechanism that would pass its budget in one branch is refused in that branch."""
     accountant = Accountant(USER, 1)
-    meter = ForkingMeter(accountant, PooledNoise(1), 0, lanes=(1_000,))
+    meter = ForkingMeter(accountant, PooledNoise(1), 0, batch=(1_000,))
     threshold = meter.open_threshold(Fraction(1, 4), Fraction(1, 4), Fraction(1), "decide")
     assert meter.above(threshold, seal(np.array([10**6]), 0), 0.0) is True
     assert accountant.left == Fraction(1, 4)
 
 
 def test_a_plain_meter_answers_for_runs_that_agree() -> None:
-    meter = Meter(Accountant(USER, 1), PooledNoise(1), 0, lanes=(1_000,))
+    meter = Meter(Accountant(USER, 1), PooledNoise(1), 0, batch=(1_000,))
     threshold = meter.open_threshold(Fraction(1, 4), Fraction(1, 4), Fraction(1), "decide")
-    with pytest.raises(InvalidInput, match="run by run"):
+    with pytest.raises(InvalidInputError, match="run by run"):
         meter.above(threshold, seal(np.array([5]), 0), 0.0)
     assert meter.above(threshold, seal(np.array([10**6]), 0), 0.0)
 

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from veilstream.audit import Pair, attack, stream_claim
 from veilstream.audit.pairs import alternation, border_burst, every_bin, moving
-from veilstream.errors import InvalidInput
-from veilstream.guarantee import Guarantee
-from veilstream.histograms import EFPA, PHP, PSD, DPCube, FilterPriority, NoiseFirst, StructureFirst
-from veilstream.streams import (
+from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.histograms import EFPA, PHP, PSD, DPCube, FilterPriority, NoiseFirst, StructureFirst
+from veilstream.mechanisms.streams import (
     DSAT,
     DSFT,
     BudgetAbsorption,
@@ -29,6 +28,7 @@ from veilstream.streams import (
     TimeUnit,
     Uniform,
 )
+from veilstream.privacy.guarantee import Guarantee
 
 SURE = 1 - 1e-10
 STEPS = 5
@@ -114,7 +114,7 @@ def test_found_pairs_are_neighbours(pair: Pair) -> None:
     pair.check(Guarantee(1, w=WINDOW))
     there = np.flatnonzero(pair.person.any(axis=1))
     if there[-1] > there[0]:
-        with pytest.raises(InvalidInput, match="nothing was run"):
+        with pytest.raises(InvalidInputError, match="nothing was run"):
             pair.check(Guarantee(1, w=int(there[-1] - there[0])))
 
 
@@ -136,7 +136,7 @@ def test_the_search_would_find_a_broken_mechanism() -> None:
     ],
 )
 def test_what_is_no_pair_is_refused(others: Any, person: Any, words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
+    with pytest.raises(InvalidInputError, match=words):
         Pair("broken", others.astype(np.int64), person.astype(np.int64))
 
 

@@ -15,24 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import rfft
 
-from veilstream.accountant import Accountant
 from veilstream.audit.attack import Claim
 from veilstream.audit.forks import forked_outputs
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
-from veilstream.bounding.keyed import Key
-from veilstream.guarantee import Guarantee
-from veilstream.histograms import EFPA
-from veilstream.mechanism import StreamMechanism
-from veilstream.meter import Meter
-from veilstream.scores.blocks import block_correlations
-from veilstream.scores.kendall import kendall_sums
-from veilstream.sealed import Sealed, seal
-from veilstream.sealed_rows import SealedRows, ordered_rows
-from veilstream.series import FourierSeries
-from veilstream.streams import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, Fast
+from veilstream.data.bounding.keyed import Key
+from veilstream.mechanisms.histograms import EFPA
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.streams import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, Fast
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.series.fourier import FourierSeries
 from veilstream.synthesis.rows import content_hashes
-from veilstream.types import Values
+from veilstream.trusted.counts import Sealed, seal
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.rows import SealedRows, ordered_rows
+from veilstream.trusted.statistics.blocks import block_correlations
+from veilstream.trusted.statistics.kendall import kendall_sums
+from veilstream.values.values import Values
 
 from .known_bad import (
     KnownBad,
@@ -80,7 +80,7 @@ class Fixed:
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         public = dsft_thesis.PUBLIC
-        return Values(np.broadcast_to(public, (*meter._lanes, public.size)).copy(), 0.0)
+        return Values(np.broadcast_to(public, (*meter._batch, public.size)).copy(), 0.0)
 
 
 def fresh_steps(
@@ -147,7 +147,7 @@ def dsat_windows(present: bool, trials: int, noise: PooledNoise, history: int = 
 
 def fourier(present: bool, trials: int, noise: PooledNoise) -> Floats:
     snapshots = [seal(np.array([int(x)]), t) for t, x in enumerate(dft_printed.stream(present))]
-    meter = _meter(Guarantee(1, w=None), noise, t=dft_printed.STEPS - 1, lanes=(trials,))
+    meter = _meter(Guarantee(1, w=None), noise, t=dft_printed.STEPS - 1, batch=(trials,))
     published = FourierSeries(dft_printed.KEPT).estimate(snapshots, Fraction(1), meter).numbers
     means: Floats = published.mean(axis=1)
     assert means.shape == (trials, 1)
@@ -193,13 +193,13 @@ def kendall(present: bool, trials: int, noise: PooledNoise) -> Floats:
     """Noisy τ of at most three rows, a public number."""
     codes = kendall_private_n.ROWS if present else kendall_private_n.ROWS[:-1]
     sums = kendall_sums(_sealed_rows(codes + 1, (4, 4)), sample_size=3)
-    return np.asarray(_meter(Guarantee(1, w=1), noise, lanes=(trials,)).laplace(sums, Fraction(1), "tau").numbers / 3)
+    return np.asarray(_meter(Guarantee(1, w=1), noise, batch=(trials,)).laplace(sums, Fraction(1), "tau").numbers / 3)
 
 
 def block_mle(present: bool, trials: int, noise: PooledNoise) -> Floats:
     scores = [mle_by_index.SCORES] * 2
     sums = block_correlations(_sealed_rows(mle_by_index.rows(present), (4, 4)), scores, mle_by_index.BLOCKS)
-    noisy = _meter(Guarantee(1, w=1), noise, lanes=(trials,)).laplace(sums, Fraction(1), "blocks")
+    noisy = _meter(Guarantee(1, w=1), noise, batch=(trials,)).laplace(sums, Fraction(1), "blocks")
     return np.asarray(noisy.numbers, dtype=np.float64)
 
 
@@ -216,13 +216,13 @@ def efpa(present: bool, trials: int, noise: PooledNoise) -> Floats:
 
 def discrete_laplace(present: bool, trials: int, noise: PooledNoise) -> Floats:
     x = seal(np.array([int(present)]), 0)
-    published = _meter(Guarantee(1, w=1), noise, lanes=(trials,)).laplace(x, Fraction(1), "count").numbers
+    published = _meter(Guarantee(1, w=1), noise, batch=(trials,)).laplace(x, Fraction(1), "count").numbers
     scaled = np.ldexp(published[:, 0].astype(np.float64), 53)
     return np.column_stack([published[:, 0], scaled == np.rint(scaled)])
 
 
-def _meter(guarantee: Guarantee, noise: PooledNoise, t: int = 0, lanes: tuple[int, ...] = ()) -> Meter:
-    return Meter(Accountant(guarantee, 1), noise, t, lanes)
+def _meter(guarantee: Guarantee, noise: PooledNoise, t: int = 0, batch: tuple[int, ...] = ()) -> Meter:
+    return Meter(Accountant(guarantee, 1), noise, t, batch)
 
 
 def _run(

@@ -11,7 +11,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from veilstream.cli import app
-from veilstream.ledger import Ledger
+from veilstream.storage.ledger import Ledger
 
 DOMAIN = {"place": ["harbour", "market"], "age": {"edges": [0, 18, 65, 120]}}
 HEADER = "ts,id,place,age"

@@ -13,9 +13,9 @@ from veilstream.audit import attack, stream_claim
 from veilstream.audit.deep import BEGIN, END, Finding, audit, markdown, write_table
 from veilstream.audit.pairs import constant
 from veilstream.cli import app
-from veilstream.errors import InvalidInput
-from veilstream.guarantee import Guarantee
-from veilstream.streams import Sample
+from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.streams import Sample
+from veilstream.privacy.guarantee import Guarantee
 
 
 def run(*words: str) -> Any:
@@ -74,5 +74,5 @@ def test_the_table_goes_between_its_markers(tmp_path: Path) -> None:
     rows = markdown(findings).splitlines()[2:]
     assert [row.rsplit("|", 2)[1].strip() for row in rows] == ["pass", "**FAIL**"]
     page.write_text("no markers", encoding="utf-8")
-    with pytest.raises(InvalidInput, match="nothing was written"):
+    with pytest.raises(InvalidInputError, match="nothing was written"):
         write_table(findings, page)

@@ -185,7 +185,7 @@ def test_ledger_commands_refuse_what_is_not_there(city: City) -> None:
     city.publish()
     stranger = veilstream("ledger", "releases", city.ledger, "--stream", "other", "--json")
     assert stranger.code == 2
-    assert stranger.json["error"]["type"] == "InvalidInput"
+    assert stranger.json["error"]["type"] == "InvalidInputError"
     assert "default" in stranger.json["error"]["message"]
 
 
@@ -209,7 +209,7 @@ def test_job_files(city: City, text: str, words: str) -> None:
 def test_errors_for_machines(city: City) -> None:
     outcome = city.publish("--json", epsilon="0")
     assert outcome.code == 2
-    assert outcome.json["error"]["type"] == "InvalidBudget"
+    assert outcome.json["error"]["type"] == "InvalidBudgetError"
     assert outcome.json["error"]["message"] in outcome.err
     assert city.publish("--json", "--nonsense").json["error"]["type"]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from veilstream.demo import JOB, bundled_data, true_counts
-from veilstream.domain import Calendar
-from veilstream.errors import InvalidInput
-from veilstream.plots import plot_releases
+from veilstream.cli.demo_data import JOB, bundled_data, true_counts
+from veilstream.data import Calendar
+from veilstream.errors import InvalidInputError
+from veilstream.release.plots import plot_releases
 
 from .support import veilstream
 
@@ -44,9 +44,9 @@ def test_bundled_data_are_complete() -> None:
 def test_true_counts_are_never_drawn_without_a_word(tmp_path: Path) -> None:
     table = pl.DataFrame({"step": [0], "time": [0], "value": [3], "low": [1.0], "high": [5.0], "fresh": [True]})
     truth = table.select("step", "value")
-    with pytest.raises(InvalidInput, match="note"):
+    with pytest.raises(InvalidInputError, match="note"):
         plot_releases(table, tmp_path / "truth.png", truth=truth)
     assert not list(tmp_path.iterdir())
-    with pytest.raises(InvalidInput, match="0 releases"):
+    with pytest.raises(InvalidInputError, match="0 releases"):
         plot_releases(table.clear(), tmp_path / "none.png")
     assert plot_releases(table, tmp_path / "one.png").exists()

@@ -18,7 +18,7 @@ import pytest
 import veilstream as vs
 from veilstream.audit import attack
 from veilstream.cli import app
-from veilstream.config import Job
+from veilstream.cli.job import Job
 
 from .support import veilstream
 
@@ -80,7 +80,7 @@ def test_the_job_file_of_the_quickstart(tmp_path: Path) -> None:
 
 def test_the_mechanism_of_contributing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism, tests, audit = blocks("CONTRIBUTING.md", "python")
-    name = "veilstream.streams.smoothed"
+    name = "veilstream.mechanisms.streams.smoothed"
     module: Any = load(mechanism, tmp_path / "smoothed.py", name, monkeypatch)
     monkeypatch.setitem(vs.STREAMS, "smoothed", module.Smoothed)
     suite = load(tests, tmp_path / "test_smoothed_example.py", "contributing_tests", monkeypatch)

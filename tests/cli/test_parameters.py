@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from veilstream.cli.parameters import build_mechanism, parameters
-from veilstream.errors import InvalidInput
-from veilstream.histograms import HISTOGRAMS, Geometric
-from veilstream.mechanism import HistogramMechanism
-from veilstream.streams import STREAMS
+from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.histograms import HISTOGRAMS, Geometric
+from veilstream.mechanisms.protocols import HistogramMechanism
+from veilstream.mechanisms.streams import STREAMS
 
 
 class Mode(StrEnum):
@@ -91,7 +91,7 @@ def test_parts_take_parameters_of_their_own() -> None:
     ],
 )
 def test_clear_errors(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(InvalidInputError) as caught:
         build_mechanism("everything", None, settings)
     assert words in str(caught.value)
 

@@ -14,10 +14,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from veilstream.ledger import Ledger
-from veilstream.publisher import Publisher
-from veilstream.streams import STREAMS
-from veilstream.types import Charge, Span
+from veilstream.mechanisms.streams import STREAMS
+from veilstream.privacy.charge import Charge, Span
+from veilstream.release.publisher import Publisher
+from veilstream.storage.ledger import Ledger
 
 from .support import City, rows, veilstream
 

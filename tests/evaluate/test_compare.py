@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import veilstream as vs
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInputError
 from veilstream.evaluate.compare import WINDOW_SUMS, candidates, compare
-from veilstream.streams import FixedRate
+from veilstream.mechanisms.streams import FixedRate
 
 CALM = np.full((24, 6), 200)
 RESTLESS = np.where(np.arange(24)[:, None] % 2, 100_000, 0) * np.ones((1, 6), dtype=np.int64)
@@ -30,7 +30,7 @@ def found(counts: Any, place: Path, w: int | None = 12, **more: Any) -> Any:
 
 
 def test_data_must_be_declared_public_before_anything_is_kept(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"not declared public.*is itself a leak.*declared_public=True"):
+    with pytest.raises(InvalidInputError, match=r"not declared public.*is itself a leak.*declared_public=True"):
         found(CALM, tmp_path / "out", declared_public=False)
     assert not (tmp_path / "out").exists()
 
@@ -67,9 +67,9 @@ def test_candidates_are_all_that_can_run() -> None:
     assert {m.interval for m in windows.values() if isinstance(m, FixedRate)} == {2, 4, 8, 16}
     users = candidates([vs.Guarantee(1, w=None)], 100, 5)
     assert all(getattr(m, "horizon", 100) == 100 for m in users.values())
-    with pytest.raises(InvalidInput, match="mechanism 'magic'"):
+    with pytest.raises(InvalidInputError, match="mechanism 'magic'"):
         candidates([vs.Guarantee(1, w=2)], 9, 5, names=["magic"])
-    with pytest.raises(InvalidInput, match="no mechanism that was asked for"):
+    with pytest.raises(InvalidInputError, match="no mechanism that was asked for"):
         candidates([vs.Guarantee(1, w=2)], 9, 5, names=["time-unit"])
 
 
@@ -81,11 +81,11 @@ def test_candidates_are_all_that_can_run() -> None:
     ],
 )
 def test_bad_settings_are_refused(change: dict[str, Any], words: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=words):
+    with pytest.raises(InvalidInputError, match=words):
         found(CALM, tmp_path, **change)
 
 
 @pytest.mark.parametrize("counts", [[1, 2], [[0.5]], [[-1]], np.zeros((0, 3))])
 def test_bad_counts_are_refused(counts: Any, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="counts"):
+    with pytest.raises(InvalidInputError, match="counts"):
         found(counts, tmp_path)

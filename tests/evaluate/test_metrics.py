@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from veilstream.errors import InvalidInput
-from veilstream.evaluate import series_workloads
+from research.workloads import series as series_workloads
+from veilstream.errors import InvalidInputError
 from veilstream.evaluate.metrics import (
     area_under_curve,
     average_relative_error,
@@ -41,7 +41,7 @@ def test_squares_and_frequencies_are_those_of_their_definitions() -> None:
     assert sum_of_squared_errors(r, x) == pytest.approx(3 * mean_squared_error(r, x))
     assert mean_squared_error(r, x) == pytest.approx(float(((r - x) ** 2).mean()))
     assert relative_frequency_error(r, x, people=50) == pytest.approx(mean_absolute_error(r, x) / 50)
-    with pytest.raises(InvalidInput, match="people 0"):
+    with pytest.raises(InvalidInputError, match="people 0"):
         relative_frequency_error(r, x, people=0)
 
 
@@ -65,9 +65,9 @@ def test_area_under_the_curve_counts_pairs() -> None:
     ],
 )
 def test_rows_without_a_class_are_refused(scores: list[float], labels: list[int], words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
+    with pytest.raises(InvalidInputError, match=words):
         area_under_curve(scores, labels)
-    with pytest.raises(InvalidInput, match="predicted classes"):
+    with pytest.raises(InvalidInputError, match="predicted classes"):
         misclassification([0.5, 1], [0, 1])
 
 
@@ -116,11 +116,11 @@ def test_runs_are_averaged() -> None:
     ],
 )
 def test_bad_series_are_refused(metric: Callable[[Any, Any], float]) -> None:
-    with pytest.raises(InvalidInput, match="NaN"):
+    with pytest.raises(InvalidInputError, match="NaN"):
         metric([1.0, np.nan], [1.0, 2.0])
-    with pytest.raises(InvalidInput, match="shapes"):
+    with pytest.raises(InvalidInputError, match="shapes"):
         metric([1.0, 2.0], [1.0, 2.0, 3.0])
-    with pytest.raises(InvalidInput, match="at least one"):
+    with pytest.raises(InvalidInputError, match="at least one"):
         metric([], [])
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInputError
 from veilstream.evaluate.queries import Ranges, RangeSums, random_ranges, random_ranges_of_volume
 
 
@@ -56,11 +56,11 @@ def test_seeds_repeat() -> None:
 
 
 def test_misuse_gets_clear_errors() -> None:
-    with pytest.raises(InvalidInput, match="share above 0"):
+    with pytest.raises(InvalidInputError, match="share above 0"):
         random_ranges_of_volume([10], 1, "2", seed=1)
-    with pytest.raises(InvalidInput, match="low below high"):
+    with pytest.raises(InvalidInputError, match="low below high"):
         Ranges(np.array([[3]]), np.array([[3]]))
-    with pytest.raises(InvalidInput, match="12 values for a table of shape"):
+    with pytest.raises(InvalidInputError, match="12 values for a table of shape"):
         RangeSums(np.arange(12), [5, 2])
-    with pytest.raises(InvalidInput, match="do not fit"):
+    with pytest.raises(InvalidInputError, match="do not fit"):
         RangeSums(np.arange(12)).answer(Ranges(np.array([[0]]), np.array([[13]])))

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 import veilstream as vs
-from veilstream.errors import BrokenFile, InvalidInput
-from veilstream.evaluate.grid import stream_jobs
+from research.grid import stream_jobs
+from research.workloads import Zipf
+from veilstream.errors import InvalidInputError, UnreadableFileError
 from veilstream.evaluate.metrics import mean_absolute_error
 from veilstream.evaluate.runner import Job, run_jobs
-from veilstream.evaluate.workloads import Zipf
 
 
 def noted(path: str, number: int) -> dict[str, float]:
@@ -22,7 +22,7 @@ def noted(path: str, number: int) -> dict[str, float]:
     with Path(path).open("a", encoding="utf-8") as log:
         log.write(f"{number}\n")
     if number == 13:
-        raise InvalidInput("number 13: not liked; nothing was measured")
+        raise InvalidInputError("number 13: not liked; nothing was measured")
     return {"double": 2.0 * number, "half": number / 2}
 
 
@@ -45,13 +45,13 @@ def test_one_row_for_each_job_and_metric(tmp_path: Path, workers: int) -> None:
 def test_a_killed_worker_is_told_and_what_is_done_is_kept(tmp_path: Path) -> None:
     jobs = [Job({"n": 1}, dict, ([("a", 1)],)), Job({"n": 2}, os.abort, ())]
     run_jobs(jobs[:1], tmp_path, workers=2)
-    with pytest.raises(BrokenFile, match="a worker process was killed"):
+    with pytest.raises(UnreadableFileError, match="a worker process was killed"):
         run_jobs([*jobs, Job({"n": 3}, dict, ([("a", 3)],))], tmp_path, workers=2)
     assert run_jobs(jobs[:1], tmp_path)["value"].to_list() == [1.0]
 
 
 def test_a_failed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="number 13"):
+    with pytest.raises(InvalidInputError, match="number 13"):
         run_jobs(jobs_of(tmp_path, range(11, 16)), tmp_path / "out", workers=1)
     run_jobs(
         [job for job in jobs_of(tmp_path, range(11, 16)) if job.labels["number"] != 13], tmp_path / "out", workers=1
@@ -92,12 +92,12 @@ def test_what_other_code_has_measured_is_measured_again(tmp_path: Path) -> None:
 
 
 def test_bad_jobs_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="2 jobs, 1 different"):
+    with pytest.raises(InvalidInputError, match="2 jobs, 1 different"):
         run_jobs([Job({}, dict, ()), Job({}, dict, ())], tmp_path)
-    with pytest.raises(InvalidInput, match="label 'value'"):
+    with pytest.raises(InvalidInputError, match="label 'value'"):
         Job({"value": 1}, dict, ())
     (tmp_path / "file").write_text("")
-    with pytest.raises(BrokenFile, match="measurements up to here are kept"):
+    with pytest.raises(UnreadableFileError, match="measurements up to here are kept"):
         run_jobs([Job({}, dict, ())], tmp_path / "file")
 
 
@@ -115,7 +115,7 @@ def test_a_grid_runs_every_combination(tmp_path: Path) -> None:
         table.filter(pl.col("metric") == "fresh").group_by("mechanism").agg(pl.col("value").mean()).sort("mechanism")
     )
     assert shares.rows() == [("sample", 0.25), ("uniform", 1.0)]
-    with pytest.raises(InvalidInput, match="0 jobs"):
+    with pytest.raises(InvalidInputError, match="0 jobs"):
         stream_jobs({}, [], {}, [], {})
 
 

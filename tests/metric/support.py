@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.accountant import Accountant
-from veilstream.guarantee import Guarantee
-from veilstream.meter import Meter
 from veilstream.noise import ExactSampler
-from veilstream.sealed_points import SIDE, Metric, SealedPoints
-from veilstream.simulation import SeededSource
-from veilstream.types import Span
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.charge import Span
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.testing.simulation import SeededSource
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.points import SIDE, Metric, SealedPoints
 
 NOW = Span(0, 0)
 
@@ -25,8 +25,8 @@ def line(coordinates: Sequence[int], reach: int, side: int = SIDE) -> SealedPoin
     return SealedPoints(np.array(coordinates)[:, None], (side,), Fraction(reach), Metric.EUCLIDEAN, NOW)
 
 
-def meter(epsilon: Any = 1, seed: int = 1, lanes: tuple[int, ...] = ()) -> Meter:
-    return Meter(Accountant(Guarantee(epsilon, None), 1), ExactSampler(SeededSource(seed)), 0, lanes)
+def meter(epsilon: Any = 1, seed: int = 1, batch: tuple[int, ...] = ()) -> Meter:
+    return Meter(Accountant(Guarantee(epsilon, None), 1), ExactSampler(SeededSource(seed)), 0, batch)
 
 
 def moves(x: tuple[int, ...], reach: int, side: int) -> Iterator[tuple[int, ...]]:

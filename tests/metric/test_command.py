@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+
 from tests.cli.support import Outcome, veilstream
 from tests.metric.support import uniform_points
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from tests.cli.support import veilstream
 from tests.metric.support import uniform_points
 

@@ -10,12 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.metric.support import uniform_points
 
-from veilstream.accountant import Accountant
-from veilstream.errors import BudgetExceeded, InvalidInput, LedgerMismatch
-from veilstream.ledger import Ledger
-from veilstream.meter import Meter
+from tests.metric.support import uniform_points
+from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerMismatchError
 from veilstream.metric import (
     ChosenMedian,
     GridRanges,
@@ -31,9 +28,12 @@ from veilstream.metric import (
     simulate_points,
 )
 from veilstream.noise import ExactSampler
-from veilstream.simulation import SeededSource
-from veilstream.transcript import RecordingMeter, ReplayingMeter, Transcript
-from veilstream.types import half_width
+from veilstream.privacy.accountant import Accountant
+from veilstream.storage.ledger import Ledger
+from veilstream.testing.simulation import SeededSource
+from veilstream.testing.transcript import RecordingMeter, ReplayingMeter, Transcript
+from veilstream.trusted.meter import Meter
+from veilstream.values.values import half_width
 
 LINE = Space(2, 6)
 PLANE = Space((0, 0), (4, 1))
@@ -64,7 +64,7 @@ def test_a_release_spends_exactly_its_epsilon_once(mechanism: Any, space: Space,
         assert [row.charge.epsilon for row in ledger.charges("points")] == [Fraction(1, 3)]
         assert (first.spent, first.left) == (Fraction(1, 3), Fraction(0))
         for other in (MetricGuarantee("1/3", "0.2", space), MetricGuarantee("1/2", "0.1", space)):
-            with pytest.raises(LedgerMismatch):
+            with pytest.raises(LedgerMismatchError):
                 release_points(points, mechanism, other, ledger)
 
 
@@ -87,7 +87,7 @@ def test_exact_points_reach_a_release_through_the_meter_alone(mechanism: Any, sp
 def test_a_meter_without_budget_refuses(mechanism: Any, space: Space) -> None:
     guarantee = MetricGuarantee(1, "0.1", space)
     meter = Meter(Accountant(MetricGuarantee("1/2", 1, space).guarantee, 1), ExactSampler(SeededSource(7)), 0)
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceededError):
         mechanism.estimate(guarantee.seal(points_in(space, 5)), guarantee, meter)
 
 
@@ -224,7 +224,7 @@ def test_more_points_and_smaller_moves_want_finer_grids() -> None:
     ],
 )
 def test_what_cannot_be_is_refused(make: Callable[[], object]) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInputError):
         make()
 
 
@@ -233,7 +233,7 @@ def test_many_medians_at_once_are_those_of_one_after_the_other() -> None:
     guarantee = MetricGuarantee(1, "1/10", Space(0, 1))
     sealed = guarantee.seal([0.2, 0.5, 0.6])
     source, accountant = ExactSampler(SeededSource(3)), Accountant(guarantee.guarantee, 1)
-    together = SmoothMedian().estimate(sealed, guarantee, Meter(accountant, source, 0, lanes=(5,))).numbers
+    together = SmoothMedian().estimate(sealed, guarantee, Meter(accountant, source, 0, batch=(5,))).numbers
     source = ExactSampler(SeededSource(3))
     each = [
         SmoothMedian().estimate(sealed, guarantee, Meter(Accountant(guarantee.guarantee, 1), source, 0)).numbers

@@ -7,15 +7,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.metric.support import line, meter
 
-from veilstream.errors import BudgetExceeded, InvalidBudget
+from tests.metric.support import line, meter
+from veilstream.errors import BudgetExceededError, InvalidBudgetError
 from veilstream.noise import ExactSampler
 from veilstream.noise.cauchy import rounded_cauchy
-from veilstream.scores.metric import hat_counts, smooth_order
-from veilstream.sealed_points import SIDE
-from veilstream.simulation import SeededSource
-from veilstream.unsealed import exact_values
+from veilstream.testing.simulation import SeededSource
+from veilstream.trusted.opening import open_counts
+from veilstream.trusted.points import SIDE
+from veilstream.trusted.statistics.metric import hat_counts, smooth_order
 
 FALSE_ALARM = 1e-6
 
@@ -62,11 +62,11 @@ def test_smooth_answers_are_charged_first_and_stay_in_the_domain() -> None:
     assert 0 <= int(answer.numbers[0]) <= SIDE
     assert math.isnan(float(answer.std))
     assert [(charge.epsilon, charge.purpose) for charge in one.charges] == [(Fraction(1, 2), "median")]
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceededError):
         one.smooth_cauchy(value, Fraction(1, 2), "median")
-    with pytest.raises(InvalidBudget):
+    with pytest.raises(InvalidBudgetError):
         meter().smooth_cauchy(value, Fraction(1, 4), "median")
-    many = meter(lanes=(300,))
+    many = meter(batch=(300,))
     drawn = many.smooth_cauchy(value, Fraction(1), "median").numbers
     assert drawn.shape == (300, 1)
     assert np.unique(drawn).size > 1
@@ -76,16 +76,16 @@ def test_smooth_answers_are_charged_first_and_stay_in_the_domain() -> None:
 def test_noise_along_edges_keeps_the_total_and_tells_its_deviation() -> None:
     grid = hat_counts(line([SIDE // 3] * 50 + [SIDE // 2] * 7, SIDE // 100), cells=8)
     runs = 4000
-    one = meter(lanes=(runs,))
+    one = meter(batch=(runs,))
     values = one.flow_laplace(grid, Fraction(1), "grid")
     assert (values.numbers.sum(axis=1) == 57 * grid.mass).all()
     assert [charge.epsilon for charge in one.charges] == [Fraction(1)]
-    errors = values.numbers - exact_values(grid)
+    errors = values.numbers - open_counts(grid)
     # The fourth moment of one Laplace variable is 6σ⁴: a mean of 4,000 squares strays by 4 % a σ; 6σ is 1e-8.
     assert np.allclose((errors**2.0).mean(axis=0), np.square(values.std), rtol=0.25)
     half = errors[:, :4].sum(axis=1)
     assert half.std() == pytest.approx(np.asarray(values.std)[0], rel=0.12)
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceededError):
         one.flow_laplace(grid, Fraction(1), "grid")
-    with pytest.raises(InvalidBudget):
+    with pytest.raises(InvalidBudgetError):
         meter().flow_laplace(grid, Fraction(0), "grid")

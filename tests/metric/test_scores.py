@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.metric.support import NOW, line, moves, smooth_by_definition, uniform_points
 
-from veilstream.errors import InvalidInput, SealBroken
-from veilstream.scores.metric import (
+from tests.metric.support import NOW, line, moves, smooth_by_definition, uniform_points
+from veilstream.errors import InvalidInputError, SealedAccessError
+from veilstream.trusted.opening import open_counts
+from veilstream.trusted.points import SIDE, Metric, SealedPoints, carried, degrees, edges_of
+from veilstream.trusted.statistics.metric import (
     SmoothValue,
     hat_counts,
     largest_discounted_gap,
@@ -21,8 +23,6 @@ from veilstream.scores.metric import (
     smooth_order,
     sorted_points,
 )
-from veilstream.sealed_points import SIDE, Metric, SealedPoints, carried, degrees, edges_of
-from veilstream.unsealed import exact_values
 
 RATE = Fraction(1, 2)
 
@@ -130,7 +130,7 @@ def test_sorted_points_move_as_far_as_the_point(x: list[int], index: int, to: in
     y[index] = to
     reach = max(abs(x[index] - to), 1)
     one, two = (sorted_points(line(points, reach)) for points in (x, y))
-    assert int(np.abs(exact_values(one) - exact_values(two)).sum()) <= one.l1 == reach
+    assert int(np.abs(open_counts(one) - open_counts(two)).sum()) <= one.l1 == reach
 
 
 @st.composite
@@ -174,9 +174,9 @@ def test_a_move_carries_no_more_than_the_flow(pair: tuple[SealedPoints, SealedPo
     if one.axes == 3:
         cells = min(cells, 3)
     a, b = hat_counts(one, cells), hat_counts(two, cells)
-    change = exact_values(b) - exact_values(a)
+    change = open_counts(b) - open_counts(a)
     assert int(change.sum()) == 0
-    assert int(exact_values(a).sum()) == one.count * a.mass
+    assert int(open_counts(a).sum()) == one.count * a.mass
     assert int(np.abs(change).sum()) <= a.l1 <= 2 * a.mass
     assert edge_cost(change / a.mass, a.shape) <= float(a.flow / a.mass) * (1 + 1e-7)
 
@@ -201,7 +201,7 @@ def test_points_do_not_show_themselves() -> None:
     points = line([123456, 654321], 10)
     assert "123456" not in repr(points) + repr(smooth_order(points, 1, RATE)) + repr(hat_counts(points, 4))
     for use in (list, len, float, np.asarray, bool):
-        with pytest.raises(SealBroken):
+        with pytest.raises(SealedAccessError):
             use(points)
 
 
@@ -221,5 +221,5 @@ def test_points_do_not_show_themselves() -> None:
     ],
 )
 def test_what_cannot_be_is_refused(make: object) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInputError):
         make()  # type: ignore[operator]

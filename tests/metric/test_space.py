@@ -13,12 +13,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from veilstream.accountant import Accountant
-from veilstream.errors import BudgetExceeded, InvalidBudget, InvalidDomain, InvalidInput, UnknownValue
-from veilstream.guarantee import Guarantee
-from veilstream.mechanism import describe
+from veilstream.errors import (
+    BudgetExceededError,
+    InvalidBudgetError,
+    InvalidDomainError,
+    InvalidInputError,
+    UnknownValueError,
+)
+from veilstream.mechanisms.protocols import describe
 from veilstream.metric import Metric, MetricGuarantee, Space, cost_of_stay
-from veilstream.types import Charge, Span
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.charge import Charge, Span
+from veilstream.privacy.guarantee import Guarantee
 
 PLANE = Space((-3, 10), (5, 12))
 NORMS: dict[Metric, Any] = {
@@ -69,7 +75,7 @@ def test_a_distance_of_the_whole_space_is_the_standard_guarantee(metric: Metric)
 
 def test_points_outside_are_refused_or_brought_to_the_boundary_and_never_quoted() -> None:
     secret = 98765.4321
-    with pytest.raises(UnknownValue) as error:
+    with pytest.raises(UnknownValueError) as error:
         PLANE.encode([[secret, 11.0]])
     assert "98765" not in str(error.value)
     assert PLANE.encode([[secret, 9.0]], clip=True).tolist() == [[PLANE.sides[0], 0]]
@@ -82,7 +88,7 @@ def test_points_outside_are_refused_or_brought_to_the_boundary_and_never_quoted(
     "points", [[[1.0]], [[math.nan, 11.0]], [[math.inf, 11.0]], [1.0, 11.0], np.zeros((2, 2, 2))], ids=str
 )
 def test_points_that_are_none_are_refused(points: Any) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInputError):
         PLANE.encode(points, clip=True)
 
 
@@ -98,17 +104,17 @@ def test_points_that_are_none_are_refused(points: Any) -> None:
     ],
 )
 def test_spaces_that_cannot_be_are_refused(make: Any) -> None:
-    with pytest.raises(InvalidDomain):
+    with pytest.raises(InvalidDomainError):
         make()
 
 
 @pytest.mark.parametrize("distance", [0, -1, "near", math.nan])
 def test_distances_that_cannot_be_are_refused(distance: Any) -> None:
-    with pytest.raises(InvalidBudget):
+    with pytest.raises(InvalidBudgetError):
         MetricGuarantee(1, distance, PLANE)
-    with pytest.raises(InvalidBudget):
+    with pytest.raises(InvalidBudgetError):
         MetricGuarantee(0, 1, PLANE)
-    with pytest.raises(InvalidBudget):
+    with pytest.raises(InvalidBudgetError):
         MetricGuarantee(1, 1, PLANE).cost(-1)
 
 
@@ -123,7 +129,7 @@ def test_stays_in_time_cost_epsilon_per_started_window() -> None:
         Fraction(n, 4) for n in (0, 1, 1, 2, 2, 3)
     ]
     assert cost_of_stay(Guarantee(1, None), 10**6) == 1
-    with pytest.raises(InvalidBudget):
+    with pytest.raises(InvalidBudgetError):
         cost_of_stay(guarantee, -1)
 
 
@@ -139,7 +145,7 @@ def test_whatever_an_accountant_admits_a_stay_costs_no_more_than_said(w: int, wi
         charge = Charge(Fraction(wish, 8), Span(t, t), "count")
         try:
             book.admit([charge])
-        except BudgetExceeded:
+        except BudgetExceededError:
             charge = replace(charge, epsilon=Fraction(0))
         spent.append(charge.epsilon)
     for first in range(len(spent)):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from veilstream.noise.inverse import InverseTable
-from veilstream.noise.laws import DiscreteGaussian, GeometricDigit, HalfGaussian, Law, SignedGeometric
+from veilstream.noise.laws import DiscreteGaussian, GeometricDigit, HalfGaussian, IntegerLaw, SignedGeometric
 
 from .bits import ScriptedBits
 
@@ -17,7 +17,7 @@ PRECISION = 1200
 WORD = 2**64
 LIMIT = 2**62
 
-LAWS: dict[str, Law] = {
+LAWS: dict[str, IntegerLaw] = {
     "laplace 1": SignedGeometric(Fraction(1), 1, LIMIT),
     "laplace 7/3": SignedGeometric(Fraction(7, 3), 1, LIMIT),
     "laplace 1/30": SignedGeometric(Fraction(1, 30), 1, LIMIT),
@@ -38,7 +38,7 @@ def real(number: Fraction) -> mpmath.mpf:
     return mpmath.mpf(number.numerator) / number.denominator
 
 
-def weight(law: Law, z: int) -> mpmath.mpf:
+def weight(law: IntegerLaw, z: int) -> mpmath.mpf:
     """The unnormalised mass of one outcome, straight from the definition in the law's docstring."""
     match law:
         case SignedGeometric(scale=scale, block=block):
@@ -55,7 +55,7 @@ def weight(law: Law, z: int) -> mpmath.mpf:
             raise AssertionError(law)
 
 
-def reach(law: Law) -> tuple[int, int]:
+def reach(law: IntegerLaw) -> tuple[int, int]:
     """Outcomes that hold all but 2^-400 of the mass."""
     match law:
         case SignedGeometric(scale=scale, block=block):
@@ -72,7 +72,7 @@ def reach(law: Law) -> tuple[int, int]:
             raise AssertionError(law)
 
 
-def cumulative(law: Law) -> tuple[int, list[mpmath.mpf]]:
+def cumulative(law: IntegerLaw) -> tuple[int, list[mpmath.mpf]]:
     """The first key and P(Z < k) for the keys within reach, summed outcome by outcome."""
     first, last = reach(law)
     masses = [weight(law, z) for z in range(first, last + 1)]
@@ -86,7 +86,7 @@ def cumulative(law: Law) -> tuple[int, list[mpmath.mpf]]:
 
 
 @EVERY_LAW
-def test_boundaries_agree_with_summed_masses(law: Law) -> None:
+def test_boundaries_agree_with_summed_masses(law: IntegerLaw) -> None:
     slack = 2  # the reference leaves out 2^-400 of the mass
     with mpmath.workprec(PRECISION):
         first_key, sums = cumulative(law)
@@ -99,7 +99,7 @@ def test_boundaries_agree_with_summed_masses(law: Law) -> None:
 
 
 @EVERY_LAW
-def test_bulk_boundaries_enclose_the_same_numbers(law: Law) -> None:
+def test_bulk_boundaries_enclose_the_same_numbers(law: IntegerLaw) -> None:
     key, boundaries = law.boundaries(256)
     for offset in range(0, len(boundaries), max(1, len(boundaries) // 30)):
         low, high = boundaries[offset]
@@ -114,7 +114,7 @@ def all_short_words() -> list[int]:
 
 @pytest.mark.parametrize("lookup_bits", [13, 16])
 @EVERY_LAW
-def test_every_short_word_gives_the_exact_outcome_or_is_refined(law: Law, lookup_bits: int) -> None:
+def test_every_short_word_gives_the_exact_outcome_or_is_refined(law: IntegerLaw, lookup_bits: int) -> None:
     """All 65,536 first words, undecided ones continued by a low and by a high word."""
     table = InverseTable(law, lookup_bits=lookup_bits)
     with mpmath.workprec(PRECISION):
@@ -130,7 +130,7 @@ def test_every_short_word_gives_the_exact_outcome_or_is_refined(law: Law, lookup
 
 
 @EVERY_LAW
-def test_ties_of_64_bits_are_settled_by_later_words(law: Law) -> None:
+def test_ties_of_64_bits_are_settled_by_later_words(law: IntegerLaw) -> None:
     """A uniform that equals a boundary for 64, 128 or 192 bits falls on the side its next word says."""
     table = InverseTable(law, lookup_bits=0)
     with mpmath.workprec(PRECISION):

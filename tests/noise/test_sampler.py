@@ -19,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInputError
 from veilstream.noise import ExactSampler, SecureNoise
 from veilstream.noise.plans import COARSE, FINE, MEDIUM, SMALL, GaussianPlan, Grain, LaplacePlan
 
@@ -206,23 +206,23 @@ BAD_SCALES: list[Any] = [
 
 @pytest.mark.parametrize("scale", BAD_SCALES, ids=range(len(BAD_SCALES)))
 def test_bad_scales_are_refused(scale: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"^scale .*nothing was drawn$"):
+    with pytest.raises(InvalidInputError, match=r"^scale .*nothing was drawn$"):
         SecureNoise().laplace(scale, 3)
-    with pytest.raises(InvalidInput, match=r"^sigma .*nothing was drawn$"):
+    with pytest.raises(InvalidInputError, match=r"^sigma .*nothing was drawn$"):
         SecureNoise().gaussian(scale, 3)
 
 
 @pytest.mark.parametrize("size", [-1, 1.0, True, None, "3", (2, -1), (2, 1.5), [3]])
 def test_bad_sizes_are_refused(size: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"^size .*nothing was drawn$"):
+    with pytest.raises(InvalidInputError, match=r"^size .*nothing was drawn$"):
         SecureNoise().laplace(1, size)
-    with pytest.raises(InvalidInput, match=r"^size .*nothing was drawn$"):
+    with pytest.raises(InvalidInputError, match=r"^size .*nothing was drawn$"):
         SecureNoise().gaussian(1, size)
 
 
 @pytest.mark.parametrize("size", [-1, 1.0, True, None, (2,)])
 def test_bad_word_counts_are_refused(size: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"^size .*nothing was drawn$"):
+    with pytest.raises(InvalidInputError, match=r"^size .*nothing was drawn$"):
         SecureNoise().uniform_words(size)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInputError
 from veilstream.noise import ExactSampler, SecureNoise
 from veilstream.noise.selection import select_each
 
@@ -163,7 +163,7 @@ def test_the_gaps_are_left_as_they_were() -> None:
     ids=["empty", "two dimensions", "floats", "negative"],
 )
 def test_bad_gaps_are_refused_without_showing_them(gaps: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"nothing was drawn$") as caught:
+    with pytest.raises(InvalidInputError, match=r"nothing was drawn$") as caught:
         SecureNoise().select(gaps, 1)
     assert "424242" not in str(caught.value)
     assert "717171" not in str(caught.value)
@@ -171,17 +171,17 @@ def test_bad_gaps_are_refused_without_showing_them(gaps: Any) -> None:
 
 @pytest.mark.parametrize("rate", [-1, "nan", float("inf"), True, None, 10**13])
 def test_bad_rates_are_refused(rate: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"^rate .*nothing was drawn$"):
+    with pytest.raises(InvalidInputError, match=r"^rate .*nothing was drawn$"):
         SecureNoise().select(np.array([0, 1]), rate)
 
 
 @pytest.mark.parametrize("sizes", [[], [3], [2, 0], [3, -1]])
 def test_questions_that_do_not_fit_the_gaps_are_refused(sizes: list[int]) -> None:
-    with pytest.raises(InvalidInput, match="at least 1 candidate"):
+    with pytest.raises(InvalidInputError, match="at least 1 candidate"):
         SecureNoise().select_each(np.array([0, 1]), np.array(sizes, dtype=np.int64), 1)
 
 
 @pytest.mark.parametrize("lengths", [[1], [1, 0], [1, 1, 1]])
 def test_lengths_that_do_not_fit_are_refused(lengths: list[int]) -> None:
-    with pytest.raises(InvalidInput, match="each is at least 1"):
+    with pytest.raises(InvalidInputError, match="each is at least 1"):
         SecureNoise().select_each(np.array([0, 1]), np.array([2]), 1, lengths=np.array(lengths))

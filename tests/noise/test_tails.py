@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInputError
 from veilstream.noise import ExactSampler, SecureNoise
 from veilstream.noise.tails import ReachingCount, reaching_probability
 
@@ -83,8 +83,8 @@ def test_uniform_numbers_are_uniform(bound: int) -> None:
 
 def test_bad_requests_are_refused() -> None:
     for level, trials in ((0, 5), (1, -1), (1.5, 3)):
-        with pytest.raises(InvalidInput, match="whole numbers from 1 and from 0"):
+        with pytest.raises(InvalidInputError, match="whole numbers from 1 and from 0"):
             SecureNoise().reaching(1, level, trials)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="bound 0"):
+    with pytest.raises(InvalidInputError, match="bound 0"):
         SecureNoise().below(0, 3)
     assert SecureNoise().reaching(1, 1, 0) == 0

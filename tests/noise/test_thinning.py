@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, chi2
 
-from veilstream.accountant import Accountant
-from veilstream.errors import InvalidInput
-from veilstream.guarantee import Guarantee
-from veilstream.meter import Meter
+from veilstream.errors import InvalidInputError
 from veilstream.noise import ExactSampler
 from veilstream.noise.thinning import thinned, thinned_scale
-from veilstream.sealed import seal
-from veilstream.simulation import SeededSource
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.testing.simulation import SeededSource
+from veilstream.trusted.counts import seal
+from veilstream.trusted.meter import Meter
 
 from .bits import ScriptedBits
 
@@ -74,7 +74,7 @@ def test_what_cannot_be_sampled_is_refused() -> None:
     meter = Meter(Accountant(Guarantee(1, w=1), bins=2), ExactSampler(SeededSource(4)), 0)
     x = seal(np.array([1, 2]), 0)
     for rate in (Fraction(1, 3), Fraction(0), Fraction(3, 2)):
-        with pytest.raises(InvalidInput, match="sampling rate"):
+        with pytest.raises(InvalidInputError, match="sampling rate"):
             meter.sampled_laplace(x, Fraction(1, 2), rate, "monitor")
-    with pytest.raises(InvalidInput, match="whole counts"):
+    with pytest.raises(InvalidInputError, match="whole counts"):
         meter.sampled_laplace(x.minus(np.array([0.5, 0.5])), Fraction(1, 2), Fraction(1, 2), "monitor")

@@ -6,7 +6,7 @@ import numpy as np
 
 from veilstream.noise import ExactSampler
 from veilstream.personalised import PeopleCounts, Roster, SimulatedMeter, count_levels
-from veilstream.simulation import SeededSource
+from veilstream.testing.simulation import SeededSource
 
 
 def seeded(seed: int) -> ExactSampler:

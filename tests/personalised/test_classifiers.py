@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.personalised.support import seeded
 
-from veilstream.errors import InvalidInput, SealBroken
+from tests.personalised.support import seeded
+from veilstream.errors import InvalidInputError, SealedAccessError
 from veilstream.personalised import PrivateLogisticRegression, PrivateSVM
-from veilstream.scores.empirical_risk import (
+from veilstream.trusted.opening import open_counts
+from veilstream.trusted.statistics.empirical_risk import (
     WEIGHT,
     Risk,
     SealedExamples,
@@ -24,8 +25,7 @@ from veilstream.scores.empirical_risk import (
     objective_perturbed,
     output_perturbed,
 )
-from veilstream.scores.losses import HuberHinge, Logistic, Loss
-from veilstream.unsealed import exact_values
+from veilstream.trusted.statistics.losses import HuberHinge, Logistic, Loss
 
 LOSSES: list[Loss] = [Logistic(), HuberHinge(), HuberHinge(Fraction(1, 10))]
 
@@ -54,7 +54,7 @@ def test_nobody_moves_the_minimiser_by_more_than_their_weight_allows(
     fewer = SealedExamples(rows, signs, np.zeros(40, dtype=np.int64))
     more = SealedExamples(np.vstack([rows, odd]), np.append(signs, -1), np.append(np.zeros(40, dtype=np.int64), 1))
     a, b = (output_perturbed(x, weights, risk, Fraction(1)) for x in (fewer, more))
-    moved = Fraction(int(np.abs(exact_values(a) - exact_values(b)).sum()), 1 << a.grid)
+    moved = Fraction(int(np.abs(open_counts(a) - open_counts(b)).sum()), 1 << a.grid)
     assert a.l1 == b.l1
     assert moved <= a.l1 * Fraction(weight, 8)
 
@@ -82,7 +82,7 @@ def test_for_given_noise_the_found_point_is_the_minimiser(loss: Loss, scale: int
     weights = np.array([WEIGHT])
     risk = Risk(loss, 0.05, Fraction(300), Fraction(1), 300, 3)
     sealed = objective_perturbed(examples, weights, risk, Fraction(scale), Fraction(1, 64), seeded(5))
-    point = exact_values(sealed) / 2.0**sealed.grid
+    point = open_counts(sealed) / 2.0**sealed.grid
     again = seeded(5)
     fine = min(30, int((1 << 39) / Fraction(scale)).bit_length() - 1)
     pull = floored_laplace(again, Fraction(scale) * (1 << fine), 3) / 2.0**fine
@@ -101,24 +101,24 @@ def test_floored_laplace_is_the_floor_of_a_continuous_one() -> None:
 
 def test_preconditions_are_enforced_and_rows_stay_sealed() -> None:
     level = np.zeros(1, dtype=np.int64)
-    with pytest.raises(InvalidInput, match="norm above 1"):
+    with pytest.raises(InvalidInputError, match="norm above 1"):
         SealedExamples(np.array([[0.8, 0.8]]), np.array([1]), level)
-    with pytest.raises(InvalidInput, match="labels"):
+    with pytest.raises(InvalidInputError, match="labels"):
         SealedExamples(np.array([[0.1, 0.1]]), np.array([0]), level)
-    with pytest.raises(InvalidInput, match="missing or infinite"):
+    with pytest.raises(InvalidInputError, match="missing or infinite"):
         SealedExamples(np.array([[np.nan, 0.1]]), np.array([1]), level)
-    with pytest.raises(SealBroken):
+    with pytest.raises(SealedAccessError):
         np.asarray(SealedExamples(np.array([[0.123456, 0.1]]), np.array([1]), level))
-    with pytest.raises(InvalidInput, match="width"):
+    with pytest.raises(InvalidInputError, match="width"):
         HuberHinge(Fraction(0))
     rows, signs = data(50)
-    with pytest.raises(InvalidInput, match=r"norm above data_norm=0\.5"):
+    with pytest.raises(InvalidInputError, match=r"norm above data_norm=0\.5"):
         PrivateSVM(data_norm=0.5).fit(rows, signs)
-    with pytest.raises(InvalidInput, match="regularisation 0"):
+    with pytest.raises(InvalidInputError, match="regularisation 0"):
         PrivateSVM(regularisation=0).fit(rows, signs)
-    with pytest.raises(InvalidInput, match="two are needed"):
+    with pytest.raises(InvalidInputError, match="two are needed"):
         PrivateSVM().fit(rows, np.ones(50))
-    with pytest.raises(InvalidInput, match="not fitted"):
+    with pytest.raises(InvalidInputError, match="not fitted"):
         PrivateSVM().predict(rows)
 
 
@@ -144,9 +144,9 @@ def test_parameters_are_got_and_set_by_name() -> None:
     model = PrivateLogisticRegression(epsilon=2, strategy="sampling")
     assert model.get_params()["strategy"] == "sampling"
     assert model.set_params(strategy="waste", epsilon=1).get_params()["epsilon"] == 1
-    with pytest.raises(InvalidInput, match="parameter 'nonsense'"):
+    with pytest.raises(InvalidInputError, match="parameter 'nonsense'"):
         model.set_params(nonsense=1)
-    with pytest.raises(InvalidInput, match="strategy 'luck'"):
+    with pytest.raises(InvalidInputError, match="strategy 'luck'"):
         model.set_params(strategy="luck").fit(*data(50))
 
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+
 from tests.cli.support import Outcome, veilstream
 
 SECRET = "jane.doe@example.org"

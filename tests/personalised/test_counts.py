@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.personalised.support import meter, seeded, town
 
-from veilstream.errors import BudgetExceeded, InvalidInput, SealBroken
+from tests.personalised.support import meter, seeded, town
+from veilstream.errors import BudgetExceededError, InvalidInputError, SealedAccessError
 from veilstream.personalised import (
     CountMechanism,
     ExponentialCount,
@@ -27,7 +27,9 @@ from veilstream.personalised import (
     Threshold,
     count_levels,
 )
-from veilstream.scores.personalised import (
+from veilstream.trusted.counts import seal
+from veilstream.trusted.opening import open_counts
+from veilstream.trusted.statistics.personalised import (
     PersonalScores,
     personal_count_scores,
     personal_median_scores,
@@ -35,8 +37,6 @@ from veilstream.scores.personalised import (
     sampling_rates,
     weighted_counts,
 )
-from veilstream.sealed import seal
-from veilstream.unsealed import exact_values
 
 MECHANISMS: list[CountMechanism] = [
     Minimum(),
@@ -70,7 +70,7 @@ def test_a_second_release_is_refused(mechanism: CountMechanism) -> None:
     x = town()
     m = meter(x, 1)
     mechanism.estimate(x, m)
-    with pytest.raises(BudgetExceeded, match="nothing was released"):
+    with pytest.raises(BudgetExceededError, match="nothing was released"):
         Stretching(spread=0).estimate(x, m)
 
 
@@ -105,7 +105,7 @@ UNITS = np.array([1, 5, 9])
 def test_weighted_counts_move_by_the_weight_of_the_person(cells: list[tuple[int, int]], extra: tuple[int, int]) -> None:
     fewer = weighted_counts(seal(table_of(cells, 3, 4), 0), UNITS)
     more = weighted_counts(seal(table_of([*cells, extra], 3, 4), 0), UNITS)
-    moved = int(np.abs(exact_values(more) - exact_values(fewer)).sum())
+    moved = int(np.abs(open_counts(more) - open_counts(fewer)).sum())
     assert moved == UNITS[extra[0]] <= more.l1
 
 
@@ -182,7 +182,7 @@ def test_sampling_never_costs_more_than_the_own_budget(budget: int, threshold: i
 def test_a_sample_draws_each_person_with_their_probability() -> None:
     rates = np.array([1 << 30, 1 << 32])
     table = seal(np.array([400_000, 0, 0, 1000]), 0)
-    sample = exact_values(sampled_counts(table, rates, seeded(3)))
+    sample = open_counts(sampled_counts(table, rates, seeded(3)))
     # Binomial(400000, 1/4): 6 standard deviations are 1643; two-sided tail below 2e-9.
     assert abs(int(sample[0]) - 100_000) < 1643
     assert sample[1] == 1000
@@ -196,7 +196,7 @@ def test_exponential_count_and_median_follow_the_data() -> None:
         found = ExponentialCount().estimate(x, SimulatedMeter(roster, seed))
         # P(|error| > 80) ≤ 2·e^(−80·0.5/2)/(1 − e^(−1/4)) < 2e-8 for each of 50 runs.
         assert abs(int(found.numbers[0]) - 200) <= 80
-    with pytest.raises(InvalidInput, match="a personal exponential count is of one"):
+    with pytest.raises(InvalidInputError, match="a personal exponential count is of one"):
         ExponentialCount().estimate(town(), meter(town(), 1))
 
 
@@ -219,7 +219,7 @@ def test_the_exponential_count_keeps_each_persons_epsilon() -> None:
 
 def test_people_and_samples_cannot_be_read() -> None:
     x = town()
-    with pytest.raises(SealBroken):
+    with pytest.raises(SealedAccessError):
         np.asarray(x.table)
     assert "200" not in repr(x)
 
@@ -235,10 +235,10 @@ def test_people_and_samples_cannot_be_read() -> None:
 )
 def test_bad_parameters_are_refused(make: object) -> None:
     assert callable(make)
-    with pytest.raises(InvalidInput, match="nothing was released"):
+    with pytest.raises(InvalidInputError, match="nothing was released"):
         make()
 
 
 def test_a_threshold_above_everybody_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="nobody has so much"):
+    with pytest.raises(InvalidInputError, match="nobody has so much"):
         Threshold(5).estimate(town(), meter(town(), 1))

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.personalised.support import seeded
 
+from tests.personalised.support import seeded
 from veilstream.audit import lower_bound
 from veilstream.personalised import PersonalAccounts, Roster, SimulatedMeter
 from veilstream.personalised.meter import Perturbation
-from veilstream.scores.empirical_risk import (
+from veilstream.trusted.opening import open_counts
+from veilstream.trusted.statistics.empirical_risk import (
     WEIGHT,
     Risk,
     SealedExamples,
     objective_perturbed,
 )
-from veilstream.scores.losses import HuberHinge, Logistic, Loss
-from veilstream.unsealed import exact_values
+from veilstream.trusted.statistics.losses import HuberHinge, Logistic, Loss
 
 Floats = NDArray[np.float64]
 LOSSES: list[Loss] = [Logistic(), HuberHinge(), HuberHinge(Fraction(1, 10))]
@@ -74,7 +74,7 @@ def test_what_is_drawn_follows_the_law_of_the_proof(loss: Loss) -> None:
     risk = Risk(loss, 0.7, Fraction(3), Fraction(1), 3, 1)
     noise, scale = seeded(8), Fraction(3, 2)
     found = [objective_perturbed(examples, np.array([WEIGHT]), risk, scale, Fraction(1, 64), noise) for _ in range(800)]
-    points = np.sort([float(exact_values(one)[0]) / 2.0**one.grid for one in found])
+    points = np.sort([float(open_counts(one)[0]) / 2.0**one.grid for one in found])
     b, _ = noise_at(points[:, None], signed, np.ones(3), loss, 3 * 0.7)
     tail = np.exp(-np.abs(b[:, 0]) / 1.5) / 2
     below = np.where(b[:, 0] >= 0, tail, 1 - tail)
@@ -125,7 +125,7 @@ def test_a_blind_attacker_learns_no_more_than_each_person_allows(level: int, own
 def test_a_minimum_is_always_certified(
     loss: Loss, seed: int, people: int, dimensions: int, strength: float, scale: Fraction, alike: bool
 ) -> None:
-    # Separable, repeated and random rows; InvalidInput would be raised where a minimum is not certified.
+    # Separable, repeated and random rows; InvalidInputError would be raised where a minimum is not certified.
     draws = np.asarray(seeded(seed).gaussian(1000, (people, dimensions)), dtype=np.float64) / 1000
     rows = np.tile(draws[:1], (people, 1)) if alike else draws
     rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1) / 1.0001

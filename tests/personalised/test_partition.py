@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInputError
 from veilstream.personalised import Group, Levels, Roster, privacy_aware, rounds, utility_based
 from veilstream.personalised.ensemble import frequency_weights, undominated
 from veilstream.personalised.partition import count_loss, groups_from_cuts, risk_loss, wasted
@@ -33,7 +33,7 @@ def test_least_waste_equals_brute_force(budgets: list[int], minimum: int, k: int
     minimum, k = min(minimum, roster.people), min(k, roster.levels)
     possible = [groups for groups in every_partition(roster, minimum) if len(groups) == k]
     if not possible:
-        with pytest.raises(InvalidInput, match="the levels of the roster allow"):
+        with pytest.raises(InvalidInputError, match="the levels of the roster allow"):
             privacy_aware(roster, k, minimum)
         return
     found = privacy_aware(roster, k, minimum)
@@ -99,11 +99,11 @@ def test_leftovers_shrink_as_the_thesis_proves(budgets: list[int], k: int, count
 
 def test_a_group_below_its_minimum_size_is_refused() -> None:
     roster = Roster.of_budgets([0.1, 0.2, 0.3])
-    with pytest.raises(InvalidInput, match="minimum 4: a group has from 1 to the 3 people"):
+    with pytest.raises(InvalidInputError, match="minimum 4: a group has from 1 to the 3 people"):
         utility_based(roster, count_loss(), minimum=4)
-    with pytest.raises(InvalidInput, match="2 groups of at least 2 people: the levels of the roster allow 1"):
+    with pytest.raises(InvalidInputError, match="2 groups of at least 2 people: the levels of the roster allow 1"):
         privacy_aware(roster, k=2, minimum=2)
-    with pytest.raises(InvalidInput, match="k 9"):
+    with pytest.raises(InvalidInputError, match="k 9"):
         privacy_aware(roster, k=9)
 
 

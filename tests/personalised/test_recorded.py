@@ -14,12 +14,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.personalised.support import town
 
 import veilstream
+from tests.personalised.support import town
 from veilstream import Publisher
-from veilstream.errors import BudgetExceeded, InvalidInput, LedgerMismatch, OutOfOrder
-from veilstream.ledger import Ledger
+from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerMismatchError, OutOfOrderError
 from veilstream.personalised import (
     CountMechanism,
     ExponentialMedian,
@@ -41,8 +40,10 @@ from veilstream.personalised import (
     release_counts,
 )
 from veilstream.personalised.accounts import MOST_ROWS
-from veilstream.scores.personalised import personal_median_scores
-from veilstream.types import Span, Values
+from veilstream.privacy.charge import Span
+from veilstream.storage.ledger import Ledger
+from veilstream.trusted.statistics.personalised import personal_median_scores
+from veilstream.values.values import Values
 
 MECHANISMS: list[CountMechanism] = [
     Minimum(),
@@ -97,9 +98,9 @@ def test_questions_add_up_and_what_somebody_cannot_pay_is_refused() -> None:
     accounts = LedgerAccounts(x.roster)
     release_counts(x, Threshold("1/2"), accounts)
     assert [str(left) for left in accounts.left()] == ["1/16", "1/8", "1/4", "0", "1/2"]
-    with pytest.raises(BudgetExceeded, match="people of budget 1/2"):
+    with pytest.raises(BudgetExceededError, match="people of budget 1/2"):
         release_counts(x, Minimum(), accounts)
-    with pytest.raises(BudgetExceeded, match="nothing was released"):
+    with pytest.raises(BudgetExceededError, match="nothing was released"):
         release_counts(x, Threshold("1/2"), accounts, of="another table")
     assert accounts.spent() == by_level(accounts)
 
@@ -109,9 +110,9 @@ def test_the_same_people_with_other_budgets_are_refused(tmp_path: Path) -> None:
     roster = Roster(ids, ["1", "1", "2", "2"])
     LedgerAccounts(roster, tmp_path / "budget.db").close()
     LedgerAccounts(Roster(ids[::-1], ["2", "2", "1", "1"]), tmp_path / "budget.db").close()
-    with pytest.raises(LedgerMismatch, match="nothing was released"):
+    with pytest.raises(LedgerMismatchError, match="nothing was released"):
         LedgerAccounts(Roster(ids, ["1", "2", "1", "2"]), tmp_path / "budget.db")
-    with pytest.raises(LedgerMismatch, match="nothing was released"):
+    with pytest.raises(LedgerMismatchError, match="nothing was released"):
         LedgerAccounts(Roster(["p0", "p1", "p2", "p9"], ["1", "1", "2", "2"]), tmp_path / "budget.db")
 
 
@@ -143,7 +144,7 @@ def test_a_crash_before_the_commit_costs_nothing_and_a_failure_after_a_charge_st
         accounts.release("half", fails)
     for seen in (accounts, LedgerAccounts(x.roster, tmp_path / "budget.db")):
         assert [str(paid) for paid in seen.spent()] == ["0", "0", "0", "1/2", "1/2"]
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceededError):
         accounts.release("half", lambda meter: Threshold("1/2").estimate(x, meter))
     lowest = Group(np.array([0]), 120, Fraction(1, 16))
     answer = accounts.release("one", lambda meter: meter.group(x, lowest, lowest.epsilon, "one"))
@@ -155,7 +156,7 @@ def test_two_processes_share_the_accounts(tmp_path: Path) -> None:
     x = town()
     one, other = (LedgerAccounts(x.roster, tmp_path / "budget.db") for _ in range(2))
     release_counts(x, Threshold("1/2"), one)
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceededError):
         release_counts(x, Threshold("1/2"), other, of="another table")
     again = release_counts(x, Threshold("1/2"), other)
     assert again.charged == one.spent() == other.spent()
@@ -171,10 +172,10 @@ def test_in_every_window_nobody_pays_more_than_their_own() -> None:
         accounts.release(f"sum at {t}", lambda meter, x=x: meter.stretched(x, third, "sum"))  # type: ignore[misc]
         expected = [own * third * min(t + 1, 2) for own in roster.budgets]
         assert accounts.spent() == expected
-        with pytest.raises(BudgetExceeded, match="in a window of 2"):
+        with pytest.raises(BudgetExceededError, match="in a window of 2"):
             accounts.release("more", lambda meter, x=x: meter.stretched(x, Fraction(3, 4), "more"))  # type: ignore[misc]
     early = count_levels(roster, levels, np.zeros(600, dtype=np.int64), bins=1, t=3)
-    with pytest.raises(OutOfOrder):
+    with pytest.raises(OutOfOrderError):
         accounts.release("late", lambda meter: meter.stretched(early, third, "late"))
 
 
@@ -206,7 +207,7 @@ def test_classifiers_pay_on_the_ledger_and_come_back_from_it(kind: Any, strategy
         assert paid == by_level(accounts)
         assert all(cost <= own for cost, own in zip(paid, roster.budgets, strict=True))
         other = kind(strategy=strategy, minimum=200, regularisation=0.02)
-        with pytest.raises(BudgetExceeded, match="nothing was released"):
+        with pytest.raises(BudgetExceededError, match="nothing was released"):
             other.fit(rows, rows[:, 0] > 0, accounts=accounts, people=people)
     with LedgerAccounts(roster, tmp_path / "budget.db") as accounts:
         again = kind(strategy=strategy, minimum=200).fit(rows, rows[:, 0] > 0, accounts=accounts, people=people)
@@ -220,9 +221,9 @@ def test_classifiers_pay_on_the_ledger_and_come_back_from_it(kind: Any, strategy
 def test_budgets_of_a_ledger_are_not_given_twice() -> None:
     rows = np.linspace(-1, 1, 10)[:, None]
     accounts = LedgerAccounts(Roster.of_budgets([1] * 10))
-    with pytest.raises(InvalidInput, match="roster of the accounts has the budgets"):
+    with pytest.raises(InvalidInputError, match="roster of the accounts has the budgets"):
         PrivateSVM().fit(rows, rows[:, 0] > 0, np.ones(10), accounts=accounts)
-    with pytest.raises(InvalidInput, match="give accounts"):
+    with pytest.raises(InvalidInputError, match="give accounts"):
         PrivateSVM().fit(rows, rows[:, 0] > 0, people=range(10))
 
 
@@ -233,7 +234,7 @@ def ledger_writers() -> dict[str, set[str]]:
     """Parameters of everything public in the library that is made with, or given, a ledger or accounts on one."""
     found: dict[str, set[str]] = {}
     for module in pkgutil.walk_packages(veilstream.__path__, "veilstream."):
-        if module.name.startswith(("veilstream.cli", "veilstream.migrations")):
+        if module.name.startswith(("veilstream.cli", "veilstream.storage.migrations")):
             continue
         for name, thing in vars(importlib.import_module(module.name)).items():
             public = getattr(thing, "__module__", None) == module.name and not name.startswith("_")
@@ -247,7 +248,10 @@ def ledger_writers() -> dict[str, set[str]]:
 
 def test_nothing_that_writes_to_a_ledger_takes_a_source_of_randomness() -> None:
     writers = ledger_writers()
-    assert {"veilstream.publisher.Publisher", "veilstream.personalised.recorded.LedgerAccounts"} <= writers.keys()
+    assert {
+        "veilstream.release.publisher.Publisher",
+        "veilstream.personalised.recorded.LedgerAccounts",
+    } <= writers.keys()
     assert "veilstream.personalised.meter.PersonalMeter" in writers
     # The seed of this one draws public queries; its noise is the Publisher's.
     queries = {"veilstream.synthesis.quality.measured_errors"}
@@ -261,9 +265,9 @@ def test_nothing_that_writes_to_a_ledger_takes_a_source_of_randomness() -> None:
 
 def test_tables_over_several_steps_or_with_larger_steps_are_no_counts_of_people() -> None:
     x, later = town(), town()
-    with pytest.raises(InvalidInput, match="l1=2"):
+    with pytest.raises(InvalidInputError, match="l1=2"):
         replace(x, table=x.table + later.table)
-    with pytest.raises(InvalidInput, match="4 bins"):
+    with pytest.raises(InvalidInputError, match="4 bins"):
         replace(x, bins=4)
 
 
@@ -271,7 +275,7 @@ def test_scores_of_other_budgets_are_refused() -> None:
     x = town()
     meter = PersonalMeter(PersonalAccounts(x.roster))
     scores = personal_median_scores(x.table, x.roster.sizes, x.roster.units // 2)
-    with pytest.raises(InvalidInput, match="of other budgets"):
+    with pytest.raises(InvalidInputError, match="of other budgets"):
         meter.select(x, scores, Fraction(1), "median")
 
 

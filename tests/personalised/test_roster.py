@@ -9,36 +9,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veilstream.errors import BudgetExceeded, InvalidBudget, InvalidInput, OutOfOrder
+from veilstream.errors import BudgetExceededError, InvalidBudgetError, InvalidInputError, OutOfOrderError
 from veilstream.personalised import LevelCosts, PersonalAccounts, Roster, count_people
 
 
 @pytest.mark.parametrize("bad", [None, "", float("nan"), 0, -1, "0", "many", 2000, float("inf"), "1e-9"])
 def test_missing_non_positive_or_absurd_budgets_are_refused_with_their_row(bad: object) -> None:
-    with pytest.raises(InvalidBudget, match=r"budget of row 2.*no roster was made"):
+    with pytest.raises(InvalidBudgetError, match=r"budget of row 2.*no roster was made"):
         Roster(["a", "b", "c"], ["1", bad, "1"])
 
 
 def test_missing_budgets_among_floats_are_refused() -> None:
-    with pytest.raises(InvalidBudget, match="row 3: missing"):
+    with pytest.raises(InvalidBudgetError, match="row 3: missing"):
         Roster.of_budgets(np.array([0.5, 0.5, np.nan]))
 
 
 def test_a_person_twice_is_refused_by_position_and_not_by_name() -> None:
-    with pytest.raises(InvalidInput, match="person of row 3 is there twice") as error:
+    with pytest.raises(InvalidInputError, match="person of row 3 is there twice") as error:
         Roster(["secret-name", "b", "secret-name"], [1, 1, 1])
     assert "secret-name" not in str(error.value)
 
 
 def test_records_of_strangers_and_double_records_are_refused() -> None:
     roster = Roster(["a", "b"], [1, 2])
-    with pytest.raises(InvalidInput, match="row 2 is not on the roster"):
+    with pytest.raises(InvalidInputError, match="row 2 is not on the roster"):
         count_people(roster, ["a", "stranger"], [0, 0], bins=1)
-    with pytest.raises(InvalidInput, match="a person is there twice"):
+    with pytest.raises(InvalidInputError, match="a person is there twice"):
         count_people(roster, ["a", "a"], [0, 0], bins=1)
-    with pytest.raises(InvalidInput, match="no id"):
+    with pytest.raises(InvalidInputError, match="no id"):
         Roster(["a", None], [1, 2])
-    with pytest.raises(InvalidInput, match=r"outside -1\.\.0"):
+    with pytest.raises(InvalidInputError, match=r"outside -1\.\.0"):
         count_people(roster, ["a"], [1], bins=1)
 
 
@@ -55,7 +55,7 @@ def test_budgets_are_never_rounded_up(budgets: list[float]) -> None:
 def test_a_step_gathers_budgets_below_them() -> None:
     roster = Roster.of_budgets([0.126, 0.2, 0.9], step="1/8")
     assert roster.budgets == [Fraction(1, 8), Fraction(7, 8)]
-    with pytest.raises(InvalidBudget, match="rounded down"):
+    with pytest.raises(InvalidBudgetError, match="rounded down"):
         Roster.of_budgets([0.1], step="1/8")
 
 
@@ -68,7 +68,7 @@ def test_no_window_of_any_level_passes_its_budget_whatever_is_asked(asked: list[
         accounts.advance(t // 2)
         try:
             accounts.admit(LevelCosts.at_rate(np.array([1, 2]), epsilon), "test")
-        except BudgetExceeded:
+        except BudgetExceededError:
             continue
         history.append((t // 2, epsilon))
     for end in range(len(asked)):
@@ -79,11 +79,11 @@ def test_no_window_of_any_level_passes_its_budget_whatever_is_asked(asked: list[
 
 def test_a_refused_charge_costs_nobody_anything_and_time_never_runs_back() -> None:
     accounts = PersonalAccounts(Roster.of_budgets(["1/4", "1"]), w=5)
-    with pytest.raises(BudgetExceeded, match="people of budget 1/4 would have spent 1/2"):
+    with pytest.raises(BudgetExceededError, match="people of budget 1/4 would have spent 1/2"):
         accounts.admit(LevelCosts.at_rate(np.array([1, 1]), Fraction(1, 2)), "test")
     assert accounts.spent() == [0, 0]
     accounts.advance(3)
-    with pytest.raises(OutOfOrder):
+    with pytest.raises(OutOfOrderError):
         accounts.advance(2)
-    with pytest.raises(InvalidBudget, match="negative"):
+    with pytest.raises(InvalidBudgetError, match="negative"):
         accounts.admit(LevelCosts.at_rate(np.array([1, -1]), Fraction(1, 2)), "test")

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from veilstream import STREAMS
-from veilstream.errors import InvalidInput, LedgerMismatch
-from veilstream.guarantee import Guarantee
+from veilstream.errors import InvalidInputError, LedgerMismatchError
 from veilstream.personalised import (
     Group,
     PeopleCounts,
@@ -21,6 +20,7 @@ from veilstream.personalised import (
     count_levels,
 )
 from veilstream.personalised.partition import everybody
+from veilstream.privacy.guarantee import Guarantee
 
 
 def people_at(roster: Roster, t: int) -> PeopleCounts:
@@ -68,9 +68,9 @@ def test_a_stream_refuses_other_people_or_groups(tmp_path: Path) -> None:
 
     open_with(Roster(ids, budgets))
     open_with(Roster(ids, budgets))
-    with pytest.raises(LedgerMismatch, match="would pay twice"):
+    with pytest.raises(LedgerMismatchError, match="would pay twice"):
         open_with(Roster(ids, budgets[::-1]))
-    with pytest.raises(LedgerMismatch, match="would pay twice"):
+    with pytest.raises(LedgerMismatchError, match="would pay twice"):
         open_with(Roster(ids, budgets), groups=everybody(Roster(ids, budgets)))
     open_with(Roster(ids, budgets[::-1]), stream="another")
 
@@ -88,8 +88,8 @@ def _charged(publisher: PersonalisedPublisher) -> list[Fraction]:
 def test_groups_that_overlap_or_cost_too_much_are_refused() -> None:
     roster = Roster.of_budgets(["1/4", "1/2", "1"])
     both = [Group(np.array([0, 1]), 2, Fraction(1, 4)), Group(np.array([1, 2]), 2, Fraction(1, 2))]
-    with pytest.raises(InvalidInput, match="in two of them"):
+    with pytest.raises(InvalidInputError, match="in two of them"):
         PersonalisedPublisher(roster, 1, 1, STREAMS["uniform"](), groups=both)
     dear = [Group(np.array([0, 1, 2]), 3, Fraction(1, 2))]
-    with pytest.raises(InvalidInput, match="one of its people has 1/4"):
+    with pytest.raises(InvalidInputError, match="one of its people has 1/4"):
         PersonalisedPublisher(roster, 1, 1, STREAMS["uniform"](), groups=dear)

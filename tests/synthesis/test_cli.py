@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from veilstream.cli import app
-from veilstream.ledger import Ledger
+from veilstream.storage.ledger import Ledger
 
 SECRET = "jane.doe@example.org"
 

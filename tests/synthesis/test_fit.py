@@ -12,17 +12,14 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from veilstream.accountant import Accountant
-from veilstream.domain import Categories, Grid
-from veilstream.errors import InvalidBudget, InvalidInput
-from veilstream.guarantee import Guarantee
-from veilstream.histograms import HISTOGRAMS, Geometric
-from veilstream.ledger import Ledger
-from veilstream.meter import Meter
+from veilstream.data import Categories, Grid
+from veilstream.errors import InvalidBudgetError, InvalidInputError
+from veilstream.mechanisms.histograms import HISTOGRAMS, Geometric
+from veilstream.mechanisms.streams import DSAT, FixedRate
 from veilstream.noise import ExactSampler
-from veilstream.sealed import seal
-from veilstream.simulation import SeededSource
-from veilstream.streams import DSAT, FixedRate
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.storage.ledger import Ledger
 from veilstream.synthesis import (
     BlockMLE,
     Choice,
@@ -34,7 +31,10 @@ from veilstream.synthesis import (
     fit,
     read_rows,
 )
-from veilstream.transcript import RecordingMeter, ReplayingMeter, Transcript
+from veilstream.testing.simulation import SeededSource
+from veilstream.testing.transcript import RecordingMeter, ReplayingMeter, Transcript
+from veilstream.trusted.counts import seal
+from veilstream.trusted.meter import Meter
 
 ROWS = 20_000
 
@@ -109,7 +109,7 @@ def test_samples_repeat_with_a_seed_and_come_as_any_table() -> None:
     assert isinstance(model.sample(5, kind="pandas"), pd.DataFrame)
     assert isinstance(model.sample(5, kind="arrow"), pa.Table)
     assert model.sample(0).shape == (0, 2)
-    with pytest.raises(InvalidInput, match="rows -1"):
+    with pytest.raises(InvalidInputError, match="rows -1"):
         model.sample(-1)
 
 
@@ -150,7 +150,7 @@ def test_models_of_hardly_anything_still_draw_rows(name: str, copula: DPCopula, 
 
 
 def test_an_epsilon_too_small_to_draw_noise_for_is_refused_before_anything_is_spent() -> None:
-    with pytest.raises(InvalidBudget, match="nothing was released"):
+    with pytest.raises(InvalidBudgetError, match="nothing was released"):
         fit({"x": [1], "y": [2]}, domain_of(), "1e-30")
 
 
@@ -192,7 +192,7 @@ def test_hybrid_keeps_what_differs_between_categories() -> None:
 def test_hybrid_is_refused_where_parts_cannot_be_paid_for_together() -> None:
     domain = TableDomain({"x": Grid(0, 20, 20), "g": Categories([0, 1])})
     publisher = TablePublisher(domain, Guarantee(1, w=3), copula=DPCopula(split_below=10))
-    with pytest.raises(InvalidBudget, match="w=1 only"):
+    with pytest.raises(InvalidBudgetError, match="w=1 only"):
         publisher.feed({"x": [1], "g": [0]}, 0)
 
 
@@ -262,10 +262,10 @@ def test_a_public_sample_size_is_kept_and_scaled_back() -> None:
 def test_bad_parameters_and_histograms_are_refused() -> None:
     wrong: list[dict[str, Any]] = [{"ratio": 0}, {"size_share": 1}, {"split_below": -1}, {"most_parts": 0}]
     for bad in wrong:
-        with pytest.raises(InvalidInput, match="nothing was released"):
+        with pytest.raises(InvalidInputError, match="nothing was released"):
             DPCopula(**bad)
     meter = Meter(Accountant(Guarantee(1, w=1), 3), ExactSampler(SeededSource(1)), 0)
-    with pytest.raises(InvalidInput, match="publishes tables"):
+    with pytest.raises(InvalidInputError, match="publishes tables"):
         DPCopula(margins=Geometric()).estimate(seal(np.arange(3), 0), Fraction(1), meter)
     assert not meter.charges
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import multivariate_normal, multivariate_t
 
-from veilstream.bounding.keyed import Key
-from veilstream.domain import Categories, Edges, Grid
-from veilstream.errors import InvalidDomain, SealBroken, UnknownValue
+from veilstream.data import Categories, Edges, Grid
+from veilstream.data.bounding.keyed import Key
+from veilstream.errors import InvalidDomainError, SealedAccessError, UnknownValueError
 from veilstream.synthesis import TableDomain, read_rows
 from veilstream.synthesis.bivariate import (
     latent_correlation,
@@ -28,7 +28,7 @@ from veilstream.synthesis.correlation import matrix_of, repaired
 from veilstream.synthesis.layout import Layout, Part
 from veilstream.synthesis.margins import onto_simplex
 from veilstream.synthesis.tree import consistent, spanning_tree
-from veilstream.unsealed import exact_rows, exact_values
+from veilstream.trusted.opening import open_counts, open_rows
 
 
 @given(arrays(np.float64, st.integers(1, 30), elements=st.floats(-1e4, 1e4)), st.floats(0, 1e5))
@@ -120,13 +120,13 @@ def test_vectors_of_tables_count_each_row_as_often_as_their_l1_says() -> None:
     more = {"a": [0, 1, 1, 0], "b": [2, 0, 1, 1], "c": [3, 3, 0, 2]}
     x, y = (layout.seal(read_rows(table, domain)) for table in (base, more))
     assert x.size == layout.size
-    assert np.abs(exact_values(x) - exact_values(y)).sum() == x.l1 == 3
+    assert np.abs(open_counts(x) - open_counts(y)).sum() == x.l1 == 3
 
 
 def test_rows_of_one_person_are_bounded() -> None:
     domain = TableDomain({"a": Categories(["x", "y"])})
     table = {"a": ["x", "y", "x", "y", "x", "x"], "id": ["1", "1", "1", "2", "2", None]}
-    kept = [len(exact_rows(read_rows(table, domain, user="id", rows_per_user=k))[1]) for k in (1, 2, 3)]
+    kept = [len(open_rows(read_rows(table, domain, user="id", rows_per_user=k))[1]) for k in (1, 2, 3)]
     assert kept == [2, 4, 5]
     assert read_rows(table, domain, user="id", rows_per_user=3).l1 == 3
 
@@ -136,7 +136,7 @@ def test_every_kind_of_table_gives_the_same_rows() -> None:
     data = {"age": [3, 70, 20, 20], "place": ["a", "b", "b", "b"]}
     key = Key(bytes(16))
     frames = [data, pl.DataFrame(data), pd.DataFrame(data), pl.DataFrame(data).to_arrow(), pl.LazyFrame(data)]
-    found = [exact_rows(read_rows(frame, domain, key=key)) for frame in frames]
+    found = [open_rows(read_rows(frame, domain, key=key)) for frame in frames]
     for columns, hashes in found[1:]:
         assert np.array_equal(hashes, found[0][1])
         assert all(np.array_equal(a, b) for a, b in zip(columns, found[0][0], strict=True))
@@ -144,17 +144,17 @@ def test_every_kind_of_table_gives_the_same_rows() -> None:
 
 def test_values_outside_the_domain_are_refused_or_dropped() -> None:
     domain = TableDomain({"age": Grid(0, 10, 10)})
-    with pytest.raises(UnknownValue, match="attribute 'age'"):
+    with pytest.raises(UnknownValueError, match="attribute 'age'"):
         read_rows({"age": [1, 77]}, domain)
-    assert len(exact_rows(read_rows({"age": [1, 77]}, domain, unknown="drop"))[1]) == 1
-    with pytest.raises(InvalidDomain, match="0 attributes"):
+    assert len(open_rows(read_rows({"age": [1, 77]}, domain, unknown="drop"))[1]) == 1
+    with pytest.raises(InvalidDomainError, match="0 attributes"):
         TableDomain({})
 
 
 def test_sealed_rows_cannot_be_read_copied_or_printed() -> None:
     rows = read_rows({"age": [7654321 % 10, 3]}, TableDomain({"age": Grid(0, 10, 10)}))
     for read in (len, list, pickle.dumps, copy.deepcopy, bool, np.asarray):
-        with pytest.raises(SealBroken):
+        with pytest.raises(SealedAccessError):
             read(rows)
     assert repr(rows) == "SealedRows(shape=10, span=0..0, l1=1)"
 

@@ -14,10 +14,10 @@ from veilstream.audit.bounds import CONFIDENCE, FEWEST_TRIALS, Bound, bound_of, 
 from veilstream.audit.events import EVENTS, Learner
 from veilstream.audit.pairs import Pair
 from veilstream.audit.runs import Seed, stream_outputs
-from veilstream.errors import CheckFailed, InvalidInput
-from veilstream.guarantee import Guarantee
-from veilstream.mechanism import StreamMechanism
-from veilstream.rationals import Exact, rational
+from veilstream.errors import CheckFailedError, InvalidInputError
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.rationals import Exact, rational
 
 Draw: TypeAlias = Callable[[bool, int, Seed], NDArray[np.float64]]
 """Outputs with or without the person, as many as asked for, one a row."""
@@ -56,9 +56,9 @@ class Verdict:
         return self.bound.epsilon <= float(self.epsilon)
 
     def require(self) -> None:
-        """Raise CheckFailed, with the pair and the event, where the claim is refuted."""
+        """Raise CheckFailedError, with the pair and the event, where the claim is refuted."""
         if not self.passed:
-            raise CheckFailed(str(self))
+            raise CheckFailedError(str(self))
 
     def __str__(self) -> str:
         bound = self.bound
@@ -81,7 +81,7 @@ def attack(
     Half of them, 200,000 at most, learn an event, and the rest bound it.
 
     >>> from veilstream.audit.pairs import constant
-    >>> from veilstream.streams import Sample
+    >>> from veilstream.mechanisms.streams import Sample
     >>> claim = stream_claim(Sample(), Guarantee(1, w=3), constant(3, steps=3))
     >>> verdict = attack(claim, 100_000)
     >>> verdict.passed, verdict.bound.epsilon > 0.9
@@ -89,7 +89,7 @@ def attack(
     """
     wanted = claim.quick if trials is None else trials
     if wanted < FEWEST_TRIALS:
-        raise InvalidInput(f"trials {wanted} a side: at least {FEWEST_TRIALS} are needed; nothing was run")
+        raise InvalidInputError(f"trials {wanted} a side: at least {FEWEST_TRIALS} are needed; nothing was run")
     delta = float(claim.delta)
     learning = min(wanted // 2, LEARNING)
     counted = wanted - learning

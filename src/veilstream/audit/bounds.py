@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
 from veilstream.audit.events import EVENTS, Floats, Learner, Scorer
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInputError
 
 CONFIDENCE: Final = 0.999
 CUTS: Final = 200
@@ -151,7 +151,7 @@ def choose_event(
             if value > best:
                 best, chosen = value, event
     if chosen is None:
-        raise InvalidInput("events: none was given to choose from; nothing was bounded")
+        raise InvalidInputError("events: none was given to choose from; nothing was bounded")
     return chosen
 
 
@@ -201,17 +201,17 @@ def lower_bound(
     The first half of the rows chooses an event, the second half bounds it.
 
     >>> from veilstream.noise import ExactSampler
-    >>> from veilstream.simulation import SeededSource
+    >>> from veilstream.testing.simulation import SeededSource
     >>> noise = ExactSampler(SeededSource(1)).laplace(1, (2, 200_000))
     >>> bound = lower_bound(noise[0] + 1, noise[1])
     >>> 0.95 < bound.epsilon <= 1, bound.trials
     (True, 100000)
     """
     if not 0 < confidence < 1 or not 0 <= delta < 1:
-        raise InvalidInput(f"confidence {confidence} and delta {delta}: from 0, and below 1; nothing was bounded")
+        raise InvalidInputError(f"confidence {confidence} and delta {delta}: from 0, and below 1; nothing was bounded")
     trials = min(len(left), len(right))
     if trials < FEWEST_TRIALS:
-        raise InvalidInput(f"trials {trials} a side: at least {FEWEST_TRIALS} are needed; nothing was bounded")
+        raise InvalidInputError(f"trials {trials} a side: at least {FEWEST_TRIALS} are needed; nothing was bounded")
     half = trials // 2
     rest = trials - half
     event = choose_event(left[:half], right[:half], confidence=confidence, delta=delta, events=events, counted=rest)

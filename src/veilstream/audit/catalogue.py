@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import veilstream.metric
 import veilstream.personalised
-import veilstream.series
+import veilstream.series.fourier
 import veilstream.synthesis
 from veilstream.audit.attack import Claim
 from veilstream.audit.grouping_entries import GROUPING_CLAIMS
@@ -19,9 +19,9 @@ from veilstream.audit.metric_entries import METRIC_CLAIMS
 from veilstream.audit.personal_entries import PERSONAL_CLAIMS
 from veilstream.audit.stream_entries import STREAM_CLAIMS
 from veilstream.audit.table_entries import TABLE_CLAIMS
-from veilstream.errors import InvalidInput
-from veilstream.histograms import HISTOGRAMS
-from veilstream.streams import STREAMS
+from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.histograms import HISTOGRAMS
+from veilstream.mechanisms.streams import STREAMS
 
 AUDITS: Final[dict[str, Callable[[], list[Claim]]]] = {
     **STREAM_CLAIMS,
@@ -47,7 +47,7 @@ def claims_of(name: str) -> list[Claim]:
     if name not in AUDITS:
         near = get_close_matches(name, AUDITS, n=2, cutoff=0.5)
         hint = f", did you mean {' or '.join(map(repr, near))}?" if near else "."
-        raise InvalidInput(f"mechanism {name!r}: unknown{hint} Audited are {', '.join(AUDITS)}; nothing was run")
+        raise InvalidInputError(f"mechanism {name!r}: unknown{hint} Audited are {', '.join(AUDITS)}; nothing was run")
     return AUDITS[name]()
 
 
@@ -55,7 +55,7 @@ def publishing() -> Iterator[str]:
     """The names of all mechanisms that can publish, read from the catalogues and the public classes themselves."""
     yield from STREAMS
     yield from HISTOGRAMS
-    for module in (veilstream.series, veilstream.synthesis, veilstream.personalised, veilstream.metric):
+    for module in (veilstream.series.fourier, veilstream.synthesis, veilstream.personalised, veilstream.metric):
         yield from (name for name, kind in _classes(module).items() if _publishes(kind))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from veilstream.audit.forks import FEWEST, Asked, answers
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
-from veilstream.meter import NoiseSource
+from veilstream.trusted.meter import NoiseSource
 
 Estimate: TypeAlias = Callable[[NoiseSource, int], NDArray[Any]]
 """Numbers of so many runs, drawn from a source by a ForkingMeter; one row for all where they are the same."""

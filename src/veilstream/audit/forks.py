@@ -1,7 +1,7 @@
 """Many runs at once of a mechanism that decides: runs with the same decisions go together.
 
-A mechanism that takes lanes branches only on what ``Meter.above``, ``Meter.select``, ``Meter.select_each`` and
-``Meter.agreed`` return. All runs for which these have returned the same so far share every public number but the values
+A mechanism that takes batch branches only on what ``Meter.above``, ``Meter.select``, ``Meter.select_each`` and
+``Meter.branch`` return. All runs for which these have returned the same so far share every public number but the values
 themselves, so one call of the mechanism's own code serves them all, with noise of shape (runs, bins). Where they differ
 the group is cut by what was decided, and each part takes the step again with the draws that it had: a run
 sees exactly the noise, the charges and the code of a run alone.
@@ -18,14 +18,15 @@ from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.accountant import Accountant
-from veilstream.errors import InvalidInput
-from veilstream.guarantee import Guarantee
-from veilstream.mechanism import StreamMechanism
-from veilstream.meter import JointNoise, Meter, NoiseSource
+from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.noise import ExactSampler
-from veilstream.sealed import Sealed
-from veilstream.types import Charge, Values
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.charge import Charge
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.trusted.counts import Sealed
+from veilstream.trusted.meter import JointNoise, Meter, NoiseSource
+from veilstream.values.values import Values
 
 A = TypeVar("A")
 Rows: TypeAlias = NDArray[np.int64]
@@ -68,7 +69,7 @@ class Tape:
         return self._next(lambda: self.source.gaussian(sigma, size))
 
     def select(self, gaps: NDArray[np.int64], rate: Fraction) -> int:
-        raise InvalidInput("a choice of one run on a tape of many: the Meter asks for all; nothing was drawn")
+        raise InvalidInputError("a choice of one run on a tape of many: the Meter asks for all; nothing was drawn")
 
     def select_each(
         self,
@@ -80,7 +81,7 @@ class Tape:
     ) -> NDArray[np.int64]:
         source = self.source
         if not isinstance(source, JointNoise):
-            raise InvalidInput("choices of many runs at once: the source of noise makes one; nothing was drawn")
+            raise InvalidInputError("choices of many runs at once: the source of noise makes one; nothing was drawn")
         return self._next(lambda: source.select_each(gaps, sizes, rate, lengths, repeats).reshape(repeats, -1))
 
     def _next(self, draw: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -157,7 +158,7 @@ class _Steps:
 
         def ask(asked: Asked) -> tuple[Any, Values, Accountant, list[Charge]]:
             accountant = next(accounts)
-            meter = ForkingMeter(accountant, asked.tape, t, lanes=(asked.rows.size,))
+            meter = ForkingMeter(accountant, asked.tape, t, batch=(asked.rows.size,))
             sealed = self.feed(t, asked.of(group.published, group.runs))
             state, values = self.mechanism.step(asked.of(group.state, group.runs), sealed, meter)
             return state, values, accountant, meter.charges

@@ -14,16 +14,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.accountant import Accountant
 from veilstream.audit.attack import Claim
 from veilstream.audit.pairs import Pair, border_burst, one_event
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
-from veilstream.guarantee import Guarantee
-from veilstream.meter import Meter
-from veilstream.sealed import seal
-from veilstream.streams import RetroactiveGrouping
-from veilstream.streams.group_plan import FEWEST_UNITS
+from veilstream.mechanisms.streams import RetroactiveGrouping
+from veilstream.mechanisms.streams.group_plan import FEWEST_UNITS
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.trusted.counts import seal
+from veilstream.trusted.meter import Meter
 
 EVENT: Final = Guarantee(1, w=1)
 QUICK: Final = 2_000

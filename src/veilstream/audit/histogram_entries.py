@@ -11,19 +11,19 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.accountant import Accountant
 from veilstream.audit.attack import Claim, stream_claim
 from veilstream.audit.pairs import Pair, cliff, empty, every_bin, ties
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
-from veilstream.guarantee import Guarantee
-from veilstream.histograms import EFPA, HISTOGRAMS, PSD, FilterPriority, Privelet, StructureFirst
-from veilstream.mechanism import HistogramMechanism
-from veilstream.meter import Meter
-from veilstream.sealed import seal
-from veilstream.series import FourierSeries
-from veilstream.sparse import seal_records
-from veilstream.streams import Sample
+from veilstream.mechanisms.histograms import EFPA, HISTOGRAMS, PSD, FilterPriority, Privelet, StructureFirst
+from veilstream.mechanisms.protocols import HistogramMechanism
+from veilstream.mechanisms.streams import Sample
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.series.fourier import FourierSeries
+from veilstream.trusted.counts import seal
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.records import seal_records
 
 EVENT: Final = Guarantee(1, w=1)
 APPROXIMATE: Final = Guarantee(1, w=1, delta="1/1000", pure_share="1/100")
@@ -119,7 +119,7 @@ def fourier_series() -> list[Claim]:
     def draw(present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
         noise, steps = PooledNoise(seed), 5
         series = [seal(np.array([20 + t + int(present)]), t) for t in range(steps)]
-        meter = Meter(Accountant(Guarantee(1, w=None), 1), noise, steps - 1, lanes=(trials,))
+        meter = Meter(Accountant(Guarantee(1, w=None), 1), noise, steps - 1, batch=(trials,))
         values = FourierSeries(coefficients=2).estimate(series, Fraction(1), meter)
         return np.asarray(values.numbers[..., 0], dtype=np.float64)
 
@@ -141,4 +141,4 @@ HISTOGRAM_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
 }
 """Name in ``HISTOGRAMS`` -> its claims."""
 SERIES_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {"FourierSeries": fourier_series}
-"""Class in ``veilstream.series`` -> its claims."""
+"""Class in ``veilstream.series.fourier`` -> its claims."""

@@ -9,13 +9,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.accountant import Accountant
 from veilstream.audit.attack import Claim
 from veilstream.audit.estimates import estimates
 from veilstream.audit.forks import ForkingMeter
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
-from veilstream.meter import NoiseSource
 from veilstream.metric import (
     ChosenMedian,
     HatGrid,
@@ -25,6 +23,8 @@ from veilstream.metric import (
     SortedPoints,
     Space,
 )
+from veilstream.privacy.accountant import Accountant
+from veilstream.trusted.meter import NoiseSource
 
 LINE: Final = MetricGuarantee(1, "1/10", Space(0, 1))
 PLANE: Final = MetricGuarantee(1, "1/10", Space((0, 0), (1, 1)))
@@ -63,7 +63,7 @@ class Moved:
         size = self.mechanism.size(self.guarantee, len(points))
 
         def estimate(source: NoiseSource, runs: int) -> NDArray[Any]:
-            meter = ForkingMeter(Accountant(self.guarantee.guarantee, size), source, 0, lanes=(runs,))
+            meter = ForkingMeter(Accountant(self.guarantee.guarantee, size), source, 0, batch=(runs,))
             return self.mechanism.estimate(sealed, self.guarantee, meter).numbers
 
         if isinstance(self.mechanism, SmoothMedian):

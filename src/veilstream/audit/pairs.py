@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.errors import InvalidInput
-from veilstream.guarantee import Guarantee
-from veilstream.sealed import Sealed, seal
+from veilstream.errors import InvalidInputError
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.trusted.counts import Sealed, seal
 
 Counts: TypeAlias = NDArray[np.int64]
 CROWD: Final = 1_000
@@ -36,13 +36,13 @@ class Pair:
 
     def __post_init__(self) -> None:
         if self.others.shape != self.person.shape or self.others.ndim != 2:
-            raise InvalidInput(f"pair {self.name!r}: two tables of steps × bins are needed; nothing was run")
+            raise InvalidInputError(f"pair {self.name!r}: two tables of steps × bins are needed; nothing was run")
         if (self.person < 0).any() or (self.person.sum(axis=1) > self.l1).any() or not self.person.any():
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"pair {self.name!r}: a person adds from 1 to {self.l1} counts in a step; nothing was run"
             )
         if not self.follows and (self.others < 0).any():
-            raise InvalidInput(f"pair {self.name!r}: a count is negative; nothing was run")
+            raise InvalidInputError(f"pair {self.name!r}: a count is negative; nothing was run")
 
     @property
     def steps(self) -> int:
@@ -57,7 +57,7 @@ class Pair:
         there = np.flatnonzero(self.person.any(axis=1))
         spread = int(there[-1] - there[0]) + 1
         if guarantee.w is not None and spread > guarantee.w:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"pair {self.name!r}: the person is there within {spread} steps, neighbours differ within "
                 f"{guarantee.w}; nothing was run"
             )

@@ -10,14 +10,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.accountant import Accountant
 from veilstream.audit.attack import Claim, Draw
 from veilstream.audit.estimates import estimates
 from veilstream.audit.forks import ForkingMeter
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
-from veilstream.guarantee import Guarantee
-from veilstream.meter import Meter, NoiseSource
 from veilstream.personalised import (
     CountMechanism,
     ExponentialCount,
@@ -34,6 +31,9 @@ from veilstream.personalised import (
     Threshold,
     count_levels,
 )
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.trusted.meter import Meter, NoiseSource
 
 BUDGETS: Final = (Fraction(1, 2), Fraction(1), Fraction(2))
 PEOPLE: Final = 12
@@ -54,7 +54,7 @@ class _Meter(PersonalMeter):
         self._runs = runs
 
     def _ordinary(self, epsilon: Fraction, size: int, t: int) -> Meter:
-        return ForkingMeter(Accountant(Guarantee(epsilon, w=1), size), self._noise, t, lanes=self._runs)
+        return ForkingMeter(Accountant(Guarantee(epsilon, w=1), size), self._noise, t, batch=self._runs)
 
 
 def _people(count: int) -> tuple[Roster, NDArray[np.int64]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.noise import ExactSampler
-from veilstream.simulation import SeededSource
+from veilstream.testing.simulation import SeededSource
 
 FIRST: Final = 64
 LARGEST: Final = 1 << 16

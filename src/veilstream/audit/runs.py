@@ -7,14 +7,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.accountant import Accountant
 from veilstream.audit.forks import forked_outputs
 from veilstream.audit.pairs import Pair
 from veilstream.audit.pool import PooledNoise
-from veilstream.guarantee import Guarantee
-from veilstream.histograms import Gaussian, Geometric
-from veilstream.mechanism import StreamMechanism, runs_together
-from veilstream.meter import Meter
+from veilstream.mechanisms.histograms import Gaussian, Geometric
+from veilstream.mechanisms.protocols import StreamMechanism, is_batchable
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.trusted.meter import Meter
 
 PLAIN: Final = (Geometric, Gaussian)
 """Histograms that add noise to the counts as they are."""
@@ -27,13 +27,13 @@ def stream_outputs(
 ) -> NDArray[np.float64]:
     """Published values of all steps and bins, then which steps were fresh: one row a trial.
 
-    Mechanisms that take lanes run all at once, in groups that fork where they decide; all others run by run. When
+    Mechanisms that take batch run all at once, in groups that fork where they decide; all others run by run. When
     an oblivious mechanism releases is known beforehand and left out.
     """
     steps, bins = pair.steps, pair.bins
     # Data that follow what each run published differ from run to run, which scores and transforms do not take.
     plain = not pair.follows or isinstance(getattr(mechanism, "histogram", None), (*PLAIN, type(None)))
-    if plain and runs_together(mechanism):
+    if plain and is_batchable(mechanism):
         feed, noise = pair.feed(present), PooledNoise(seed)
         values, fresh = forked_outputs(mechanism, guarantee, feed, steps, bins, trials, noise)
     else:

@@ -19,9 +19,8 @@ from veilstream.audit.pairs import (
     moving,
     one_event,
 )
-from veilstream.guarantee import Guarantee
-from veilstream.mechanism import StreamMechanism
-from veilstream.streams import (
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.streams import (
     DSAT,
     DSFT,
     BudgetAbsorption,
@@ -34,6 +33,7 @@ from veilstream.streams import (
     TimeUnit,
     Uniform,
 )
+from veilstream.privacy.guarantee import Guarantee
 
 USER: Final = Guarantee(1, w=None)
 DECIDES: Final = Fraction(9, 10)

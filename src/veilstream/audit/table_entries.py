@@ -14,19 +14,19 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.accountant import Accountant
 from veilstream.audit.attack import Claim
 from veilstream.audit.estimates import estimates
 from veilstream.audit.forks import ForkingMeter
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
-from veilstream.bounding.keyed import Key
-from veilstream.guarantee import Guarantee
-from veilstream.meter import Meter, NoiseSource
-from veilstream.sealed_rows import SealedRows, ordered_rows
+from veilstream.data.bounding.keyed import Key
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
 from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall
 from veilstream.synthesis.margins import Margins
 from veilstream.synthesis.rows import content_hashes
+from veilstream.trusted.meter import Meter, NoiseSource
+from veilstream.trusted.rows import SealedRows, ordered_rows
 
 EVENT: Final = Guarantee(4, w=1)
 PART: Final = Guarantee(2, w=1)
@@ -80,7 +80,7 @@ class PartOfModel:
         rows = ordered_rows([np.ascontiguousarray(column) for column in table.T], hashes, shape, 0)
 
         def estimate(source: NoiseSource, runs: int) -> NDArray[Any]:
-            meter = ForkingMeter(Accountant(PART, 1), source, 0, lanes=(runs,))
+            meter = ForkingMeter(Accountant(PART, 1), source, 0, batch=(runs,))
             return self.ask(rows, self.margins, meter)
 
         return estimates(estimate, trials, seed)

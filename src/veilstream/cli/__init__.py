@@ -7,7 +7,6 @@ from veilstream.cli.histogram import histogram
 from veilstream.cli.ledgers import ledger_app
 from veilstream.cli.personalised import personalised
 from veilstream.cli.points import points
-from veilstream.cli.reproduce import reproduce
 from veilstream.cli.schedule import plan
 from veilstream.cli.series import series
 from veilstream.cli.synthesize import synthesize
@@ -19,7 +18,6 @@ app.command()(histogram)
 app.command()(synthesize)
 app.command()(personalised)
 app.command()(points)
-app.command()(reproduce)
 app.command()(audit)
 app.command()(compare)
 

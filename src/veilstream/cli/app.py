@@ -11,7 +11,7 @@ from veilstream.cli.reporting import ExitCode, ReportingGroup, print_json
 
 if TYPE_CHECKING:
     from veilstream.cli.publishing import Summary
-    from veilstream.sources import Dropped
+    from veilstream.data import Dropped
 
 app = typer.Typer(
     cls=ReportingGroup,
@@ -106,8 +106,8 @@ def publish(
     as_json: Json = False,
 ) -> int:
     """Publish a file of events (or counts) step by step; run it again to go on or to see that all is done."""
+    from veilstream.cli.job import Job
     from veilstream.cli.plan import make_plan
-    from veilstream.config import Job
 
     given = {
         "file": file,
@@ -147,27 +147,27 @@ def publish(
 
 
 def _window(text: str | None) -> int | str | None:
-    from veilstream.errors import InvalidBudget
+    from veilstream.errors import InvalidBudgetError
 
     if text is None or text == "user":
         return text
     try:
         return int(text)
     except ValueError:
-        raise InvalidBudget(
+        raise InvalidBudgetError(
             f"window {text!r}: 1 for event level, a whole number of steps, or 'user'; nothing was released"
         ) from None
 
 
 def settings_of(pairs: list[str]) -> dict[str, str]:
     """``name=value`` pairs as a mapping."""
-    from veilstream.errors import InvalidInput
+    from veilstream.errors import InvalidInputError
 
     settings: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise InvalidInput(f"set {pair!r}: write it as name=value, e.g. interval=6; nothing was released")
+            raise InvalidInputError(f"set {pair!r}: write it as name=value, e.g. interval=6; nothing was released")
         settings[name.strip()] = value.strip()
     return settings
 

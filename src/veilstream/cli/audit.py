@@ -46,14 +46,14 @@ def audit(
     from veilstream.audit.catalogue import AUDITS
     from veilstream.audit.deep import audit as run
     from veilstream.audit.deep import write_table
-    from veilstream.errors import InvalidInput
-    from veilstream.rationals import rational
+    from veilstream.errors import InvalidInputError
+    from veilstream.privacy.rationals import rational
 
     if list_only:
         return _tell_names(AUDITS, as_json)
     part: Fraction = rational(share, "share", outcome="nothing was run")
     if not 0 < confidence < 1 or (workers is not None and workers < 1):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"confidence {confidence} and workers {workers}: between 0 and 1, and at least 1; nothing was run"
         )
     with ExitStack() as stack:

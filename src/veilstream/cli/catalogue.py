@@ -10,11 +10,11 @@ import numpy as np
 
 from veilstream.cli.parameters import parameters
 from veilstream.errors import VeilstreamError
-from veilstream.guarantee import Guarantee
-from veilstream.histograms import HISTOGRAMS
-from veilstream.mechanism import StreamMechanism
-from veilstream.simulation import simulate
-from veilstream.streams import STREAMS, Sample
+from veilstream.mechanisms.histograms import HISTOGRAMS
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.streams import STREAMS, Sample
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.testing.simulation import simulate
 
 LEVELS = {
     "event": Guarantee(1, w=1),

@@ -12,8 +12,8 @@ from veilstream.cli.reporting import ExitCode, print_json
 from veilstream.cli.schedule import window_of
 
 if TYPE_CHECKING:
+    from veilstream.data.public import PublicCounts
     from veilstream.evaluate.compare import Comparison
-    from veilstream.sources.public import PublicCounts
 
 EPSILONS: Final = ("1/10", "1/2", "1")
 MOST_LINES: Final = 8
@@ -59,12 +59,12 @@ def compare(
     Never run this on private data: the choice of a mechanism by its error on them is a leak that no budget pays for.
     Take last year's published counts, a synthetic stream or another city's. Nothing is released or spent here.
     """
-    from veilstream.errors import InvalidInput
+    from veilstream.data.public import read_public_counts
+    from veilstream.errors import InvalidInputError
     from veilstream.evaluate.compare import REFUSAL
-    from veilstream.sources.public import read_public_counts
 
     if not public:
-        raise InvalidInput(f"{file}: " + REFUSAL.format(how="--public"))
+        raise InvalidInputError(f"{file}: " + REFUSAL.format(how="--public"))
     data = read_public_counts(
         file, time=time, every=int(every) if every.isdigit() else every, by=by or (), value=value, zone=zone
     )
@@ -145,8 +145,8 @@ def _write(found: Comparison, metric: str, table: Path, picture: Path, name: str
 
     import polars as pl
 
-    from veilstream.experiments.drawing import lines, panels
-    from veilstream.sinks import replacing, write_table
+    from veilstream.evaluate.drawing import lines, panels
+    from veilstream.release.sinks import replacing, write_table
 
     write_table([found.ranking], table)
     best = found.ranking.group_by("mechanism").agg(pl.col("times the best").log().mean()).sort("times the best")

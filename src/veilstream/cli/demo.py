@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from veilstream.cli.demo_data import DOMAIN, JOB, STREAM, bundled_data, draw, true_counts
+from veilstream.cli.job import Job
 from veilstream.cli.ledgers import account, print_account
 from veilstream.cli.plan import Plan, make_plan
 from veilstream.cli.publishing import run
 from veilstream.cli.words import number, promise
-from veilstream.config import Job
-from veilstream.demo import DOMAIN, JOB, STREAM, bundled_data, draw, true_counts
-from veilstream.errors import InvalidInput
-from veilstream.ledger import Ledger
-from veilstream.sinks import release_tables, write_table
+from veilstream.errors import InvalidInputError
+from veilstream.release.sinks import release_tables, write_table
+from veilstream.storage.ledger import Ledger
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +41,7 @@ def run_demo(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInput(f"output {out}: {error.strerror}; nothing was released") from None
+        raise InvalidInputError(f"output {out}: {error.strerror}; nothing was released") from None
     with bundled_data() as data:
         paths = {"file": str(data), "ledger": str(out / "budget.db"), "out": str(out / "releases.parquet")}
         plan = make_plan(Job.build({**JOB, **paths}))

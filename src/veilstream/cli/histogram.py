@@ -10,18 +10,18 @@ import typer
 
 from veilstream.cli.app import settings_of
 from veilstream.cli.reporting import ExitCode, print_json
-from veilstream.domain import Calendar
+from veilstream.data import Calendar
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from veilstream.domain import Domain
-    from veilstream.guarantee import Guarantee
-    from veilstream.mechanism import HistogramMechanism, StreamMechanism
-    from veilstream.postprocess import Step
-    from veilstream.sealed import Sealed
-    from veilstream.sparse import SealedRecords
-    from veilstream.types import Release
+    from veilstream.data import Domain
+    from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism
+    from veilstream.privacy.guarantee import Guarantee
+    from veilstream.trusted.counts import Sealed
+    from veilstream.trusted.records import SealedRecords
+    from veilstream.values.postprocess import Step
+    from veilstream.values.release import Release
 
 NOW: Final = "veilstream_step"
 ROW: Final = "veilstream_row"
@@ -71,12 +71,12 @@ def histogram(
     A domain of more than 10⁷ cells is not listed: psd and fp publish boxes of it instead.
     """
     from veilstream.cli.plan import chosen_axes
-    from veilstream.domain import Domain
-    from veilstream.domain.product import MAX_BINS
-    from veilstream.guarantee import Guarantee
-    from veilstream.ledger import Ledger
-    from veilstream.publisher import Publisher
-    from veilstream.sinks import WRITERS, check_names, check_writable, release_tables, write_table
+    from veilstream.data import Domain
+    from veilstream.data.domain import MAX_BINS
+    from veilstream.privacy.guarantee import Guarantee
+    from veilstream.release.publisher import Publisher
+    from veilstream.release.sinks import WRITERS, check_names, check_writable, release_tables, write_table
+    from veilstream.storage.ledger import Ledger
     from veilstream.synthesis.domain import TableDomain
 
     if out is not None:
@@ -130,19 +130,19 @@ class _Rows:
     unknown: str
 
     def __post_init__(self) -> None:
-        from veilstream.errors import InvalidInput
+        from veilstream.errors import InvalidInputError
 
         if (self.user is None) != self.row_per_person:
-            raise InvalidInput(
+            raise InvalidInputError(
                 "user: name the column of people's ids with --user, or declare with --row-per-person that every row is "
                 "another person, but not both; nothing was read"
             )
         if self.unknown not in ("error", "drop"):
-            raise InvalidInput(f"unknown {self.unknown!r}: it is 'error' or 'drop'; nothing was read")
+            raise InvalidInputError(f"unknown {self.unknown!r}: it is 'error' or 'drop'; nothing was read")
 
     def snapshot(self) -> Sealed:
-        from veilstream.bounding import bound
-        from veilstream.sources import read_events
+        from veilstream.data import read_events
+        from veilstream.data.bounding import bound
 
         events = read_events(self._batches(), user=self.user or ROW, time=NOW, by=self.domain.names)
         unknown: Any = self.unknown
@@ -167,7 +167,7 @@ class _Rows:
     def _batches(self) -> Iterator[pl.DataFrame]:
         import polars as pl
 
-        from veilstream.sources.readers import open_batches
+        from veilstream.data.readers import open_batches
 
         wanted = [*self.domain.names] if self.user is None else [self.user, *self.domain.names]
         seen = 0
@@ -189,17 +189,17 @@ def _release_boxes(
     out: str | None,
     level: float,
 ) -> _Done:
-    from veilstream.boxes import require_dense
-    from veilstream.errors import InvalidInput
-    from veilstream.ledger import Ledger
-    from veilstream.sinks import write_table
-    from veilstream.sparse_release import RecordMechanism, release_records
+    from veilstream.errors import InvalidInputError
+    from veilstream.release.records import RecordMechanism, release_records
+    from veilstream.release.sinks import write_table
+    from veilstream.storage.ledger import Ledger
+    from veilstream.values.boxes import require_dense
 
     if not isinstance(method, RecordMechanism):
         require_dense(rows.domain.shape)
         raise AssertionError("a domain of this size is refused above")
     if rows.bins_per_user != 1:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"bins-per-user {rows.bins_per_user}: on a domain too large to list a person's rows, at most "
             "--counts-per-user of them, may lie in different cells; leave it out; nothing was read"
         )
@@ -214,7 +214,7 @@ def _release_boxes(
 
 def _histogram(method: str, settings: dict[str, str]) -> HistogramMechanism:
     from veilstream.cli.parameters import build_mechanism
-    from veilstream.streams import Sample
+    from veilstream.mechanisms.streams import Sample
 
     chosen = build_mechanism("sample", method, {f"histogram.{name}": value for name, value in settings.items()})
     assert isinstance(chosen, Sample)
@@ -222,19 +222,19 @@ def _histogram(method: str, settings: dict[str, str]) -> HistogramMechanism:
 
 
 def _steps(post: list[str]) -> tuple[Step, ...]:
-    from veilstream.errors import InvalidInput
-    from veilstream.postprocess import ConsistentTotal, NonNegative, Whole
+    from veilstream.errors import InvalidInputError
+    from veilstream.values.postprocess import ConsistentTotal, NonNegative, Whole
 
     steps: dict[str, Step] = {"non-negative": NonNegative(), "total": ConsistentTotal(), "whole": Whole()}
     for name in post:
         if name not in steps:
-            raise InvalidInput(f"post {name!r}: unknown, the steps are {', '.join(steps)}; nothing was read")
+            raise InvalidInputError(f"post {name!r}: unknown, the steps are {', '.join(steps)}; nothing was read")
     return tuple(steps[name] for name in post)
 
 
 def _once(method: HistogramMechanism, steps: tuple[Step, ...]) -> StreamMechanism[Any]:
-    from veilstream.postprocess import PostProcessed
-    from veilstream.streams import Sample
+    from veilstream.mechanisms.postprocessed import PostProcessed
+    from veilstream.mechanisms.streams import Sample
 
     return Sample(PostProcessed(method, steps) if steps else method)
 

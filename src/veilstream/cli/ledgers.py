@@ -14,8 +14,8 @@ import typer
 from veilstream.cli.reporting import print_json
 
 if TYPE_CHECKING:
-    from veilstream.guarantee import Guarantee
-    from veilstream.ledger import Ledger, StreamSpec
+    from veilstream.privacy.guarantee import Guarantee
+    from veilstream.storage.ledger import Ledger, StreamSpec
 
 ledger_app = typer.Typer(help="Read a ledger: what was released, what it cost, what is left.", rich_markup_mode=None)
 
@@ -29,7 +29,7 @@ Last = Annotated[int, typer.Option("--last", min=1, help="How many of the latest
 def _opened(url: str) -> Generator[Ledger]:
     from veilstream.cli.plan import database_file
     from veilstream.errors import LedgerError
-    from veilstream.ledger import Ledger
+    from veilstream.storage.ledger import Ledger
 
     database = database_file(url)
     if database is not None and not database.is_file():
@@ -39,7 +39,7 @@ def _opened(url: str) -> Generator[Ledger]:
 
 
 def _chosen(ledger: Ledger, stream: str | None) -> list[StreamSpec]:
-    from veilstream.errors import InvalidInput
+    from veilstream.errors import InvalidInputError
 
     specs = ledger.streams()
     if stream is None:
@@ -47,7 +47,7 @@ def _chosen(ledger: Ledger, stream: str | None) -> list[StreamSpec]:
     found = [spec for spec in specs if spec.name == stream]
     if not found:
         known = ", ".join(spec.name for spec in specs) or "none"
-        raise InvalidInput(f"stream {stream!r}: not in this ledger, its streams are: {known}; nothing was read")
+        raise InvalidInputError(f"stream {stream!r}: not in this ledger, its streams are: {known}; nothing was read")
     return found
 
 
@@ -57,8 +57,8 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
     ``windows`` has an entry per released step: what the fullest window that ends there had spent and had left.
     ``charges`` sums what was bought, by purpose and outcome.
     """
-    from veilstream.guarantee import Guarantee
-    from veilstream.publisher import newly_spent
+    from veilstream.privacy.guarantee import Guarantee
+    from veilstream.release.publisher import newly_spent
 
     guarantee = Guarantee.from_json(spec.guarantee)
     mechanism = json.loads(spec.mechanism)
@@ -273,8 +273,8 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Releases and charges, one JSON object per line (one array with --json); never a mechanism's secret state."""
-    from veilstream.ledger import export as export_stream
-    from veilstream.sinks import replacing
+    from veilstream.release.sinks import replacing
+    from veilstream.storage.ledger import export as export_stream
 
     with _opened(ledger) as opened:
         specs = _chosen(opened, stream)

@@ -14,10 +14,10 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter
 
-from veilstream.errors import InvalidInput
-from veilstream.histograms import HISTOGRAMS
-from veilstream.mechanism import HistogramMechanism, StreamMechanism
-from veilstream.streams import STREAMS
+from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.histograms import HISTOGRAMS
+from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism
+from veilstream.mechanisms.streams import STREAMS
 
 HISTOGRAM = "histogram"
 LIST = TypeAdapter(list[Any])
@@ -65,14 +65,14 @@ def build_mechanism(
     >>> build_mechanism("unifrom")
     Traceback (most recent call last):
     ...
-    veilstream.errors.InvalidInput: mechanism 'unifrom': unknown, did you mean 'uniform'? The mechanisms are uniform,
-    ...; nothing was released
+    veilstream.errors.InvalidInputError: mechanism 'unifrom': unknown, did you mean 'uniform'? The mechanisms are
+    uniform, ...; nothing was released
     """
     stream = _find(STREAMS, name, "mechanism")
     given = dict(settings or {})
     if histogram is not None:
         if not any(parameter.is_histogram for parameter in parameters(stream)):
-            raise InvalidInput(f"histogram {histogram!r}: mechanism '{name}' takes none; nothing was released")
+            raise InvalidInputError(f"histogram {histogram!r}: mechanism '{name}' takes none; nothing was released")
         given[HISTOGRAM] = histogram
     made: StreamMechanism[Any] = _make(stream, name, given)
     return made
@@ -86,7 +86,7 @@ def _make(kind: type[Any], name: str, given: Mapping[str, Any]) -> Any:
         first, dot, rest = key.partition(".")
         if first not in known:
             choices = "; ".join(str(parameter) for parameter in known.values()) or "none"
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"parameter '{first}' of '{name}': unknown; its parameters are: {choices}; nothing was released"
             )
         if dot:
@@ -112,7 +112,7 @@ def _value(parameter: Parameter, owner: str, value: Any, inner: Mapping[str, Any
         converted = _as_kind(kind, value)
         if converted is not _NO:
             return converted
-    raise InvalidInput(
+    raise InvalidInputError(
         f"parameter '{parameter.name}' of '{owner}': {value!r} is not {kind_name(parameter.kind)}; nothing was released"
     )
 
@@ -122,7 +122,9 @@ def _find(catalogue: Mapping[str, Any], name: str, what: str) -> Any:
         return catalogue[name]
     near = get_close_matches(name, catalogue, n=2, cutoff=0.5)
     hint = f", did you mean {' or '.join(repr(n) for n in near)}?" if near else "."
-    raise InvalidInput(f"{what} {name!r}: unknown{hint} The {what}s are {', '.join(catalogue)}; nothing was released")
+    raise InvalidInputError(
+        f"{what} {name!r}: unknown{hint} The {what}s are {', '.join(catalogue)}; nothing was released"
+    )
 
 
 _NO: Any = object()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from veilstream.domain import Domain
+    from veilstream.data import Domain
     from veilstream.personalised import CountMechanism, CountRelease, Roster
 
 METHODS = ("stretching", "utility", "waste", "sampling", "threshold", "minimum")
@@ -46,9 +46,9 @@ def personalised(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
 ) -> None:
     """Publish counts once, each person protected by the epsilon in their own row; the epsilons are public."""
-    from veilstream.ledger import Ledger
     from veilstream.personalised import LedgerAccounts, Roster, count_people, release_counts
-    from veilstream.sinks import WRITERS, check_writable, write_table
+    from veilstream.release.sinks import WRITERS, check_writable, write_table
+    from veilstream.storage.ledger import Ledger
 
     mechanism = _mechanism(method, threshold, minimum, groups, rounds)
     if out is not None:
@@ -71,13 +71,13 @@ def personalised(
 
 
 def _mechanism(method: str, threshold: str | None, minimum: int, groups: int | None, rounds: int) -> CountMechanism:
-    from veilstream.errors import InvalidInput
+    from veilstream.errors import InvalidInputError
     from veilstream.personalised import Minimum, Partitioned, Sampling, Stretching, Threshold
 
     if threshold is not None and method not in ("threshold", "sampling"):
-        raise InvalidInput(f"threshold {threshold}: method '{method}' has none; nothing was read")
+        raise InvalidInputError(f"threshold {threshold}: method '{method}' has none; nothing was read")
     if rounds != 1 and method not in ("waste", "utility"):
-        raise InvalidInput(f"rounds {rounds}: method '{method}' has one; nothing was read")
+        raise InvalidInputError(f"rounds {rounds}: method '{method}' has one; nothing was read")
     match method:
         case "stretching":
             return Stretching()
@@ -88,28 +88,28 @@ def _mechanism(method: str, threshold: str | None, minimum: int, groups: int | N
         case "sampling":
             return Sampling(threshold)
         case "threshold" if threshold is None:
-            raise InvalidInput("threshold: missing; method 'threshold' needs --threshold; nothing was read")
+            raise InvalidInputError("threshold: missing; method 'threshold' needs --threshold; nothing was read")
         case "threshold":
             assert threshold is not None
             return Threshold(threshold)
         case "minimum":
             return Minimum()
         case _:
-            raise InvalidInput(f"method {method!r}: one of {', '.join(METHODS)}; nothing was read")
+            raise InvalidInputError(f"method {method!r}: one of {', '.join(METHODS)}; nothing was read")
 
 
 def _domain(path: str | None, by: list[str]) -> Domain:
-    from veilstream.domain import Domain
-    from veilstream.errors import InvalidInput
+    from veilstream.data import Domain
+    from veilstream.errors import InvalidInputError
 
     if path is None:
         if by:
-            raise InvalidInput(f"by '{by[0]}': its public bins are needed, give --domain; nothing was read")
+            raise InvalidInputError(f"by '{by[0]}': its public bins are needed, give --domain; nothing was read")
         return Domain({})
     known = Domain.from_json(path)
     for name in by:
         if name not in known.axes:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"by '{name}': not in the domain, its attributes are {', '.join(known.names)}; nothing was read"
             )
     return Domain({name: known.axes[name] for name in by}) if by else known
@@ -118,33 +118,33 @@ def _domain(path: str | None, by: list[str]) -> Domain:
 def _table(file: str, columns: list[str]) -> pl.DataFrame:
     import polars as pl
 
-    from veilstream.errors import InvalidInput
-    from veilstream.sources.readers import open_batches
+    from veilstream.data.readers import open_batches
+    from veilstream.errors import InvalidInputError
 
     batches = list(open_batches(file, columns))
     if not batches or not sum(len(batch) for batch in batches):
-        raise InvalidInput(f"{file}: 0 rows, at least 1 person is needed; nothing was released")
+        raise InvalidInputError(f"{file}: 0 rows, at least 1 person is needed; nothing was released")
     return pl.concat(batches)
 
 
 def _ids(column: pl.Series, name: str) -> list[Any]:
-    from veilstream.errors import InvalidInput
+    from veilstream.errors import InvalidInputError
 
     if column.null_count():
-        raise InvalidInput(
+        raise InvalidInputError(
             f"column '{name}': {column.null_count()} rows have no person; each needs one; nothing was released"
         )
     return column.to_list()
 
 
 def _places(domain: Domain, table: pl.DataFrame, unknown: str) -> Any:
-    from veilstream.errors import InvalidInput, UnknownValue
+    from veilstream.errors import InvalidInputError, UnknownValueError
 
     if unknown not in ("error", "drop"):
-        raise InvalidInput(f"unknown {unknown!r}: 'error' or 'drop'; nothing was released")
+        raise InvalidInputError(f"unknown {unknown!r}: 'error' or 'drop'; nothing was released")
     places = domain.encode(table)
     if unknown == "error" and (places < 0).any():
-        raise UnknownValue(
+        raise UnknownValueError(
             f"attributes {', '.join(domain.unknown_attributes(table))}: a value lies outside the public domain; "
             "widen it or give --unknown drop; nothing was released"
         )
@@ -154,7 +154,7 @@ def _places(domain: Domain, table: pl.DataFrame, unknown: str) -> Any:
 def _labelled(domain: Domain, release: CountRelease) -> pl.DataFrame:
     import polars as pl
 
-    from veilstream.types import half_width
+    from veilstream.values.values import half_width
 
     values = release.values
     width = half_width(0.95, values.std, values.law, integer=False)

@@ -9,14 +9,14 @@ from typing import Any
 
 import polars as pl
 
+from veilstream.cli.job import Job, Moment
 from veilstream.cli.parameters import build_mechanism
-from veilstream.config import Job, Moment
-from veilstream.domain import Calendar, Domain
-from veilstream.errors import InvalidInput
-from veilstream.guarantee import Guarantee
-from veilstream.mechanism import StreamMechanism
-from veilstream.plots import SUFFIXES
-from veilstream.sinks import WRITERS, check_names, check_writable
+from veilstream.data import Calendar, Domain
+from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.release.plots import SUFFIXES
+from veilstream.release.sinks import WRITERS, check_names, check_writable
 
 LEAK = (
     "bins and time ranges learned from private data tell who is in them. Give {what}, or declare with "
@@ -48,10 +48,10 @@ def make_plan(job: Job) -> Plan:
             check_writable(path, suffixes)
     if not job.public_from_data:
         if job.domain is None and job.by:
-            raise InvalidInput("domain: missing; " + LEAK.format(what="--domain domain.json"))
+            raise InvalidInputError("domain: missing; " + LEAK.format(what="--domain domain.json"))
         if job.start is None or job.end is None:
             name = "start" if job.start is None else "end"
-            raise InvalidInput(f"{name}: missing; " + LEAK.format(what="--start and --end"))
+            raise InvalidInputError(f"{name}: missing; " + LEAK.format(what="--start and --end"))
     domain, calendar = _domain(job), _calendar(job)
     check_names(domain)
     plan = Plan(job, guarantee, mechanism, domain, calendar)
@@ -74,7 +74,7 @@ def chosen_axes(domain: str | dict[str, Any], by: tuple[str, ...] | None, kind: 
         return known
     for name in by:
         if name not in known.axes:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"by '{name}': not in the domain, its attributes are {', '.join(known.names)}; nothing was read"
             )
     return kind({name: known.axes[name] for name in by})
@@ -102,25 +102,25 @@ def _whole_or_not(
 
 def _public_columns(job: Job, columns: list[str]) -> pl.DataFrame:
     """Distinct rows of columns that the holder has declared public."""
-    from veilstream.sources.readers import open_batches
+    from veilstream.data.readers import open_batches
 
     source = require_file(job)
     distinct = [batch.unique() for batch in open_batches(source, columns)]
     if not distinct:
-        raise InvalidInput(f"{source}: 0 rows, so no public values can be found in it; nothing was read")
+        raise InvalidInputError(f"{source}: 0 rows, so no public values can be found in it; nothing was read")
     return pl.concat(distinct).unique()
 
 
 def require_file(job: Job) -> str:
     """The input, which a preview may do without."""
     if job.file is None:
-        raise InvalidInput("file: missing, name a CSV or Parquet file; nothing was read")
+        raise InvalidInputError("file: missing, name a CSV or Parquet file; nothing was read")
     return job.file
 
 
 def require_ledger(job: Job) -> str:
     if job.ledger is None:
-        raise InvalidInput(
+        raise InvalidInputError(
             "ledger: missing; without --ledger budget.db nobody would remember what was spent; nothing was read"
         )
     return job.ledger
@@ -141,9 +141,9 @@ def _check_start(job: Job, plan: Plan) -> None:
     """Ask the mechanism whether it can run; a missing horizon is answered with the option that gives one."""
     try:
         plan.mechanism.start(plan.guarantee, plan.bins)
-    except InvalidInput as error:
+    except InvalidInputError as error:
         if plan.guarantee.w is None and str(error).startswith("horizon") and "horizon" not in job.settings:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"horizon of '{job.mechanism}': missing; at --window user one budget lasts for the whole stream, so "
                 f"say how many steps it must cover, e.g. --set horizon={plan.calendar.steps} for this time range; "
                 "nothing was read"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from veilstream.metric import MetricGuarantee, PointMechanism
-    from veilstream.types import Release
+    from veilstream.values.release import Release
 
 KINDS = ("sorted", "median", "smooth-median", "grid")
 
@@ -49,9 +49,9 @@ def points(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
 ) -> int:
     """Publish points of a file once; how many there are is public, where each of them is within a distance is not."""
-    from veilstream.ledger import Ledger
     from veilstream.metric import MetricGuarantee, Space, release_points
-    from veilstream.sinks import WRITERS, check_writable, write_table
+    from veilstream.release.sinks import WRITERS, check_writable, write_table
+    from veilstream.storage.ledger import Ledger
 
     if out is not None:
         check_writable(out, tuple(WRITERS))
@@ -70,13 +70,13 @@ def points(
 
 
 def _mechanism(kind: str, quantile: str | None, cells: int | None) -> PointMechanism:
-    from veilstream.errors import InvalidInput
+    from veilstream.errors import InvalidInputError
     from veilstream.metric import ChosenMedian, HatGrid, SmoothMedian, SortedPoints
 
     if quantile is not None and kind not in ("median", "smooth-median"):
-        raise InvalidInput(f"quantile {quantile}: release '{kind}' has none; nothing was read")
+        raise InvalidInputError(f"quantile {quantile}: release '{kind}' has none; nothing was read")
     if cells is not None and kind != "grid":
-        raise InvalidInput(f"cells {cells}: release '{kind}' has none; nothing was read")
+        raise InvalidInputError(f"cells {cells}: release '{kind}' has none; nothing was read")
     match kind:
         case "sorted":
             return SortedPoints()
@@ -87,29 +87,29 @@ def _mechanism(kind: str, quantile: str | None, cells: int | None) -> PointMecha
         case "grid":
             return HatGrid(cells)
         case _:
-            raise InvalidInput(f"release {kind!r}: one of {', '.join(KINDS)}; nothing was read")
+            raise InvalidInputError(f"release {kind!r}: one of {', '.join(KINDS)}; nothing was read")
 
 
 def _places(file: str, at: list[str], user: str | None, row_per_person: bool) -> Any:
     import numpy as np
     import polars as pl
 
-    from veilstream.domain.axes import as_numbers
-    from veilstream.errors import InvalidInput
-    from veilstream.sources.readers import open_batches
+    from veilstream.data.axes import as_numbers
+    from veilstream.data.readers import open_batches
+    from veilstream.errors import InvalidInputError
 
     if (user is None) != row_per_person:
-        raise InvalidInput(
+        raise InvalidInputError(
             "user: name the column of people's ids with --user, or declare with --row-per-person that every row is "
             "another person, but not both; nothing was read"
         )
     batches = list(open_batches(file, at if user is None else [user, *at]))
     if not sum(len(batch) for batch in batches):
-        raise InvalidInput(f"{file}: 0 rows, at least 1 point is needed; nothing was released")
+        raise InvalidInputError(f"{file}: 0 rows, at least 1 point is needed; nothing was released")
     table = pl.concat(batches)
     if user is not None:
         if table[user].null_count():
-            raise InvalidInput(f"column '{user}': a row has no person, each needs one; nothing was released")
+            raise InvalidInputError(f"column '{user}': a row has no person, each needs one; nothing was released")
         table = table.unique(user, keep="first", maintain_order=True)
     return np.stack([as_numbers(table[name]) for name in at], axis=1)
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from veilstream.cli.plan import Plan
 from veilstream.cli.words import number, promise
-from veilstream.simulation import simulate_many
-from veilstream.streams.usefulness import forecast
+from veilstream.mechanisms.streams.usefulness import forecast
+from veilstream.testing.simulation import simulate_many
 
 DRAWS = 200_000
 """Noise values enough for a mean absolute error within about one per cent."""

@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from veilstream.bounding import bound
-from veilstream.cli.keyring import StreamKey, key_path, load, store
 from veilstream.cli.plan import Plan, database_file, require_file, require_ledger
 from veilstream.cli.words import number
-from veilstream.errors import BudgetExceeded, LedgerError
-from veilstream.ledger import Ledger
-from veilstream.plots import MOST_ROWS, plot_releases
-from veilstream.publisher import Publisher
-from veilstream.sealed import Sealed
-from veilstream.sinks import largest_bins, release_tables, write_table
-from veilstream.sources import Dropped, read_counts, read_events
-from veilstream.types import Release
+from veilstream.data import Dropped, read_counts, read_events
+from veilstream.data.bounding import bound
+from veilstream.errors import BudgetExceededError, LedgerError
+from veilstream.release.plots import MOST_ROWS, plot_releases
+from veilstream.release.publisher import Publisher
+from veilstream.release.sinks import largest_bins, release_tables, write_table
+from veilstream.storage.keys import StreamKey, key_path, load, store
+from veilstream.storage.ledger import Ledger
+from veilstream.trusted.counts import Sealed
+from veilstream.values.release import Release
 
 Advance = Callable[[int, int], None]
 
@@ -203,7 +203,7 @@ def _feed(
 def _publish_or_repeat(publisher: Publisher[Any], snapshot: Sealed, repeat: bool) -> Release:
     try:
         return publisher.feed(snapshot)
-    except BudgetExceeded:
+    except BudgetExceededError:
         if not repeat:
             raise
         return publisher.skip()

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from veilstream.errors import BudgetExceeded, LedgerError, VeilstreamError
+from veilstream.errors import BudgetExceededError, LedgerError, VeilstreamError
 
 DEBUG = "VEILSTREAM_DEBUG"
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -35,7 +35,7 @@ def exit_code(error: BaseException) -> ExitCode:
     <ExitCode.LEDGER: 4>
     """
     match error:
-        case BudgetExceeded():
+        case BudgetExceededError():
             return ExitCode.BUDGET
         case LedgerError():
             return ExitCode.LEDGER

@@ -12,7 +12,7 @@ import typer
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
-    from veilstream.guarantee import Guarantee
+    from veilstream.privacy.guarantee import Guarantee
 
 SHOWN = 30
 ONLINE_WINDOWS = 3
@@ -78,8 +78,8 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
 ) -> int:
     """Show how to spread a budget over steps that matter differently; reads no private data and spends nothing."""
-    from veilstream.plots import SUFFIXES
-    from veilstream.sinks import check_writable
+    from veilstream.release.plots import SUFFIXES
+    from veilstream.release.sinks import check_writable
 
     for path, suffixes in ((out, (".csv", ".parquet")), (plot, SUFFIXES)):
         if path is not None:
@@ -107,18 +107,20 @@ def read_weights(text: str) -> tuple[Fraction, ...]:
     >>> read_weights("1, 1/2  0.25")
     (Fraction(1, 1), Fraction(1, 2), Fraction(1, 4))
     """
-    from veilstream.errors import BrokenFile, InvalidInput
-    from veilstream.rationals import rational
+    from veilstream.errors import InvalidInputError, UnreadableFileError
+    from veilstream.privacy.rationals import rational
 
     path = Path(text)
     if any(letter.isalpha() for letter in text):
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
-            raise BrokenFile(f"weights {path}: neither numbers nor a readable text file; nothing was planned") from None
+            raise UnreadableFileError(
+                f"weights {path}: neither numbers nor a readable text file; nothing was planned"
+            ) from None
     numbers = tuple(rational(part, "weights") for part in text.replace(",", " ").split())
     if not numbers:
-        raise InvalidInput("weights: 0 numbers, at least 1 is needed; nothing was planned")
+        raise InvalidInputError("weights: 0 numbers, at least 1 is needed; nothing was planned")
     return numbers
 
 
@@ -132,18 +134,18 @@ def make_schedule(
     online: bool = False,
 ) -> Planned:
     """The schedule for ``weights`` that repeat up to ``steps``, or for ever."""
-    from veilstream.allocation import OnlineRule, OnlineState, PowerError, fullest_window, optimal_schedule
-    from veilstream.allocation.schedule import exact_weights
-    from veilstream.errors import InvalidInput
-    from veilstream.guarantee import Guarantee
+    from veilstream.errors import InvalidInputError
+    from veilstream.mechanisms.allocation import OnlineRule, OnlineState, PowerError, fullest_window, optimal_schedule
+    from veilstream.mechanisms.allocation.schedule import exact_weights
+    from veilstream.privacy.guarantee import Guarantee
 
     guarantee = Guarantee(epsilon, window)
     if error not in ("variance", "absolute"):
-        raise InvalidInput(f"error {error!r}: 'variance' or 'absolute'; nothing was planned")
+        raise InvalidInputError(f"error {error!r}: 'variance' or 'absolute'; nothing was planned")
     if steps is not None and steps < 1:
-        raise InvalidInput(f"steps {steps}: at least 1 is needed; nothing was planned")
+        raise InvalidInputError(f"steps {steps}: at least 1 is needed; nothing was planned")
     if window is None and steps is None:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"steps: missing; at --window user one budget lasts for the whole stream, so say how many steps it must "
             f"cover, e.g. --steps {len(weights)}; nothing was planned"
         )
@@ -195,14 +197,14 @@ def window_of(text: str, outcome: str) -> int | None:
     >>> window_of("24", "nothing was read"), window_of("user", "nothing was read")
     (24, None)
     """
-    from veilstream.errors import InvalidBudget
+    from veilstream.errors import InvalidBudgetError
 
     if text == "user":
         return None
     try:
         return int(text)
     except ValueError:
-        raise InvalidBudget(f"window {text!r}: a whole number of steps, or 'user'; {outcome}") from None
+        raise InvalidBudgetError(f"window {text!r}: a whole number of steps, or 'user'; {outcome}") from None
 
 
 def _tell(planned: Planned) -> None:
@@ -233,7 +235,7 @@ def _tell(planned: Planned) -> None:
 def _write(planned: Planned, path: str) -> None:
     import polars as pl
 
-    from veilstream.sinks import replacing
+    from veilstream.release.sinks import replacing
 
     table = pl.DataFrame(
         {
@@ -253,8 +255,8 @@ def draw_schedule(planned: Planned, path: str | Path) -> None:
 
     import numpy as np
 
-    from veilstream.plots import BAND, LINE, STYLE, TRUTH
-    from veilstream.sinks import replacing
+    from veilstream.release.plots import BAND, LINE, STYLE, TRUTH
+    from veilstream.release.sinks import replacing
 
     matplotlib: Any = import_module("matplotlib")
     figures: Any = import_module("matplotlib.figure")

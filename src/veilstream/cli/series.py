@@ -53,15 +53,15 @@ def series(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
 ) -> int:
     """Publish one count series with FAST: few looks, a filter, and error bands."""
-    from veilstream.errors import InvalidInput
+    from veilstream.errors import InvalidInputError
 
     if (value is None) is not count:
-        raise InvalidInput("series: give either --value COLUMN of counts or --count of people; nothing was read")
+        raise InvalidInputError("series: give either --value COLUMN of counts or --count of people; nothing was read")
     chosen = {"samples": samples, "filter": kind, "sampling": sampling, "process_variance": process_variance}
     if window == "user":
         chosen["horizon"] = horizon if horizon is not None else _steps(start, end, every, zone)
         if chosen["horizon"] is None:
-            raise InvalidInput(
+            raise InvalidInputError(
                 "horizon: missing; at --window user one budget lasts for the whole series, so give --start and --end, "
                 "or --horizon STEPS, or for a series without an end a --window of some steps; nothing was read"
             )
@@ -92,7 +92,7 @@ def series(
 
 def _steps(start: str | None, end: str | None, every: str, zone: str | None) -> int | None:
     """The number of steps of a public time range, None if it is not known beforehand."""
-    from veilstream.domain import Calendar
+    from veilstream.data import Calendar
 
     if start is None or end is None:
         return None

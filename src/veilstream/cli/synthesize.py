@@ -56,17 +56,17 @@ def synthesize(
 ) -> int:
     """Publish a private model of a table and draw synthetic rows from it; run it again to draw more for nothing."""
     from veilstream.cli.words import number
-    from veilstream.errors import InvalidInput
-    from veilstream.ledger import Ledger
-    from veilstream.sinks import check_writable
+    from veilstream.errors import InvalidInputError
+    from veilstream.release.sinks import check_writable
+    from veilstream.storage.ledger import Ledger
     from veilstream.synthesis import TableDomain, fit, read_rows
 
     if unknown not in ("error", "drop"):
-        raise InvalidInput(f"unknown {unknown!r}: 'error' or 'drop'; nothing was read")
+        raise InvalidInputError(f"unknown {unknown!r}: 'error' or 'drop'; nothing was read")
     if rows is not None and rows < 0:
-        raise InvalidInput(f"rows {rows}: a whole number of at least 0; nothing was read")
+        raise InvalidInputError(f"rows {rows}: a whole number of at least 0; nothing was read")
     if measure is not None and report is None:
-        raise InvalidInput("measure: it is for the page, give --report page.html too; nothing was read")
+        raise InvalidInputError("measure: it is for the page, give --report page.html too; nothing was read")
     check_writable(out, SUFFIXES)
     if report is not None:
         check_writable(report, (".html",))
@@ -105,8 +105,8 @@ def synthesize(
 
 
 def _mechanism(method: str, margins: str, copula: str) -> DPCopula:
-    from veilstream.errors import InvalidInput
-    from veilstream.histograms import EFPA, HISTOGRAMS
+    from veilstream.errors import InvalidInputError
+    from veilstream.mechanisms.histograms import EFPA, HISTOGRAMS
     from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall
 
     for given, known, what in (
@@ -115,7 +115,7 @@ def _mechanism(method: str, margins: str, copula: str) -> DPCopula:
         (margins, HISTOGRAMS, "margins"),
     ):
         if given not in known:
-            raise InvalidInput(f"{what} {given!r}: choose from {', '.join(known)}; nothing was read")
+            raise InvalidInputError(f"{what} {given!r}: choose from {', '.join(known)}; nothing was read")
     return DPCopula(
         dependence=BlockMLE() if method == "mle" else Kendall(),
         margins=EFPA(fallback=True) if margins == "efpa" else HISTOGRAMS[margins](),
@@ -125,7 +125,7 @@ def _mechanism(method: str, margins: str, copula: str) -> DPCopula:
 
 
 def _draw(model: CopulaModel, out: Path, rows: int | None, seed: int | None) -> int:
-    from veilstream.sinks import replacing
+    from veilstream.release.sinks import replacing
 
     frame = model.sample(rows, seed=seed)
     write = {".parquet": frame.write_parquet, ".csv": frame.write_csv, ".ndjson": frame.write_ndjson}
@@ -145,7 +145,7 @@ def _write_report(
     name: str,
 ) -> Errors:
     from veilstream.cli.words import promise
-    from veilstream.guarantee import Guarantee
+    from veilstream.privacy.guarantee import Guarantee
     from veilstream.synthesis.quality import expected_errors, measured_errors
     from veilstream.synthesis.report import write_report
 

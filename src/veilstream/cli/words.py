@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from veilstream.guarantee import Guarantee
+from veilstream.privacy.guarantee import Guarantee
 
 
 def number(value: Fraction | float) -> str:

@@ -17,17 +17,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInputError
 from veilstream.evaluate.metrics import average_relative_error, mean_absolute_error
 from veilstream.evaluate.queries import RangeSums, random_ranges
 from veilstream.evaluate.runner import METRIC, VALUE, Job, Measures, Progress, run_jobs
-from veilstream.guarantee import Guarantee
-from veilstream.mechanism import StreamMechanism
-from veilstream.rationals import Exact
-from veilstream.simulation import simulate
-from veilstream.sinks import replacing
-from veilstream.streams import STREAMS, FixedRate
-from veilstream.streams.fast import Filter
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.streams import STREAMS, FixedRate
+from veilstream.mechanisms.streams.fast import Filter
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.rationals import Exact
+from veilstream.release.sinks import replacing
+from veilstream.testing.simulation import simulate
 
 WINDOW_SUMS: Final = ("time-unit", "sliding-window", "retroactive-grouping")
 """Mechanisms that publish the sum of the last units instead of the counts of one step."""
@@ -83,15 +83,15 @@ def compare(
     ('sample', ['mechanism', 'epsilon', 'absolute', 'low', 'high', 'times the best', 'fresh'])
     """
     if not declared_public:
-        raise InvalidInput("counts: " + REFUSAL.format(how="declared_public=True"))
+        raise InvalidInputError("counts: " + REFUSAL.format(how="declared_public=True"))
     if metric not in METRICS:
-        raise InvalidInput(f"metric {metric!r}: choose from {', '.join(METRICS)}; nothing was compared")
+        raise InvalidInputError(f"metric {metric!r}: choose from {', '.join(METRICS)}; nothing was compared")
     if runs < 1:
-        raise InvalidInput(f"runs {runs}: at least 1 is needed; nothing was compared")
+        raise InvalidInputError(f"runs {runs}: at least 1 is needed; nothing was compared")
     stream = _checked(counts)
     guarantees = [Guarantee(epsilon, w) for epsilon in epsilons]
     if not guarantees:
-        raise InvalidInput("epsilon: at least one is needed; nothing was compared")
+        raise InvalidInputError("epsilon: at least one is needed; nothing was compared")
     contenders = candidates(guarantees, *stream.shape, sums=sums, names=mechanisms)
     store = _store(stream, tuple(shape or (stream.shape[1],)), Path(directory))
     jobs = [
@@ -127,7 +127,7 @@ def candidates(
     """
     unknown = sorted(set(names or ()) - STREAMS.keys())
     if unknown:
-        raise InvalidInput(f"mechanism {unknown[0]!r}: choose from {', '.join(STREAMS)}; nothing was compared")
+        raise InvalidInputError(f"mechanism {unknown[0]!r}: choose from {', '.join(STREAMS)}; nothing was compared")
     window = guarantees[0].w
     found: dict[str, StreamMechanism[Any]] = {}
     for name, kind in STREAMS.items():
@@ -145,7 +145,7 @@ def candidates(
             if _runs(mechanism, guarantees, bins):
                 found[label] = mechanism
     if not found:
-        raise InvalidInput(f"{guarantees[0]}: no mechanism that was asked for can run on it; nothing was compared")
+        raise InvalidInputError(f"{guarantees[0]}: no mechanism that was asked for can run on it; nothing was compared")
     return found
 
 
@@ -164,7 +164,7 @@ def _runs(mechanism: StreamMechanism[Any], guarantees: Sequence[Guarantee], bins
     try:
         for guarantee in guarantees:
             mechanism.start(guarantee, bins)
-    except InvalidInput:
+    except InvalidInputError:
         return False
     return True
 
@@ -172,10 +172,10 @@ def _runs(mechanism: StreamMechanism[Any], guarantees: Sequence[Guarantee], bins
 def _checked(counts: ArrayLike) -> NDArray[np.int64]:
     array = np.asarray(counts)
     if array.ndim != 2 or array.size == 0:
-        raise InvalidInput(f"counts of shape {array.shape}: steps × bins is needed; nothing was compared")
+        raise InvalidInputError(f"counts of shape {array.shape}: steps × bins is needed; nothing was compared")
     whole = array.astype(np.int64)
     if not np.array_equal(whole, array) or (whole < 0).any():
-        raise InvalidInput("counts: whole numbers from 0 are needed; nothing was compared")
+        raise InvalidInputError("counts: whole numbers from 0 are needed; nothing was compared")
     return whole
 
 
@@ -201,7 +201,7 @@ def _store(counts: NDArray[np.int64], shape: tuple[int, ...], directory: Path) -
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInput(f"output {directory}: {error.strerror}; nothing was compared") from None
+        raise InvalidInputError(f"output {directory}: {error.strerror}; nothing was compared") from None
     with replacing(path) as unfinished, unfinished.open("wb") as file:
         np.save(file, counts)
     return _Store(path, shape, digest)

@@ -19,8 +19,8 @@ from typing import IO, Any, TypeAlias
 
 import polars as pl
 
-from veilstream.errors import BrokenFile, InvalidInput
-from veilstream.sinks import replacing
+from veilstream.errors import InvalidInputError, UnreadableFileError
+from veilstream.release.sinks import replacing
 
 Label: TypeAlias = str | int | float | bool | None
 Measures: TypeAlias = Mapping[str, float]
@@ -50,7 +50,7 @@ class Job:
     def __post_init__(self) -> None:
         taken = sorted(_OWN & self.labels.keys())
         if taken:
-            raise InvalidInput(f"label {taken[0]!r} of a job: that column is the table's own; nothing was run")
+            raise InvalidInputError(f"label {taken[0]!r} of a job: that column is the table's own; nothing was run")
 
     def digest(self) -> str:
         """Names the job in the record of finished ones."""
@@ -88,7 +88,9 @@ def run_jobs(
     place = Path(directory)
     digests = [job.digest() for job in jobs]
     if len(set(digests)) < len(jobs):
-        raise InvalidInput(f"{len(jobs)} jobs, {len(set(digests))} different ones: labels must differ; nothing was run")
+        raise InvalidInputError(
+            f"{len(jobs)} jobs, {len(set(digests))} different ones: labels must differ; nothing was run"
+        )
     record = place / "finished.ndjson"
     codes = {digest: job.code() for digest, job in zip(digests, jobs, strict=True)}
     known = {digest: row for digest, row in _finished(record).items() if any_code or row["code"] == codes.get(digest)}
@@ -134,7 +136,7 @@ def _run(waiting: Mapping[str, Job], workers: int) -> Iterator[tuple[str, dict[s
             for future in as_completed(futures):
                 yield futures[future], future.result()
         except BrokenProcessPool:
-            raise BrokenFile(
+            raise UnreadableFileError(
                 "a worker process was killed, for want of memory perhaps (try fewer workers); finished measurements "
                 "are kept"
             ) from None
@@ -172,7 +174,7 @@ def _appending(record: Path) -> Generator[IO[str]]:
                 log.write("\n")
             yield log
     except OSError as error:
-        raise BrokenFile(f"{record}: {error.strerror}; finished measurements up to here are kept") from None
+        raise UnreadableFileError(f"{record}: {error.strerror}; finished measurements up to here are kept") from None
 
 
 def _table(jobs: Sequence[Job], results: Sequence[Mapping[str, Any]]) -> pl.DataFrame:

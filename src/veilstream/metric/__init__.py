@@ -7,7 +7,7 @@ from veilstream.metric.median import ChosenMedian, SmoothMedian
 from veilstream.metric.release import PointMechanism, release_points, simulate_points
 from veilstream.metric.sorted_points import SortedPoints, count_between
 from veilstream.metric.space import Space
-from veilstream.sealed_points import Metric
+from veilstream.trusted.points import Metric
 
 __all__ = [
     "ChosenMedian",

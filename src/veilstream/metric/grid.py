@@ -10,13 +10,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilstream.errors import InvalidInput
-from veilstream.meter import Meter
+from veilstream.errors import InvalidInputError
 from veilstream.metric.guarantee import MetricGuarantee
 from veilstream.metric.space import Space
-from veilstream.scores.metric import MAX_CELLS, hat_counts
-from veilstream.sealed_points import SIDE, SealedFlow, SealedPoints
-from veilstream.types import Law, Values
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.points import SIDE, SealedFlow, SealedPoints
+from veilstream.trusted.statistics.metric import MAX_CELLS, hat_counts
+from veilstream.values.values import NoiseLaw, Values
 
 BLUR = 0.12
 """∫ (share counted − indicator)² across a straight boundary, in spacings: what blurring one boundary costs a point."""
@@ -62,9 +62,9 @@ class HatGrid:
 
     def __post_init__(self) -> None:
         if self.cells is not None and (type(self.cells) is not int or not 1 <= self.cells <= MAX_CELLS):
-            raise InvalidInput(f"cells {self.cells!r}: a whole number from 1 to {MAX_CELLS}; nothing was released")
+            raise InvalidInputError(f"cells {self.cells!r}: a whole number from 1 to {MAX_CELLS}; nothing was released")
         if self.noise not in (None, "flow", "nodes"):
-            raise InvalidInput(f"noise {self.noise!r}: 'flow', 'nodes' or None; nothing was released")
+            raise InvalidInputError(f"noise {self.noise!r}: 'flow', 'nodes' or None; nothing was released")
 
     def cells_for(self, guarantee: MetricGuarantee, points: int) -> int:
         """Cells along the longest side for so many points."""
@@ -82,7 +82,7 @@ class HatGrid:
             noisy = meter.flow_laplace(grid, guarantee.epsilon, "grid")
         else:
             noisy = meter.laplace(grid, guarantee.epsilon, "grid")
-        return Values(noisy.numbers / grid.mass, noisy.std / grid.mass, Law.MIXED if flowing else Law.LAPLACE)
+        return Values(noisy.numbers / grid.mass, noisy.std / grid.mass, NoiseLaw.MIXED if flowing else NoiseLaw.LAPLACE)
 
 
 def flow_is_less(grid: SealedFlow, cells: int) -> bool:
@@ -134,18 +134,18 @@ class GridRanges:
 
     def __init__(self, values: NDArray[Any], space: Space, cells: int | None, *, plain: bool = False) -> None:
         if cells is None:
-            raise InvalidInput("cells: the number that the grid was released with is needed; nothing was answered")
+            raise InvalidInputError("cells: the number that the grid was released with is needed; nothing was answered")
         self.shape = tuple(length - plain for length in nodes(space, cells))
         self._borders = [_borders(length, plain) for length in self.shape]
         if values.shape[-1] != math.prod(self.shape):
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"{values.shape[-1]} values for a grid of {'x'.join(map(str, self.shape))} nodes; nothing was answered"
             )
-        lanes = values.shape[:-1]
-        running: NDArray[np.float64] = np.asarray(values, dtype=np.float64).reshape(*lanes, *self.shape)
-        for axis in range(len(lanes), running.ndim):
+        batch = values.shape[:-1]
+        running: NDArray[np.float64] = np.asarray(values, dtype=np.float64).reshape(*batch, *self.shape)
+        for axis in range(len(batch), running.ndim):
             running = np.cumsum(running, axis=axis)
-        self._running = np.pad(running, [(0, 0)] * len(lanes) + [(1, 0)] * len(self.shape))
+        self._running = np.pad(running, [(0, 0)] * len(batch) + [(1, 0)] * len(self.shape))
         self._space = space
         self._spacing = float(max(space.extents)) / cells
 
@@ -153,10 +153,12 @@ class GridRanges:
         """Points in each box low ≤ x < high, corners in the space's own lengths, one box a row."""
         corners = [np.atleast_2d(np.asarray(corner, dtype=np.float64)) for corner in (low, high)]
         if any(corner.shape[1] != len(self.shape) for corner in corners) or corners[0].shape != corners[1].shape:
-            raise InvalidInput(f"boxes: two corners of {len(self.shape)} numbers each are needed; nothing was answered")
+            raise InvalidInputError(
+                f"boxes: two corners of {len(self.shape)} numbers each are needed; nothing was answered"
+            )
         places = [[self._place(corner[:, axis], axis) for axis in range(len(self.shape))] for corner in corners]
-        lanes = self._running.ndim - len(self.shape)
-        total = np.zeros((*self._running.shape[:lanes], corners[0].shape[0]))
+        batch = self._running.ndim - len(self.shape)
+        total = np.zeros((*self._running.shape[:batch], corners[0].shape[0]))
         for which in itertools.product((0, 1), repeat=len(self.shape)):
             sign = (-1) ** (len(self.shape) - sum(which))
             total += sign * self._below([places[side][axis] for axis, side in enumerate(which)])

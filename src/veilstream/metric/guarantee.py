@@ -9,12 +9,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from veilstream.errors import InvalidBudget
-from veilstream.guarantee import Guarantee
+from veilstream.errors import InvalidBudgetError
 from veilstream.metric.space import Space
-from veilstream.rationals import Exact, rational
-from veilstream.sealed_points import SealedPoints
-from veilstream.types import Span
+from veilstream.privacy.charge import Span
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.rationals import Exact, rational
+from veilstream.trusted.points import SealedPoints
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -44,10 +44,10 @@ class MetricGuarantee:
 
     def __init__(self, epsilon: Exact, distance: Exact, space: Space) -> None:
         object.__setattr__(self, "epsilon", Guarantee(epsilon, None).epsilon)
-        object.__setattr__(self, "distance", rational(distance, "distance", InvalidBudget))
+        object.__setattr__(self, "distance", rational(distance, "distance", InvalidBudgetError))
         object.__setattr__(self, "space", space)
         if not self.distance > 0:
-            raise InvalidBudget(f"distance {distance}: it must be above 0; nothing was released")
+            raise InvalidBudgetError(f"distance {distance}: it must be above 0; nothing was released")
 
     @property
     def guarantee(self) -> Guarantee:
@@ -66,9 +66,9 @@ class MetricGuarantee:
 
     def cost(self, distance: Exact) -> Fraction:
         """What a move of this length costs: epsilon for every started ``distance`` of the guarantee."""
-        length = rational(distance, "distance", InvalidBudget)
+        length = rational(distance, "distance", InvalidBudgetError)
         if length < 0:
-            raise InvalidBudget(f"distance {distance}: it must be at least 0; nothing was done")
+            raise InvalidBudgetError(f"distance {distance}: it must be at least 0; nothing was done")
         return math.ceil(length / self.distance) * self.epsilon
 
     def seal(self, points: ArrayLike, t: int = 0, *, clip: bool = False) -> SealedPoints:
@@ -105,7 +105,7 @@ class MetricGuarantee:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> MetricGuarantee:
-        """Read back what ``veilstream.mechanism.describe`` wrote."""
+        """Read back what ``veilstream.mechanisms.protocols.describe`` wrote."""
         space = record["space"]
         return cls(record["epsilon"], record["distance"], Space(space["low"], space["high"], space["metric"]))
 

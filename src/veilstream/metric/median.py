@@ -8,13 +8,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from veilstream.errors import InvalidInput
-from veilstream.meter import Meter
+from veilstream.errors import InvalidInputError
 from veilstream.metric.guarantee import MetricGuarantee
-from veilstream.rationals import Exact, rational
-from veilstream.scores.metric import MAX_SMOOTHNESS, order_scores, smooth_order
-from veilstream.sealed_points import BITS, SealedPoints
-from veilstream.types import Values
+from veilstream.privacy.rationals import Exact, rational
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.points import BITS, SealedPoints
+from veilstream.trusted.statistics.metric import MAX_SMOOTHNESS, order_scores, smooth_order
+from veilstream.values.values import Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class ChosenMedian:
     def __post_init__(self) -> None:
         _inside(self.quantile, "quantile")
         if type(self.bits) is not int or not 1 <= self.bits <= 20:
-            raise InvalidInput(f"bits {self.bits!r}: a whole number from 1 to 20; nothing was released")
+            raise InvalidInputError(f"bits {self.bits!r}: a whole number from 1 to 20; nothing was released")
 
     def size(self, guarantee: MetricGuarantee, points: int) -> int:
         guarantee.space.require_line()
@@ -110,4 +110,4 @@ def rank_of(quantile: Exact, points: int) -> int:
 
 def _inside(value: Exact, name: str) -> None:
     if not 0 < rational(value, name) < 1:
-        raise InvalidInput(f"{name} {value}: it lies strictly between 0 and 1; nothing was released")
+        raise InvalidInputError(f"{name} {value}: it lies strictly between 0 and 1; nothing was released")

@@ -7,18 +7,19 @@ from typing import Protocol
 
 from numpy.typing import ArrayLike
 
-from veilstream.accountant import Accountant
-from veilstream.errors import InvalidBudget, InvalidInput
-from veilstream.guarantee import Guarantee
-from veilstream.ledger import Ledger
-from veilstream.meter import Meter
+from veilstream.errors import InvalidBudgetError, InvalidInputError
 from veilstream.metric.guarantee import MetricGuarantee
 from veilstream.noise import ExactSampler
-from veilstream.publisher import Publisher
-from veilstream.sealed import Sealed
-from veilstream.sealed_points import PointSnapshot, SealedPoints
-from veilstream.simulation import SeededSource
-from veilstream.types import Release, Values
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.release.publisher import Publisher
+from veilstream.storage.ledger import Ledger
+from veilstream.testing.simulation import SeededSource
+from veilstream.trusted.counts import Sealed
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.points import PointSnapshot, SealedPoints
+from veilstream.values.release import Release
+from veilstream.values.values import Values
 
 
 class PointMechanism(Protocol):
@@ -47,12 +48,12 @@ class PointRelease:
 
     def start(self, guarantee: Guarantee, bins: int) -> Released:
         if guarantee != self.metric.guarantee:
-            raise InvalidBudget(f"guarantee {guarantee}: the metric one says {self.metric}; nothing was released")
+            raise InvalidBudgetError(f"guarantee {guarantee}: the metric one says {self.metric}; nothing was released")
         return Released()
 
     def step(self, state: Released, now: Sealed, meter: Meter) -> tuple[Released, Values]:
         if state.done or not isinstance(now, PointSnapshot):
-            raise InvalidInput("points: they are released once, from sealed points; nothing was released")
+            raise InvalidInputError("points: they are released once, from sealed points; nothing was released")
         return Released(True), self.mechanism.estimate(now.points, self.metric, meter)
 
 
@@ -95,5 +96,5 @@ def simulate_points(
     """The same with repeatable noise, for experiments; ``runs`` draws many at once where no choice depends on data."""
     sealed = guarantee.seal(points, clip=clip)
     accountant = Accountant(guarantee.guarantee, mechanism.size(guarantee, sealed.count))
-    lanes = () if runs is None else (runs,)
-    return mechanism.estimate(sealed, guarantee, Meter(accountant, ExactSampler(SeededSource(seed)), 0, lanes))
+    batch = () if runs is None else (runs,)
+    return mechanism.estimate(sealed, guarantee, Meter(accountant, ExactSampler(SeededSource(seed)), 0, batch))

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
-from veilstream.meter import Meter
 from veilstream.metric.guarantee import MetricGuarantee
-from veilstream.scores.metric import sorted_points
-from veilstream.sealed_points import SealedPoints
-from veilstream.types import Law, Values
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.points import SealedPoints
+from veilstream.trusted.statistics.metric import sorted_points
+from veilstream.values.values import NoiseLaw, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class SortedPoints:
         if self.isotonic:
             numbers = np.apply_along_axis(_rising, -1, numbers)
         std = float(np.max(noisy.std)) * float(guarantee.space.unit)
-        return Values(guarantee.space.decode(numbers), std, Law.MIXED)
+        return Values(guarantee.space.decode(numbers), std, NoiseLaw.MIXED)
 
 
 def count_between(points: NDArray[np.float64], low: ArrayLike, high: ArrayLike) -> NDArray[np.int64]:

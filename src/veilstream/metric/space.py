@@ -11,9 +11,9 @@ from typing import TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilstream.errors import InvalidDomain, InvalidInput, UnknownValue
-from veilstream.rationals import Exact, rational, sqrt_up
-from veilstream.sealed_points import SIDE, Metric
+from veilstream.errors import InvalidDomainError, InvalidInputError, UnknownValueError
+from veilstream.privacy.rationals import Exact, rational, sqrt_up
+from veilstream.trusted.points import SIDE, Metric
 
 Corner: TypeAlias = Exact | Sequence[Exact]
 MAX_AXES = 3
@@ -39,17 +39,17 @@ class Space:
         object.__setattr__(self, "low", _corner(low, "low"))
         object.__setattr__(self, "high", _corner(high, "high"))
         if len(self.low) != len(self.high) or not 1 <= len(self.low) <= MAX_AXES:
-            raise InvalidDomain(
+            raise InvalidDomainError(
                 f"corners of {len(self.low)} and {len(self.high)} numbers: both have 1 to {MAX_AXES}; no space was made"
             )
         for a, b in zip(self.low, self.high, strict=True):
             if not a < b:
-                raise InvalidDomain(f"side {a}..{b}: low must be below high; no space was made")
+                raise InvalidDomainError(f"side {a}..{b}: low must be below high; no space was made")
         if metric not in list(Metric):
-            raise InvalidDomain(f"metric {metric!r}: one of {', '.join(Metric)}; no space was made")
+            raise InvalidDomainError(f"metric {metric!r}: one of {', '.join(Metric)}; no space was made")
         object.__setattr__(self, "metric", Metric(metric))
         if max(self.extents) > SIDE * min(self.extents):
-            raise InvalidDomain(f"sides: the longest is more than {SIDE} times the shortest; no space was made")
+            raise InvalidDomainError(f"sides: the longest is more than {SIDE} times the shortest; no space was made")
 
     @property
     def axes(self) -> int:
@@ -87,7 +87,9 @@ class Space:
     def require_line(self) -> None:
         """Refuse a space whose points have no order."""
         if self.axes != 1:
-            raise InvalidInput(f"space of {self.axes} axes: only on 1 do points have an order; nothing was released")
+            raise InvalidInputError(
+                f"space of {self.axes} axes: only on 1 do points have an order; nothing was released"
+            )
 
     def reach(self, distance: Fraction) -> Fraction:
         """How many units the coordinates of a point can move when the point moves by ``distance``.
@@ -105,17 +107,17 @@ class Space:
         given = np.asarray(points, dtype=np.float64)
         table = given[:, None] if given.ndim == 1 and self.axes == 1 else given
         if table.ndim != 2 or table.shape[1] != self.axes:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"points of shape {given.shape}: {self.axes} numbers each are needed; nothing was released"
             )
         if not np.isfinite(table).all():
-            raise InvalidInput(
+            raise InvalidInputError(
                 "points: a coordinate is missing or not finite; leave such points out by a public rule; nothing was "
                 "released"
             )
         low, high = (np.array([float(part) for part in corner]) for corner in (self.low, self.high))
         if not clip and ((table < low) | (table > high)).any():
-            raise UnknownValue(
+            raise UnknownValueError(
                 "points: one lies outside the public box; widen the box or clip the points to it; nothing was released"
             )
         places: NDArray[np.int64] = np.floor((np.clip(table, low, high) - low) / float(self.unit) + 0.5).astype(
@@ -132,4 +134,4 @@ class Space:
 def _corner(corner: Corner, name: str) -> tuple[Fraction, ...]:
     several = isinstance(corner, Sequence) and not isinstance(corner, str)
     parts = cast("Sequence[Exact]", corner) if several else (cast("Exact", corner),)
-    return tuple(rational(part, name, InvalidDomain, "no space was made") for part in parts)
+    return tuple(rational(part, name, InvalidDomainError, "no space was made") for part in parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Final
 
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInputError
 from veilstream.noise.thinning import WordNoise
 
 WORD_BITS: Final = 64
@@ -26,7 +26,7 @@ def rounded_cauchy(centre: int, scale: Fraction, noise: WordNoise) -> int:
     True
     """
     if scale <= 0:
-        raise InvalidInput(f"scale {scale} of Cauchy noise: it must be above 0; nothing was drawn")
+        raise InvalidInputError(f"scale {scale} of Cauchy noise: it must be above 0; nothing was drawn")
     x = y = bits = 0
     negative = bool(int(noise.uniform_words(1)[0]) & 1)
     while True:

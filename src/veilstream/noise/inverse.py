@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.noise.interval import WORD_BITS, LazyUniform
-from veilstream.noise.laws import Law
+from veilstream.noise.laws import IntegerLaw
 from veilstream.noise.source import BitSource
 
 BLOCK: Final = 1 << 16
@@ -39,7 +39,7 @@ class InverseTable:
 
     __slots__ = ("_floors", "_law", "_lookup", "_lowest", "_unused")
 
-    def __init__(self, law: Law, *, lookup_bits: int) -> None:
+    def __init__(self, law: IntegerLaw, *, lookup_bits: int) -> None:
         self._law = law
         key, self._floors = _floors(law)
         self._lowest = key - 1
@@ -107,7 +107,7 @@ class InverseTable:
         return low
 
 
-def _floors(law: Law) -> tuple[int, NDArray[np.uint64]]:
+def _floors(law: IntegerLaw) -> tuple[int, NDArray[np.uint64]]:
     """The first key, and the exact integer parts of B(k) · 2^64, at a precision that leaves none in doubt.
 
     B(k) lies strictly between 0 and 1: its integer part is below 2^64 even where an enclosure reaches 1.

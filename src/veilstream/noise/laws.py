@@ -26,7 +26,7 @@ _VANISHED: Final = 1 << 8
 """Units below which a weight is no longer followed: rounding up would soon stop it from shrinking."""
 
 
-class Law(Protocol):
+class IntegerLaw(Protocol):
     """A law on the integers ``first..last``, with P(Z < k) known to any precision."""
 
     @property

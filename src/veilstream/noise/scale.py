@@ -7,8 +7,8 @@ from fractions import Fraction
 from operator import index
 from typing import Final, SupportsIndex, TypeAlias
 
-from veilstream.errors import InvalidInput
-from veilstream.rationals import rational, shown
+from veilstream.errors import InvalidInputError
+from veilstream.privacy.rationals import rational, shown
 
 RationalLike: TypeAlias = int | str | float | Fraction | Decimal
 Size: TypeAlias = int | tuple[int, ...]
@@ -23,7 +23,7 @@ def checked_scale(name: str, value: object) -> Fraction:
     """An exact scale between 2^-20 and 10^12."""
     scale = rational(value, name, outcome=NOTHING)
     if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
-        raise InvalidInput(f"{name} {shown(value)}: it must lie between 2^-20 and 10^12; nothing was drawn")
+        raise InvalidInputError(f"{name} {shown(value)}: it must lie between 2^-20 and 10^12; nothing was drawn")
     return scale
 
 
@@ -31,7 +31,7 @@ def checked_rate(value: object) -> Fraction:
     """An exact rate between 0 and 10^12."""
     rate = rational(value, "rate", outcome=NOTHING)
     if not 0 <= rate <= LARGEST_RATE:
-        raise InvalidInput(f"rate {shown(value)}: it must lie between 0 and 10^12; nothing was drawn")
+        raise InvalidInputError(f"rate {shown(value)}: it must lie between 0 and 10^12; nothing was drawn")
     return rate
 
 
@@ -44,7 +44,7 @@ def checked_length(size: object, length: object) -> int:
             return index(length)
     except TypeError:
         pass
-    raise InvalidInput(f"size {shown(size)}: it must be an int or a tuple of ints, at least 0; nothing was drawn")
+    raise InvalidInputError(f"size {shown(size)}: it must be an int or a tuple of ints, at least 0; nothing was drawn")
 
 
 def checked_shape(size: Size) -> tuple[int, ...]:

@@ -6,14 +6,14 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from veilstream.errors import InvalidBudget
+from veilstream.errors import InvalidBudgetError
 from veilstream.noise.scale import LARGEST_SCALE, SMALLEST_SCALE
 
 
 def bounded_scale(scale: Fraction, purpose: str) -> Fraction:
     """``scale``, raised to the smallest that can be drawn; refused above the largest."""
     if scale > LARGEST_SCALE:
-        raise InvalidBudget(
+        raise InvalidBudgetError(
             f"noise for {purpose!r}: scale {float(scale):.3g} is above {float(LARGEST_SCALE):.0e}: the epsilon is too "
             "small for this many releases; nothing was released"
         )

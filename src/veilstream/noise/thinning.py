@@ -9,7 +9,7 @@ from typing import Final, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInputError
 from veilstream.noise.interval import exp_neg
 
 RATE_BITS: Final = 8
@@ -27,7 +27,9 @@ class WordNoise(Protocol):
 def checked_sampling(rate: Fraction) -> Fraction:
     """A sampling rate that whole bits decide: a multiple of 1/256 above 0, up to 1."""
     if not 0 < rate <= 1 or (1 << RATE_BITS) % rate.denominator:
-        raise InvalidInput(f"sampling rate {rate}: a multiple of 1/{1 << RATE_BITS} from there to 1; nothing was drawn")
+        raise InvalidInputError(
+            f"sampling rate {rate}: a multiple of 1/{1 << RATE_BITS} from there to 1; nothing was drawn"
+        )
     return rate
 
 
@@ -90,6 +92,6 @@ def thinned_scale(epsilon: Fraction, sensitivity: Fraction, rate: Fraction) -> F
         one = 1 << PROOF_BITS
         if of_budget[1] * ((1 - rate) * of_noise[1] + rate * one) <= of_noise[0] * one:
             return scale
-    raise InvalidInput(
+    raise InvalidInputError(
         f"sampling rate {rate} with epsilon {epsilon}: no noise could be proved large enough; nothing was drawn"
     )

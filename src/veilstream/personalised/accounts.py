@@ -11,9 +11,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.errors import BudgetExceeded, InvalidBudget, OutOfOrder
+from veilstream.errors import BudgetExceededError, InvalidBudgetError, OutOfOrderError
 from veilstream.personalised.roster import UNIT, Roster
-from veilstream.types import Charge, Span
+from veilstream.privacy.charge import Charge, Span
 
 MOST_ROWS: Final = 40
 """Up to so many different costs are recorded one by one, more of them by their binary digits."""
@@ -79,13 +79,13 @@ class PersonalAccounts:
     >>> accounts.admit(LevelCosts.at_rate(np.array([1, 1]), Fraction(1, 4)), "counts")
     Traceback (most recent call last):
     ...
-    veilstream.errors.BudgetExceeded: charge 1/4 for 'counts' at t=0: people of budget 1/4 would have spent 3/8 in all
-    that is recorded; nothing was released
+    veilstream.errors.BudgetExceededError: charge 1/4 for 'counts' at t=0: people of budget 1/4 would have spent 3/8 in
+    all that is recorded; nothing was released
     """
 
     def __init__(self, roster: Roster, w: int | None = None) -> None:
         if w is not None and (type(w) is not int or w < 1):
-            raise InvalidBudget(f"window {w!r}: a whole number from 1, or None for ever; nothing was released")
+            raise InvalidBudgetError(f"window {w!r}: a whole number from 1, or None for ever; nothing was released")
         self.roster = roster
         self.w = w
         self.now = 0
@@ -97,7 +97,7 @@ class PersonalAccounts:
     def advance(self, t: int) -> None:
         """Let time pass up to ``t``; what lies w steps back is no longer in the window."""
         if t < self.now:
-            raise OutOfOrder(f"step {t}: the accounts are at {self.now} already; nothing was released")
+            raise OutOfOrderError(f"step {t}: the accounts are at {self.now} already; nothing was released")
         self.now = t
         while self.w is not None and self._recent and self._recent[0][0] <= t - self.w:
             _, amounts, unit = self._recent.popleft()
@@ -106,7 +106,7 @@ class PersonalAccounts:
     def admit(self, costs: LevelCosts, purpose: str) -> None:
         """Charge every level, or refuse and charge none."""
         if costs.scale < 0 or int(costs.parts.min(initial=0)) < 0:
-            raise InvalidBudget(f"charge for {purpose!r}: it is negative; nothing was released")
+            raise InvalidBudgetError(f"charge for {purpose!r}: it is negative; nothing was released")
         self._refine(costs.scale.denominator)
         amounts = costs.parts.astype(object) * int(costs.scale * self._unit)
         after = self._spent + amounts
@@ -114,7 +114,7 @@ class PersonalAccounts:
         if over.size:
             level = int(over[0])
             window = "all that is recorded" if self.w is None else f"a window of {self.w}"
-            raise BudgetExceeded(
+            raise BudgetExceededError(
                 f"charge {costs[level]} for {purpose!r} at t={self.now}: people of budget "
                 f"{Fraction(int(self.roster.units[level]), UNIT)} would have spent "
                 f"{Fraction(after[level], self._unit)} in {window}; nothing was released"

@@ -14,7 +14,7 @@ from typing import Final, Literal, Protocol
 
 import numpy as np
 
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInputError
 from veilstream.personalised.ensemble import combine_counts
 from veilstream.personalised.meter import PersonalMeter
 from veilstream.personalised.partition import (
@@ -28,9 +28,9 @@ from veilstream.personalised.partition import (
 )
 from veilstream.personalised.people import PeopleCounts
 from veilstream.personalised.roster import UNIT, Levels
-from veilstream.rationals import Exact, rational
-from veilstream.scores.personalised import personal_count_scores, personal_median_scores
-from veilstream.types import Values
+from veilstream.privacy.rationals import Exact, rational
+from veilstream.trusted.statistics.personalised import personal_count_scores, personal_median_scores
+from veilstream.values.values import Values
 
 ONE: Final = Fraction(1)
 SPREAD: Final = 0.1
@@ -90,7 +90,7 @@ class Sampling:
             return int((roster.units * roster.sizes).sum()) // roster.people
         units = int(rational(self.threshold, "threshold") * UNIT)
         if units < 1:
-            raise InvalidInput(f"threshold {self.threshold}: it must be at least 1/{UNIT}; nothing was released")
+            raise InvalidInputError(f"threshold {self.threshold}: it must be at least 1/{UNIT}; nothing was released")
         return units
 
     def estimate(self, x: PeopleCounts, meter: PersonalMeter) -> Values:
@@ -164,11 +164,15 @@ class Partitioned:
     def __post_init__(self) -> None:
         _check_spread(self.spread, self)
         if self.by not in ("waste", "utility"):
-            raise InvalidInput(f"by {self.by!r} of Partitioned: 'waste' or 'utility'; nothing was released")
+            raise InvalidInputError(f"by {self.by!r} of Partitioned: 'waste' or 'utility'; nothing was released")
         if self.k is not None and self.by == "utility":
-            raise InvalidInput(f"k {self.k} of Partitioned: by='utility' finds the number itself; nothing was released")
+            raise InvalidInputError(
+                f"k {self.k} of Partitioned: by='utility' finds the number itself; nothing was released"
+            )
         if type(self.number) is not int or self.number < 1:
-            raise InvalidInput(f"number {self.number!r} of Partitioned: a whole number from 1; nothing was released")
+            raise InvalidInputError(
+                f"number {self.number!r} of Partitioned: a whole number from 1; nothing was released"
+            )
 
     def groups(self, roster: Levels) -> list[Group]:
         """One round of groups, from public budgets alone."""
@@ -205,7 +209,7 @@ class ExponentialCount:
 
     def estimate(self, x: PeopleCounts, meter: PersonalMeter) -> Values:
         if x.bins != 1:
-            raise InvalidInput(f"{x.bins} bins: a personal exponential count is of one; nothing was released")
+            raise InvalidInputError(f"{x.bins} bins: a personal exponential count is of one; nothing was released")
         scores = personal_count_scores(x.table, x.roster.sizes, x.roster.units)
         return Values(np.asarray([meter.select(x, scores, ONE, "count")], dtype=np.int64), float("nan"))
 
@@ -231,4 +235,4 @@ class ExponentialMedian:
 def _check_spread(spread: float, mechanism: object) -> None:
     if not 0 <= spread < float("inf"):
         name = type(mechanism).__name__
-        raise InvalidInput(f"spread {spread!r} of {name}: a number from 0; nothing was released")
+        raise InvalidInputError(f"spread {spread!r} of {name}: a number from 0; nothing was released")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from veilstream.personalised.partition import Group
 from veilstream.personalised.roster import Levels
-from veilstream.types import Law, Values
+from veilstream.values.values import NoiseLaw, Values
 
 
 def frequency_weights(roster: Levels, groups: Sequence[Group], spread: float) -> NDArray[np.float64]:
@@ -41,7 +41,7 @@ def combine_counts(roster: Levels, groups: Sequence[Group], values: Sequence[Val
     numbers = sum(factor * one.numbers for factor, one in zip(factors, values, strict=True))
     variance = sum((factor * np.asarray(one.std)) ** 2 for factor, one in zip(factors, values, strict=True))
     std = float(np.sqrt(np.asarray(variance).max()))
-    return Values(np.asarray(numbers, dtype=np.float64), std, values[0].law if len(values) == 1 else Law.MIXED)
+    return Values(np.asarray(numbers, dtype=np.float64), std, values[0].law if len(values) == 1 else NoiseLaw.MIXED)
 
 
 def undominated(groups: Sequence[Group]) -> list[int]:

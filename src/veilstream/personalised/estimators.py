@@ -13,7 +13,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInputError
 from veilstream.personalised.accounts import PersonalAccounts
 from veilstream.personalised.ensemble import undominated
 from veilstream.personalised.meter import PersonalMeter, Perturbation, SimulatedMeter
@@ -21,10 +21,10 @@ from veilstream.personalised.partition import Group, at_least, everybody, privac
 from veilstream.personalised.prediction import LinearPredictor
 from veilstream.personalised.recorded import LedgerAccounts
 from veilstream.personalised.roster import UNIT, Roster
-from veilstream.rationals import Exact, rational
-from veilstream.scores.empirical_risk import WEIGHT, SealedExamples
-from veilstream.scores.losses import HuberHinge, Logistic, Loss
-from veilstream.types import Values
+from veilstream.privacy.rationals import Exact, rational
+from veilstream.trusted.statistics.empirical_risk import WEIGHT, SealedExamples
+from veilstream.trusted.statistics.losses import HuberHinge, Logistic, Loss
+from veilstream.values.values import Values
 
 Floats: TypeAlias = NDArray[np.float64]
 Strategy: TypeAlias = Literal["weighted", "minimum", "threshold", "sampling", "waste", "utility"]
@@ -84,14 +84,14 @@ class _LinearClassifier(LinearPredictor, ABC):
         """
         if accounts is None:
             if people is not None or of:
-                raise InvalidInput(
+                raise InvalidInputError(
                     "people, of: they name people and data on a ledger, give accounts; nothing was released"
                 )
             roster = self._roster(X, epsilon)
             self.accounts_ = PersonalAccounts(roster)
             return self._fit(X, y, roster, None, PersonalMeter(self.accounts_))
         if epsilon is not None:
-            raise InvalidInput("epsilon: the roster of the accounts has the budgets; nothing was released")
+            raise InvalidInputError("epsilon: the roster of the accounts has the budgets; nothing was released")
         self.accounts_ = accounts
         return self._fit(X, y, accounts.roster, people, accounts, of)
 
@@ -187,7 +187,7 @@ class _LinearClassifier(LinearPredictor, ABC):
                 return everybody(roster)
             case "threshold":
                 if self.threshold is None:
-                    raise InvalidInput("threshold: missing; strategy='threshold' needs one; nothing was released")
+                    raise InvalidInputError("threshold: missing; strategy='threshold' needs one; nothing was released")
                 return at_least(roster, self.threshold)
             case "waste":
                 return privacy_aware(roster, minimum=smallest)
@@ -198,21 +198,25 @@ class _LinearClassifier(LinearPredictor, ABC):
     def _check(self) -> None:
         if self.strategy not in STRATEGIES:
             known = ", ".join(STRATEGIES)
-            raise InvalidInput(f"strategy {self.strategy!r}: one of {known}; nothing was released")
+            raise InvalidInputError(f"strategy {self.strategy!r}: one of {known}; nothing was released")
         if self.perturbation not in ("objective", "output"):
-            raise InvalidInput(f"perturbation {self.perturbation!r}: 'objective' or 'output'; nothing was released")
+            raise InvalidInputError(
+                f"perturbation {self.perturbation!r}: 'objective' or 'output'; nothing was released"
+            )
         if not 0 < float(self.data_norm) < float("inf"):
-            raise InvalidInput(f"data_norm {self.data_norm!r}: it must be above 0; nothing was released")
+            raise InvalidInputError(f"data_norm {self.data_norm!r}: it must be above 0; nothing was released")
 
     def _features(self, given: ArrayLike) -> Floats:
         """Rows strictly within the unit ball, also after rounding."""
         rows: Floats = np.asarray(given, dtype=np.float64)
         if rows.ndim != 2 or not rows.size:
-            raise InvalidInput(f"features of shape {rows.shape}: people × dimensions is needed; nothing was released")
+            raise InvalidInputError(
+                f"features of shape {rows.shape}: people × dimensions is needed; nothing was released"
+            )
         if not np.isfinite(rows).all():
-            raise InvalidInput("features: a value is missing or infinite; nothing was released")
+            raise InvalidInputError("features: a value is missing or infinite; nothing was released")
         if not self.clip and (np.sqrt(((rows / float(self.data_norm)) ** 2).sum(axis=1)) > 1).any():
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"features: a row has a norm above data_norm={self.data_norm}; give a larger public bound or "
                 "clip=True; nothing was released"
             )
@@ -223,7 +227,7 @@ class _LinearClassifier(LinearPredictor, ABC):
         target = np.asarray(labels)
         self.classes_ = np.unique(target)
         if self.classes_.size != 2:
-            raise InvalidInput(f"labels of {self.classes_.size} classes: two are needed; nothing was released")
+            raise InvalidInputError(f"labels of {self.classes_.size} classes: two are needed; nothing was released")
         return np.where(target == self.classes_[1], 1, -1)
 
 
@@ -238,7 +242,8 @@ class PrivateLogisticRegression(_LinearClassifier):
 
     Corrected: Laplace coordinates on a grid in place of a vector with a gamma-distributed norm (which is not exact in
     floating point; √2 times the noise), and the solver's inexactness is part of the proof: see
-    ``veilstream.scores.empirical_risk``. The regularisation is raised where objective perturbation asks for it.
+    ``veilstream.trusted.statistics.empirical_risk``. The regularisation is raised where objective perturbation asks for
+    it.
 
     >>> rows = np.linspace(-1, 1, 2000)[:, None]
     >>> model = PrivateLogisticRegression().fit(rows, rows[:, 0] > 0, epsilon=np.arange(2000) % 2 * 3 + 1)

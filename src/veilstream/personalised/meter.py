@@ -10,17 +10,20 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.accountant import Accountant
-from veilstream.errors import InvalidBudget, InvalidInput
-from veilstream.guarantee import Guarantee
-from veilstream.meter import Meter, NoiseSource
+from veilstream.errors import InvalidBudgetError, InvalidInputError
 from veilstream.noise import ExactSampler, SecureNoise
 from veilstream.personalised.accounts import LevelCosts, PersonalAccounts, Whole
 from veilstream.personalised.partition import Group
 from veilstream.personalised.people import PeopleCounts
 from veilstream.personalised.roster import UNIT, Roster
-from veilstream.rationals import rational
-from veilstream.scores.empirical_risk import (
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.charge import Charge, Span
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.rationals import rational
+from veilstream.testing.simulation import SeededSource
+from veilstream.trusted.counts import Sealed
+from veilstream.trusted.meter import Meter, NoiseSource
+from veilstream.trusted.statistics.empirical_risk import (
     SLACK,
     WEIGHT,
     BitNoise,
@@ -29,11 +32,9 @@ from veilstream.scores.empirical_risk import (
     objective_perturbed,
     output_perturbed,
 )
-from veilstream.scores.losses import Loss
-from veilstream.scores.personalised import PersonalScores, sampled_counts, sampling_rates, weighted_counts
-from veilstream.sealed import Sealed
-from veilstream.simulation import SeededSource
-from veilstream.types import Charge, Law, Span, Values
+from veilstream.trusted.statistics.losses import Loss
+from veilstream.trusted.statistics.personalised import PersonalScores, sampled_counts, sampling_rates, weighted_counts
+from veilstream.values.values import NoiseLaw, Values
 
 Perturbation: TypeAlias = Literal["objective", "output"]
 HIDING: Final = 64
@@ -81,7 +82,7 @@ class PersonalMeter:
         highest = Fraction(int(units.max()), UNIT)
         meter = self._admitted(LevelCosts.at_rate(units, share / UNIT), highest * share, purpose, x.table)
         values = meter.laplace(weighted_counts(x.table, units), highest * share, purpose)
-        return Values(values.numbers / UNIT, values.std / UNIT, Law.LAPLACE)
+        return Values(values.numbers / UNIT, values.std / UNIT, NoiseLaw.LAPLACE)
 
     def sampled(self, x: PeopleCounts, threshold: Fraction, purpose: str) -> tuple[Values, float]:
         """Counts of a secret sample plus Laplace noise of scale 1/threshold, and the expected share of people drawn.
@@ -102,11 +103,11 @@ class PersonalMeter:
     def select(self, x: PeopleCounts, scores: PersonalScores, share: Fraction, purpose: str) -> int:
         """A candidate with probability ∝ exp(share · score/2), where a person moves no score by more than their budget.
 
-        ``scores`` come from ``veilstream.scores.personalised`` and are in units of budget; costs share·ε_i.
+        ``scores`` come from ``veilstream.trusted.statistics.personalised`` and are in units of budget; costs share·ε_i.
         """
         self._same_roster(x)
         if not np.array_equal(scores.units, x.roster.units):
-            raise InvalidInput(f"scores for {purpose!r}: of other budgets than the roster's; nothing was released")
+            raise InvalidInputError(f"scores for {purpose!r}: of other budgets than the roster's; nothing was released")
         highest = x.roster.highest
         meter = self._admitted(LevelCosts.at_rate(x.roster.units, share / UNIT), highest * share, purpose, x.table)
         return meter.select(scores.scores, highest * share, purpose)
@@ -154,10 +155,10 @@ class PersonalMeter:
         self, x: SealedExamples, weights: NDArray[np.int64], sizes: NDArray[np.int64], loss: Loss, strength: float
     ) -> Risk:
         if not 0 < strength < float("inf"):
-            raise InvalidInput(f"regularisation {strength!r}: it must be above 0; nothing was released")
+            raise InvalidInputError(f"regularisation {strength!r}: it must be above 0; nothing was released")
         inside = weights > 0
         if not inside.any() or int(weights.max()) > WEIGHT or int(weights.min()) < 0:
-            raise InvalidInput(f"weights: from 0 to {WEIGHT}, and one above 0; nothing was released")
+            raise InvalidInputError(f"weights: from 0 to {WEIGHT}, and one above 0; nothing was released")
         total = Fraction(int((weights * sizes).sum()), WEIGHT)
         smallest = Fraction(int(weights[inside].min()), WEIGHT)
         return Risk(loss, strength, total, smallest, int(sizes[inside].sum()), x.dimensions)
@@ -186,7 +187,7 @@ class PersonalMeter:
 
     def _bits(self, purpose: str) -> BitNoise:
         if not isinstance(self._noise, BitNoise):
-            raise InvalidInput(f"noise for {purpose!r}: it needs a source of bits; nothing was released")
+            raise InvalidInputError(f"noise for {purpose!r}: it needs a source of bits; nothing was released")
         return self._noise
 
     def _admitted(self, costs: LevelCosts, largest: Fraction, purpose: str, x: Sealed) -> Meter:
@@ -199,7 +200,7 @@ class PersonalMeter:
 
     def _charge(self, costs: LevelCosts, largest: Fraction, purpose: str, span: Span) -> None:
         if not largest > 0:
-            raise InvalidBudget(f"charge {largest} for {purpose!r}: it must be above 0; nothing was released")
+            raise InvalidBudgetError(f"charge {largest} for {purpose!r}: it must be above 0; nothing was released")
         if self.accounts.w is not None or span.last > self.accounts.now:
             self.accounts.advance(span.last)
         self.accounts.admit(costs, purpose)
@@ -207,7 +208,7 @@ class PersonalMeter:
 
     def _same_roster(self, x: PeopleCounts) -> None:
         if x.roster is not self.accounts.roster:
-            raise InvalidInput("counts of another roster than that of the accounts; nothing was released")
+            raise InvalidInputError("counts of another roster than that of the accounts; nothing was released")
 
 
 class SimulatedMeter(PersonalMeter):
@@ -225,5 +226,5 @@ class SimulatedMeter(PersonalMeter):
 def _threshold_units(threshold: Fraction) -> int:
     level = int(rational(threshold, "threshold") * UNIT)
     if level < 1:
-        raise InvalidBudget(f"threshold {threshold}: it must be at least 1/{UNIT}; nothing was released")
+        raise InvalidBudgetError(f"threshold {threshold}: it must be at least 1/{UNIT}; nothing was released")
     return level

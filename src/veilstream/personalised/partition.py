@@ -15,10 +15,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInputError
 from veilstream.personalised.monotone import cheapest_cuts
 from veilstream.personalised.roster import UNIT, Levels
-from veilstream.rationals import rational
+from veilstream.privacy.rationals import rational
 
 Floats: TypeAlias = NDArray[np.float64]
 Loss: TypeAlias = Callable[[Floats, Floats], Floats]
@@ -52,7 +52,7 @@ def at_least(roster: Levels, threshold: object) -> list[Group]:
     limit = rational(threshold, "threshold")
     first = int(np.searchsorted(roster.units, math.ceil(limit * UNIT)))
     if first == roster.levels:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"threshold {threshold}: nobody has so much, the highest budget is {roster.highest}; nothing was released"
         )
     return groups_from_cuts(roster, [first, roster.levels])
@@ -103,7 +103,7 @@ def privacy_aware(roster: Levels, k: int | None = None, minimum: int = 1, most: 
     choices = [groups_from_cuts(roster, cuts) for cuts in found]
     if k is not None:
         if len(choices) < k:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"{k} groups of at least {minimum} people: the levels of the roster allow {len(choices)}; "
                 "nothing was released"
             )
@@ -173,7 +173,7 @@ def rounds(roster: Levels, rule: Rule, count: int) -> list[list[Group]]:
         empty = int(units[0] == 0)
         try:
             groups = rule(Levels(units[empty:], sizes[empty:]))
-        except InvalidInput:
+        except InvalidInputError:
             if not found:
                 raise
             break
@@ -217,10 +217,10 @@ def risk_loss(dimensions: int, regularisation: float, smoothness: float = 0.25) 
 
 def _check_sizes(roster: Levels, k: int | None, minimum: int) -> None:
     if type(minimum) is not int or not 1 <= minimum <= roster.people:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"minimum {minimum!r}: a group has from 1 to the {roster.people} people there are; nothing was released"
         )
     if k is not None and (type(k) is not int or not 1 <= k <= roster.levels):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"k {k!r}: a whole number of groups from 1 to the {roster.levels} levels there are; nothing was released"
         )

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInputError
 from veilstream.personalised.partition import Group
 from veilstream.personalised.roster import Roster
-from veilstream.sealed import Sealed, seal
+from veilstream.trusted.counts import Sealed, seal
 
 MAX_CELLS = 1 << 26
 
@@ -33,7 +33,7 @@ class PeopleCounts:
     def __post_init__(self) -> None:
         table = self.table
         if table.span.steps != 1 or table.l1 > 1 or table.grid or table.size != self.roster.levels * self.bins:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"table of {table.size} numbers over {table.span.steps} steps with l1={table.l1}: counts of "
                 f"{self.roster.levels} levels and {self.bins} bins at one step with l1=1 are needed; "
                 "nothing was released"
@@ -60,19 +60,19 @@ def count_levels(
     """The same from the levels of people, each of whom the caller names once."""
     places: NDArray[Any] = np.asarray(bins_of_people)
     if type(bins) is not int or bins < 1 or roster.levels * bins > MAX_CELLS:
-        raise InvalidInput(
+        raise InvalidInputError(
             f"bins {bins!r} times {roster.levels} levels: from 1 to {MAX_CELLS} cells in all; nothing was released"
         )
     if places.shape != levels.shape or (places.size and places.dtype.kind not in "iu"):
-        raise InvalidInput(
+        raise InvalidInputError(
             f"{places.size} bins of type {places.dtype} for {levels.size} people: one whole number each is needed; "
             "nothing was released"
         )
     if places.size and (int(places.min()) < -1 or int(places.max()) >= bins):
-        raise InvalidInput(f"records: a bin lies outside -1..{bins - 1}; nothing was released")
+        raise InvalidInputError(f"records: a bin lies outside -1..{bins - 1}; nothing was released")
     inside = places >= 0
     cells = levels[inside] * bins + places[inside].astype(np.int64)
     counts = np.bincount(cells, minlength=roster.levels * bins)
     if (counts.reshape(roster.levels, bins).sum(axis=1) > roster.sizes).any():
-        raise InvalidInput("records: a level has more records than people; nothing was released")
+        raise InvalidInputError("records: a level has more records than people; nothing was released")
     return PeopleCounts(roster, bins, seal(counts, t))

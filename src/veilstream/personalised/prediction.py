@@ -8,7 +8,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilstream.errors import InvalidInput
+from veilstream.errors import InvalidInputError
 from veilstream.personalised.ensemble import majority
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -35,7 +35,7 @@ class LinearPredictor:
     def _margins(self, X: ArrayLike) -> Floats:  # noqa: N803
         """Classifiers × rows; the same scaling as in fit, so that clipping is the same."""
         if not hasattr(self, "coef_"):
-            raise InvalidInput(f"{type(self).__name__}: not fitted yet; call fit first")
+            raise InvalidInputError(f"{type(self).__name__}: not fitted yet; call fit first")
         vectors = self.coef_ * float(self.data_norm)
         if self.fit_intercept:
             vectors = np.hstack([vectors, self.intercept_[:, None]])
@@ -81,7 +81,9 @@ class LinearPredictor:
         known = self.get_params()
         for name, value in parameters.items():
             if name not in known:
-                raise InvalidInput(f"parameter {name!r}: {type(self).__name__} has {', '.join(known)}; nothing was set")
+                raise InvalidInputError(
+                    f"parameter {name!r}: {type(self).__name__} has {', '.join(known)}; nothing was set"
+                )
             setattr(self, name, value)
         return self
 

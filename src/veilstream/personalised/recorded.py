@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
-from veilstream.codec import decode, encode
-from veilstream.guarantee import Guarantee
-from veilstream.ledger import ChargeRow, Ledger, StreamSpec, Transaction
-from veilstream.ledger.holder import LedgerHolder
 from veilstream.personalised.accounts import PersonalAccounts
 from veilstream.personalised.meter import PersonalMeter
 from veilstream.personalised.roster import Roster
-from veilstream.types import Release, Values
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.storage.codec import decode, encode
+from veilstream.storage.holder import LedgerHolder
+from veilstream.storage.ledger import ChargeRow, Ledger, StreamSpec, Transaction
+from veilstream.values.release import Release
+from veilstream.values.values import Values
 
 
 @dataclass(slots=True)
@@ -62,8 +63,8 @@ class LedgerAccounts(LedgerHolder):
     >>> accounts.release("median", lambda meter: ExponentialMedian().estimate(x, meter))
     Traceback (most recent call last):
     ...
-    veilstream.errors.BudgetExceeded: charge 1/8 for 'median' at t=0: people of budget 1/8 would have spent 1/4 in all
-    that is recorded; nothing was released
+    veilstream.errors.BudgetExceededError: charge 1/8 for 'median' at t=0: people of budget 1/8 would have spent 1/4 in
+    all that is recorded; nothing was released
     """
 
     def __init__(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from veilstream.mechanism import describe
+from veilstream.mechanisms.protocols import describe
 from veilstream.personalised.counts import CountMechanism
 from veilstream.personalised.people import PeopleCounts
 from veilstream.personalised.recorded import LedgerAccounts
-from veilstream.types import Values
+from veilstream.values.values import Values
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,8 +10,8 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilstream.errors import InvalidBudget, InvalidInput
-from veilstream.rationals import Exact, rational, shown
+from veilstream.errors import InvalidBudgetError, InvalidInputError
+from veilstream.privacy.rationals import Exact, rational, shown
 
 UNIT: Final = 1 << 24
 """Personal budgets are whole multiples of 1/UNIT: sums over people stay exact in 64 bits."""
@@ -75,13 +75,13 @@ class Roster(Levels):
         people = _checked_ids(ids)
         distinct, which = _units(budgets, step)
         if which.size != people.size:
-            raise InvalidInput(f"roster of {people.size} people and {which.size} budgets; no roster was made")
+            raise InvalidInputError(f"roster of {people.size} people and {which.size} budgets; no roster was made")
         rising = bool((people[1:] > people[:-1]).all())
         order = np.arange(people.size) if rising else np.argsort(people, kind="stable")
         self._ids = people[order]
         twice = np.flatnonzero(self._ids[1:] == self._ids[:-1])
         if twice.size:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"roster: the person of row {int(order[twice[0] + 1]) + 1} is there twice, each may be there once; "
                 "no roster was made"
             )
@@ -90,7 +90,7 @@ class Roster(Levels):
         super().__init__(units, np.bincount(level, minlength=units.size))
         self._level: NDArray[np.int64] = level[order]
         if self.units.size > MAX_LEVELS:
-            raise InvalidBudget(
+            raise InvalidBudgetError(
                 f"roster with {self.units.size} different budgets: at most {MAX_LEVELS}; round them down with a step "
                 "such as 0.001; no roster was made"
             )
@@ -109,11 +109,11 @@ class Roster(Levels):
         found = np.minimum(place, self._ids.size - 1)
         missing = np.flatnonzero(self._ids[found] != wanted)
         if missing.size:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"records: the person of row {int(missing[0]) + 1} is not on the roster; nothing was released"
             )
         if np.unique(found).size != found.size:
-            raise InvalidInput("records: a person is there twice, each may have one record; nothing was released")
+            raise InvalidInputError("records: a person is there twice, each may have one record; nothing was released")
         return self._level[found]
 
     def fingerprint(self) -> str:
@@ -138,15 +138,15 @@ def _checked_ids(ids: ArrayLike | Sequence[Any]) -> NDArray[Any]:
     people: NDArray[Any] = np.asarray(ids)
     if people.dtype.kind == "O":
         if any(one is None or one != one for one in people.tolist()):  # noqa: PLR0124 (NaN is not itself)
-            raise InvalidInput("roster: a person has no id; no roster was made")
+            raise InvalidInputError("roster: a person has no id; no roster was made")
         people = np.asarray([str(one) for one in people.tolist()], dtype=np.str_)
     if people.ndim != 1 or people.dtype.kind not in "iuU":
-        raise InvalidInput(
+        raise InvalidInputError(
             f"ids of type {people.dtype} in {people.ndim} dimensions: one column of texts or whole numbers is needed; "
             "nothing was released"
         )
     if not 1 <= people.size <= MAX_PEOPLE:
-        raise InvalidInput(f"roster of {people.size} people: from 1 to {MAX_PEOPLE}; no roster was made")
+        raise InvalidInputError(f"roster of {people.size} people: from 1 to {MAX_PEOPLE}; no roster was made")
     return people
 
 
@@ -160,31 +160,31 @@ def _units(budgets: ArrayLike | Sequence[Any], step: Exact | None) -> tuple[NDAr
         distinct: list[Any] = [given[at] for at in first.tolist()]
     else:
         if given.dtype.kind == "f" and np.isnan(given).any():
-            raise InvalidBudget(
+            raise InvalidBudgetError(
                 f"budget of row {int(np.flatnonzero(np.isnan(given))[0]) + 1}: missing; no roster was made"
             )
         values, first, inverse = np.unique(given, return_index=True, return_inverse=True)
         distinct = values.tolist()
-    grain = None if step is None else rational(step, "step", InvalidBudget, "no roster was made")
+    grain = None if step is None else rational(step, "step", InvalidBudgetError, "no roster was made")
     if grain is not None and grain <= 0:
-        raise InvalidBudget(f"step {step}: it must be above 0; no roster was made")
+        raise InvalidBudgetError(f"step {step}: it must be above 0; no roster was made")
     whole = [_one(value, int(at) + 1, grain) for value, at in zip(distinct, first.tolist(), strict=True)]
     return np.asarray(whole, dtype=np.int64), inverse.reshape(-1).astype(np.int64)
 
 
 def _one(value: Any, row: int, grain: Fraction | None) -> int:
     if value is None or value == "":
-        raise InvalidBudget(f"budget of row {row}: missing; no roster was made")
-    exact = rational(value, f"budget of row {row}", InvalidBudget, "no roster was made")
+        raise InvalidBudgetError(f"budget of row {row}: missing; no roster was made")
+    exact = rational(value, f"budget of row {row}", InvalidBudgetError, "no roster was made")
     if not 0 < exact <= MAX_BUDGET:
-        raise InvalidBudget(
+        raise InvalidBudgetError(
             f"budget of row {row}, {shown(value)}: it must be above 0 and at most {MAX_BUDGET}; no roster was made"
         )
     rounded = exact if grain is None else exact // grain * grain
     units = int(rounded * UNIT)
     if units == 0:
         least = Fraction(1, UNIT) if grain is None else grain
-        raise InvalidBudget(
+        raise InvalidBudgetError(
             f"budget of row {row}, {shown(value)}: rounded down to a multiple of {least} it is 0; no roster was made"
         )
     return units

@@ -11,18 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from veilstream.errors import InvalidInput, LedgerMismatch
-from veilstream.guarantee import Guarantee
-from veilstream.ledger import Ledger
-from veilstream.ledger.holder import LedgerHolder
-from veilstream.mechanism import StreamMechanism
+from veilstream.errors import InvalidInputError, LedgerMismatchError
+from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.personalised.counts import SPREAD, Partitioned
 from veilstream.personalised.ensemble import combine_counts
 from veilstream.personalised.partition import Group
 from veilstream.personalised.people import PeopleCounts
 from veilstream.personalised.roster import Roster
-from veilstream.publisher import Publisher
-from veilstream.types import Release, Values
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.release.publisher import Publisher
+from veilstream.storage.holder import LedgerHolder
+from veilstream.storage.ledger import Ledger
+from veilstream.values.release import Release
+from veilstream.values.values import Values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +78,7 @@ class PersonalisedPublisher(LedgerHolder):
         others = [one.name for one in self.ledger.streams() if one.name.startswith(f"{stream}/")]
         foreign = [one for one in others if not one.startswith(f"{name}/")]
         if foreign:
-            raise LedgerMismatch(
+            raise LedgerMismatchError(
                 f"stream {stream!r}: {foreign[0]!r} is of other people or groups; who changed groups would pay twice; "
                 "nothing was released"
             )
@@ -105,17 +106,19 @@ class PersonalisedPublisher(LedgerHolder):
             met[group.levels] += 1
             lowest = self.roster.budgets[int(group.levels.min())]
             if group.epsilon > lowest:
-                raise InvalidInput(
+                raise InvalidInputError(
                     f"group {number + 1} at epsilon {group.epsilon}: one of its people has {lowest}; "
                     "nothing was released"
                 )
         if int(met.max(initial=0)) > 1 or not self.groups:
-            raise InvalidInput("groups: a level of budgets is in two of them, or there are none; nothing was released")
+            raise InvalidInputError(
+                "groups: a level of budgets is in two of them, or there are none; nothing was released"
+            )
 
     def feed(self, x: PeopleCounts) -> GroupedRelease:
         """Publish the counts of one timestamp, group by group."""
         if x.roster is not self.roster or x.bins != self.bins:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"counts of {x.bins} bins and perhaps another roster: the stream has {self.bins} bins; "
                 "nothing was released"
             )

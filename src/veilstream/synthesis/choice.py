@@ -10,13 +10,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.errors import InvalidInput
-from veilstream.meter import Meter
-from veilstream.scores.pair_tables import pair_tables, prediction_scores
-from veilstream.sealed_rows import SealedRows
+from veilstream.errors import InvalidInputError
 from veilstream.synthesis.bivariate import gathered, masses, pair_probabilities
 from veilstream.synthesis.margins import Margins
 from veilstream.synthesis.tree import spanning_tree
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.rows import SealedRows
+from veilstream.trusted.statistics.pair_tables import pair_tables, prediction_scores
 
 NORMAL: Final = 0.0
 EMPIRICAL: Final = -1.0
@@ -40,7 +40,7 @@ class Choice:
     >>> Choice(groups=1)
     Traceback (most recent call last):
     ...
-    veilstream.errors.InvalidInput: groups 1 of Choice: a whole number from 2 to 64; nothing was released
+    veilstream.errors.InvalidInputError: groups 1 of Choice: a whole number from 2 to 64; nothing was released
 
     Other families and their choice are future work of the thesis (chapter 6); the score is new here.
     """
@@ -52,11 +52,13 @@ class Choice:
 
     def __post_init__(self) -> None:
         if type(self.groups) is not int or not 2 <= self.groups <= 64:
-            raise InvalidInput(f"groups {self.groups!r} of Choice: a whole number from 2 to 64; nothing was released")
+            raise InvalidInputError(
+                f"groups {self.groups!r} of Choice: a whole number from 2 to 64; nothing was released"
+            )
         if any(type(nu) is not int or nu < 1 for nu in self.degrees):
-            raise InvalidInput(f"degrees {self.degrees} of Choice: whole numbers from 1; nothing was released")
+            raise InvalidInputError(f"degrees {self.degrees} of Choice: whole numbers from 1; nothing was released")
         if not (self.choose > 0 and self.measure > 0 and self.choose + self.measure < 1):
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"shares {self.choose} and {self.measure} of Choice: above 0 and below 1 together; nothing was released"
             )
 

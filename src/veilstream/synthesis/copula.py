@@ -9,19 +9,19 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.errors import InvalidBudget, InvalidInput
-from veilstream.histograms.noise_first import NoiseFirst
-from veilstream.mechanism import HistogramMechanism
-from veilstream.meter import Meter
-from veilstream.rationals import rational
-from veilstream.sealed import Sealed
-from veilstream.sealed_rows import SealedRows, SealedTable
+from veilstream.errors import InvalidBudgetError, InvalidInputError
+from veilstream.mechanisms.histograms.noise_first import NoiseFirst
+from veilstream.mechanisms.protocols import HistogramMechanism
+from veilstream.privacy.rationals import rational
 from veilstream.synthesis.choice import NORMAL, Choice
 from veilstream.synthesis.correlation import matrix_of, repaired, upper_of
 from veilstream.synthesis.kendall import Kendall
 from veilstream.synthesis.layout import Layout, Part
 from veilstream.synthesis.margins import Margins, onto_simplex, private_margins
-from veilstream.types import Values
+from veilstream.trusted.counts import Sealed
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.rows import SealedRows, SealedTable
+from veilstream.values.values import Values
 
 
 class Dependence(Protocol):
@@ -49,7 +49,7 @@ class DPCopula:
     values are the numbers of ``Layout``: counts of margins, then correlations.
 
     >>> import numpy as np
-    >>> from veilstream.domain import Grid
+    >>> from veilstream.data import Grid
     >>> from veilstream.synthesis import TableDomain, fit
     >>> x = np.arange(5000) % 100
     >>> domain = TableDomain({name: Grid(0, 100, 100) for name in "xy"})
@@ -82,14 +82,14 @@ class DPCopula:
         for name in ("ratio", "size_share"):
             object.__setattr__(self, name, rational(getattr(self, name), name))
         if not self.ratio > 0 or not 0 < self.size_share < 1:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"ratio {self.ratio} and size_share {self.size_share} of DPCopula: above 0, and the share below 1; "
                 "nothing was released"
             )
         for name in ("split_below", "most_parts"):
             value = getattr(self, name)
             if type(value) is not int or value < (1 if name == "most_parts" else 0):
-                raise InvalidInput(f"{name} {value!r} of DPCopula: a whole number; nothing was released")
+                raise InvalidInputError(f"{name} {value!r} of DPCopula: a whole number; nothing was released")
 
     def layout(self, shape: tuple[int, ...]) -> Layout:
         """Where the numbers of a release lie, for a table of this shape."""
@@ -104,10 +104,10 @@ class DPCopula:
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         """The model of a table for ``epsilon``."""
         if not isinstance(x, SealedTable):
-            raise InvalidInput("DPCopula: it publishes tables, not histograms; seal rows with its layout; stopped")
+            raise InvalidInputError("DPCopula: it publishes tables, not histograms; seal rows with its layout; stopped")
         layout = self.layout(x.rows.shape)
         if layout.split and meter.guarantee.w != 1:
-            raise InvalidBudget(
+            raise InvalidBudgetError(
                 f"DPCopula with split_below={self.split_below} under {meter.guarantee}: parts are paid for together at "
                 "w=1 only; set split_below=0; nothing was released"
             )

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from veilstream.domain import Axis, Categories, Domain, Edges, Grid
-from veilstream.domain.product import MAX_BINS
-from veilstream.errors import InvalidDomain, InvalidInput
+from veilstream.data import Axis, Categories, Domain, Edges, Grid
+from veilstream.data.domain import MAX_BINS
+from veilstream.errors import InvalidDomainError, InvalidInputError
 
 
 class TableDomain(Domain):
@@ -28,10 +28,10 @@ class TableDomain(Domain):
 
     def _check_size(self) -> None:
         if not self.axes:
-            raise InvalidDomain("table of 0 attributes: at least 1 is needed; no domain was made")
+            raise InvalidDomainError("table of 0 attributes: at least 1 is needed; no domain was made")
         for name, axis in self.axes.items():
             if axis.bins > MAX_BINS:
-                raise InvalidDomain(
+                raise InvalidDomainError(
                     f"attribute '{name}' of {axis.bins} bins: the limit is {MAX_BINS}; no domain was made"
                 )
 
@@ -43,7 +43,7 @@ class TableDomain(Domain):
     def values(self, columns: list[NDArray[np.int64]], places: list[NDArray[np.float64]]) -> pl.DataFrame:
         """Rows of values from codes; ``places`` in [0, 1) say where inside a numeric bin a value lies."""
         if len(columns) != len(self.axes):
-            raise InvalidInput(f"{len(columns)} columns for {len(self.axes)} attributes; no rows were made")
+            raise InvalidInputError(f"{len(columns)} columns for {len(self.axes)} attributes; no rows were made")
         series = [
             _values(axis, codes, place).alias(name)
             for (name, axis), codes, place in zip(self.axes.items(), columns, places, strict=True)

@@ -10,20 +10,20 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from veilstream.bounding.keyed import Key
-from veilstream.domain import Domain
-from veilstream.guarantee import Guarantee
-from veilstream.ledger import Ledger
-from veilstream.mechanism import StreamMechanism
-from veilstream.publisher import Publisher
-from veilstream.rationals import Exact
-from veilstream.sealed_rows import SealedRows
-from veilstream.streams.uniform import Uniform
+from veilstream.data import Domain
+from veilstream.data.bounding.keyed import Key
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.streams.uniform import Uniform
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.rationals import Exact
+from veilstream.release.publisher import Publisher
+from veilstream.storage.ledger import Ledger
 from veilstream.synthesis.copula import DPCopula
 from veilstream.synthesis.domain import TableDomain, table_domain
 from veilstream.synthesis.model import CopulaModel
 from veilstream.synthesis.rows import read_rows
-from veilstream.types import Release
+from veilstream.trusted.rows import SealedRows
+from veilstream.values.release import Release
 
 
 class TablePublisher:
@@ -34,8 +34,8 @@ class TablePublisher:
     enough from the last model, and the last model stands in between. What is compared are the margins: a change of
     dependence that leaves every margin as it was goes unnoticed until the next release.
 
-    >>> from veilstream.domain import Grid
-    >>> from veilstream.streams import FixedRate
+    >>> from veilstream.data import Grid
+    >>> from veilstream.mechanisms.streams import FixedRate
     >>> domain = TableDomain({n: Grid(0, 50, 50) for n in "xy"})
     >>> publisher = TablePublisher(domain, Guarantee(1, w=4), lambda copula: FixedRate(interval=2, histogram=copula))
     >>> month = {"x": np.arange(900) % 50, "y": np.arange(900) % 49}
@@ -112,7 +112,7 @@ def fit(
     under the same ``name`` gives the stored model and costs nothing. Nobody may have more than ``rows_per_user``
     rows: with ``user``, the column of ids, that is enforced, without it it is the caller's promise.
 
-    >>> from veilstream.domain import Categories, Grid
+    >>> from veilstream.data import Categories, Grid
     >>> ages = TableDomain({"age": Grid(0, 100, 100), "member": Categories([False, True])})
     >>> people = {"age": np.arange(2000) % 80, "member": np.arange(2000) % 80 > 30}
     >>> model = fit(people, ages, "1/2")

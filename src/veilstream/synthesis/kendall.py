@@ -10,12 +10,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.errors import InvalidInput
-from veilstream.meter import MAX_SCALE, Meter
-from veilstream.scores.kendall import kendall_sums, pairs_of
-from veilstream.sealed_rows import SealedRows
+from veilstream.errors import InvalidInputError
 from veilstream.synthesis.bivariate import latent_correlation
 from veilstream.synthesis.margins import Margins
+from veilstream.trusted.meter import MAX_SCALE, Meter
+from veilstream.trusted.rows import SealedRows
+from veilstream.trusted.statistics.kendall import kendall_sums, pairs_of
 
 LARGEST_SAMPLE: Final = 1 << 20
 
@@ -36,7 +36,7 @@ class Kendall:
     >>> Kendall(sample_size=1)
     Traceback (most recent call last):
     ...
-    veilstream.errors.InvalidInput: sample_size 1 of Kendall: a whole number of at least 2, or None; nothing was
+    veilstream.errors.InvalidInputError: sample_size 1 of Kendall: a whole number of at least 2, or None; nothing was
     released
 
     Li, Xiong, Jiang: Differentially private synthesization of multi-dimensional data using copula functions, EDBT 2014;
@@ -49,7 +49,7 @@ class Kendall:
     def __post_init__(self) -> None:
         size = self.sample_size
         if size is not None and (type(size) is not int or not 2 <= size <= 1 << 30):
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"sample_size {size!r} of Kendall: a whole number of at least 2, or None; nothing was released"
             )
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.errors import InvalidInput
-from veilstream.sealed_rows import SealedRows, SealedTable
+from veilstream.errors import InvalidInputError
+from veilstream.trusted.rows import SealedRows, SealedTable
 
 MAX_VALUES = 10**7
 
@@ -34,7 +34,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         if self.size > MAX_VALUES:
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"model of {self.size} numbers in {self.parts} parts: the limit is {MAX_VALUES}; nothing was released"
             )
 
@@ -70,7 +70,7 @@ class Layout:
     def seal(self, rows: SealedRows) -> SealedTable:
         """Rows as a stream of this layout takes them."""
         if rows.shape != self.shape:
-            raise InvalidInput(f"table of shape {rows.shape} for a model of {self.shape}; nothing was released")
+            raise InvalidInputError(f"table of shape {rows.shape} for a model of {self.shape}; nothing was released")
         return SealedTable(rows, self.split, self.spare)
 
     def pack(self, sizes: NDArray[np.float64], parts: list[Part]) -> NDArray[np.float64]:
@@ -82,7 +82,7 @@ class Layout:
     def unpack(self, numbers: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[Part]]:
         """The sizes of the parts and the parts of a model."""
         if numbers.shape != (self.size,):
-            raise InvalidInput(f"{numbers.size} numbers for a model of {self.size}; no model was made")
+            raise InvalidInputError(f"{numbers.size} numbers for a model of {self.size}; no model was made")
         sizes = numbers[: self.parts]
         return sizes, list(self._parts(numbers))
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.mechanism import HistogramMechanism
-from veilstream.meter import Meter
-from veilstream.sealed_rows import SealedRows
+from veilstream.mechanisms.protocols import HistogramMechanism
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.rows import SealedRows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

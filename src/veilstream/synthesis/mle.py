@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from veilstream.errors import InvalidInput
-from veilstream.meter import Meter
-from veilstream.scores.blocks import block_correlations
-from veilstream.sealed_rows import SealedRows
+from veilstream.errors import InvalidInputError
 from veilstream.synthesis.margins import Margins
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.rows import SealedRows
+from veilstream.trusted.statistics.blocks import block_correlations
 
 FEWEST_ROWS: Final = 8
 """Blocks of fewer rows on average estimate next to nothing."""
@@ -34,7 +34,8 @@ class BlockMLE:
     >>> BlockMLE(blocks=0)
     Traceback (most recent call last):
     ...
-    veilstream.errors.InvalidInput: blocks 0 of BlockMLE: a whole number of at least 1, or None; nothing was released
+    veilstream.errors.InvalidInputError: blocks 0 of BlockMLE: a whole number of at least 1, or None; nothing was
+    released
 
     Li, Xiong, Jiang, EDBT 2014; thesis algorithms 1 and 2, after Dwork and Smith 2010. Corrected: blocks come from a
     hash of the row, because cutting the table by position moves every row behind a new one; normal scores come from
@@ -45,7 +46,7 @@ class BlockMLE:
 
     def __post_init__(self) -> None:
         if self.blocks is not None and (type(self.blocks) is not int or not 1 <= self.blocks <= 1 << 26):
-            raise InvalidInput(
+            raise InvalidInputError(
                 f"blocks {self.blocks!r} of BlockMLE: a whole number of at least 1, or None; nothing was released"
             )
 

@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.accountant import Accountant
-from veilstream.errors import InvalidInput
-from veilstream.guarantee import Guarantee
-from veilstream.ledger import Ledger
-from veilstream.meter import Meter
+from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.streams.uniform import Uniform
 from veilstream.noise import ExactSampler
-from veilstream.publisher import Publisher
-from veilstream.rationals import Exact
-from veilstream.scores.pair_tables import count_ranges, range_error
-from veilstream.sealed import Sealed
-from veilstream.sealed_rows import SealedRows, SealedTable, ordered_rows
-from veilstream.simulation import SeededSource
-from veilstream.streams.uniform import Uniform
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.rationals import Exact
+from veilstream.release.publisher import Publisher
+from veilstream.storage.ledger import Ledger
 from veilstream.synthesis.copula import DPCopula
 from veilstream.synthesis.model import CopulaModel
-from veilstream.types import Law, Values
+from veilstream.testing.simulation import SeededSource
+from veilstream.trusted.counts import Sealed
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.rows import SealedRows, SealedTable, ordered_rows
+from veilstream.trusted.statistics.pair_tables import count_ranges, range_error
+from veilstream.values.values import NoiseLaw, Values
 
 Codes = list[NDArray[np.int64]]
 RANGES = 200
@@ -104,7 +104,7 @@ class RangeCheck:
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         """The mean errors, then zeros."""
         if not isinstance(x, SealedTable):
-            raise InvalidInput("RangeCheck: it measures tables, not histograms; nothing was released")
+            raise InvalidInputError("RangeCheck: it measures tables, not histograms; nothing was released")
         numbers, std = np.zeros(x.size), np.zeros(x.size)
         for index, (axes, answers) in enumerate(zip(_workloads(x.rows.shape), self.answers, strict=True)):
             low, high = random_boxes(x.rows.shape, axes, self.seed)
@@ -112,7 +112,7 @@ class RangeCheck:
             noisy = meter.laplace(error, epsilon / len(self.answers), "range error")
             numbers[index] = float(noisy.numbers[0]) / len(answers)
             std[index] = float(np.mean(noisy.std)) / len(answers)
-        return Values(numbers, std, Law.MIXED)
+        return Values(numbers, std, NoiseLaw.MIXED)
 
 
 def measured_errors(

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.plots import BAND, INK, LINE, STYLE
-from veilstream.sinks import replacing
+from veilstream.release.plots import BAND, INK, LINE, STYLE
+from veilstream.release.sinks import replacing
 from veilstream.synthesis.correlation import upper_of
 from veilstream.synthesis.margins import shares
 from veilstream.synthesis.model import CopulaModel

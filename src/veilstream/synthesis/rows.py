@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from veilstream.bounding.keyed import Key, Words
-from veilstream.bounding.people import identify
-from veilstream.domain import Domain
-from veilstream.errors import InvalidInput, UnknownValue
-from veilstream.sealed_rows import SealedRows, ordered_rows
-from veilstream.sources.readers import open_batches
+from veilstream.data import Domain
+from veilstream.data.bounding.keyed import Key, Words
+from veilstream.data.bounding.people import identify
+from veilstream.data.readers import open_batches
+from veilstream.errors import InvalidInputError, UnknownValueError
 from veilstream.synthesis.domain import TableDomain, table_domain
+from veilstream.trusted.rows import SealedRows, ordered_rows
 
 Columns = list[NDArray[np.int64]]
 
@@ -36,12 +36,12 @@ def read_rows(
     hash; rows without an id are left out. Without it the caller promises that nobody has more than that many rows.
     The key only keeps the choice of samples out of everybody's hands: the guarantee holds whatever it is.
 
-    >>> from veilstream.domain import Categories
+    >>> from veilstream.data import Categories
     >>> read_rows({"place": ["a", "b", "a"]}, TableDomain({"place": Categories(["a", "b"])}))
     SealedRows(shape=2, span=0..0, l1=1)
     """
     if type(rows_per_user) is not int or rows_per_user < 1:
-        raise InvalidInput(f"rows_per_user {rows_per_user!r}: a whole number of at least 1; nothing was read")
+        raise InvalidInputError(f"rows_per_user {rows_per_user!r}: a whole number of at least 1; nothing was read")
     schema, secret = table_domain(domain), key or Key(os.urandom(16))
     columns: list[Columns] = []
     people: list[tuple[NDArray[np.int64], Words]] = []
@@ -95,7 +95,7 @@ def _encoded(
     for name, column in zip(schema.names, codes, strict=True):
         inside = column >= 0
         if unknown == "error" and not inside.all():
-            raise UnknownValue(
+            raise UnknownValueError(
                 f"attribute '{name}': a row has a value that is missing or outside its bins; nothing was released"
             )
         kept &= inside

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.scores.blocks import likeliest_correlation
+from veilstream.trusted.statistics.blocks import likeliest_correlation
 
 from .example import Floats, Generator, KnownBad
 

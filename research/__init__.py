@@ -1,0 +1,1 @@
+"""The papers' experiments, run again under corrected guarantees: workloads, data sets, figures."""

@@ -1,0 +1,18 @@
+"""``python -m research [FIGURE ...]``: the papers' figures, run again."""
+
+import typer
+
+from research.reproduce import reproduce
+from veilstream.cli.reporting import ReportingGroup
+
+app = typer.Typer(cls=ReportingGroup, pretty_exceptions_enable=False, add_completion=False, rich_markup_mode=None)
+app.command()(reproduce)
+
+
+@app.callback()
+def options() -> None:
+    """The papers' experiments, run again under corrected guarantees."""
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m research")

@@ -1,5 +1,0 @@
-"""Bound what one person contributes to a step, and count."""
-
-from veilstream.bounding.bounded import Bounded, bound
-
-__all__ = ["Bounded", "bound"]

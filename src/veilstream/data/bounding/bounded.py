@@ -1,0 +1,147 @@
+"""From events to sealed counts of every step, with every person's contribution bounded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import NoReturn, Self
+
+import numpy as np
+
+from veilstream.data.bounding.choice import Integers, Limit, Rows, choose
+from veilstream.data.bounding.keyed import Key
+from veilstream.data.bounding.people import identify
+from veilstream.data.bounding.runs import MAX_ROWS_AT_ONCE, Runs
+from veilstream.data.calendar import Calendar
+from veilstream.data.domain import Domain
+from veilstream.data.encoding import Dropped, Encoder, Policy
+from veilstream.data.events import Events
+from veilstream.errors import InvalidInputError, SealedAccessError
+from veilstream.trusted.counts import Sealed, seal
+
+MEMORY_BYTES = 512 << 20
+
+
+class Bounded:
+    """Events after bounding, not yet counted. It shows nothing of them but what is public.
+
+    Close it, or use it in a ``with`` block, to free memory and disk at once.
+    """
+
+    __slots__ = ("_dropped", "_key", "_runs", "calendar", "domain", "limit")
+
+    def __init__(
+        self, runs: Runs, domain: Domain, calendar: Calendar, *, limit: Limit, key: Key, dropped: Dropped
+    ) -> None:
+        self.domain, self.calendar, self.limit = domain, calendar, limit
+        self._runs, self._key, self._dropped = runs, key, dropped
+
+    @property
+    def dropped(self) -> Dropped:
+        """Exact numbers of rows left out, by reason. FOR THE OPERATOR ALONE: do not publish them."""
+        return self._dropped
+
+    def snapshots(self, first_t: int = 0) -> Iterator[Sealed]:
+        """The sealed counts of every step of the calendar in order, empty steps included; t starts at
+        ``first_t``."""
+        l1, shape = self.limit.counts_per_user, self.domain.shape or None
+        for part in range(self._runs.parts):
+            if self._runs.closed:
+                raise InvalidInputError("bounded events: they were closed, open them again; nothing was counted")
+            cells, steps = self._chosen(part), self._runs.steps_of(part)
+            ends = [0, len(cells)]
+            if len(steps) > 1:
+                cells.sort()
+                ends = np.searchsorted(cells, np.array([*steps, steps.stop]) * self.domain.bins).tolist()
+            for step, (first, last) in zip(steps, pairwise(ends), strict=True):
+                flat = cells[first:last] - step * self.domain.bins
+                counts = np.bincount(flat, minlength=self.domain.bins).astype(np.int64, copy=False)
+                yield seal(counts, first_t + step, l1, shape)
+
+    def _chosen(self, part: int) -> Integers:
+        shards = -(-self._runs.rows(part) // MAX_ROWS_AT_ONCE) or 1
+        bins = self.domain.bins
+        chosen = [choose(self._runs.load(part, shard, shards), bins, self.limit, self._key) for shard in range(shards)]
+        return chosen[0] if shards == 1 else np.concatenate(chosen)
+
+    def close(self) -> None:
+        """Forget the events."""
+        self._runs.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise SealedAccessError("bounded events hold exact rows: they cannot be pickled; nothing was written")
+
+    def __repr__(self) -> str:
+        return f"Bounded({self.domain!r}, {self.calendar.steps} steps, {self.limit!r})"
+
+
+def bound(
+    events: Events,
+    domain: Domain,
+    calendar: Calendar,
+    *,
+    bins_per_user: int = 1,
+    counts_per_user: int = 1,
+    key: bytes | None = None,
+    unknown: Policy = "error",
+    missing_time: Policy = "error",
+    memory_bytes: int = MEMORY_BYTES,
+    directory: str | Path | None = None,
+) -> Bounded:
+    """Read all events and let each person count in at most k bins and l1 counts per step.
+
+    For neighbouring event sets, which differ in all rows of one person, the counts of each step differ by
+    at most ``counts_per_user`` in L1 and in at most ``bins_per_user`` bins. Which rows count is decided by
+    a keyed hash: the same key gives the same counts whatever the order of rows, the batches and the kind of
+    source; the default key is fresh from the operating system. Rows without a user are dropped and counted.
+    Beyond ``memory_bytes`` of encoded rows the rest goes to an unnamed temporary file in ``directory``.
+
+    >>> from veilstream.data import Categories
+    >>> from veilstream.data import read_events
+    >>> rows = {"id": [1, 1, 2], "t": [0, 0, 1], "place": ["a", "a", "b"]}
+    >>> places = Domain({"place": Categories(["a", "b"])})
+    >>> events = read_events(rows, user="id", time="t", by=["place"])
+    >>> with bound(events, places, Calendar(0, 3, 1)) as bounded:
+    ...     len(list(bounded.snapshots()))
+    3
+    """
+    strangers = [name for name in domain.names if name not in events.by]
+    if strangers:
+        raise InvalidInputError(
+            f"attribute '{strangers[0]}': the events were opened with the attributes "
+            f"({', '.join(events.by)}); nothing was read"
+        )
+    limit, secret = Limit(bins_per_user, counts_per_user), Key(os.urandom(32) if key is None else key)
+    encoder = Encoder(domain, calendar, events.time, unknown, missing_time)
+    runs = Runs(calendar.steps, domain.bins, memory_bytes, directory)
+    names_key = secret.derive(b"people")
+    try:
+        for batch in events.batches():
+            frame, people = batch, identify(batch[events.user], names_key)
+            low, high = people.low, people.high
+            if people.present is not None:
+                encoder.dropped.no_user += len(batch) - int(np.count_nonzero(people.present))
+                frame, low = batch.filter(people.present), low[people.present]
+                high = None if high is None else high[people.present]
+            steps, flat, keep = encoder.encode(frame)
+            cell = steps * domain.bins + flat
+            if keep is not None:
+                low, cell = low[keep], cell[keep]
+                high = None if high is None else high[keep]
+            runs.add(Rows(low, high, cell))
+        runs.finish()
+    except BaseException:
+        runs.close()
+        raise
+    return Bounded(runs, domain, calendar, limit=limit, key=secret, dropped=encoder.dropped)

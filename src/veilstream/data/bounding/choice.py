@@ -1,0 +1,157 @@
+"""Which rows of a person count: at most k bins and l1 counts per step.
+
+The choice is a function of one person's own rows and the key alone. So adding or removing a person changes
+nothing about anybody else, and the counts of a step move by at most l1 in total and in at most k bins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.data.bounding.keyed import Key
+from veilstream.errors import InvalidInputError
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Encoded events: the person's two words and the cell, which is step · bins + bin."""
+
+    low: Integers = field(repr=False)
+    high: NDArray[np.uint64] | None = field(repr=False)
+    cell: Integers = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most ``bins_per_user`` distinct bins and ``counts_per_user`` counts per person and step."""
+
+    bins_per_user: int = 1
+    counts_per_user: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("bins_per_user", "counts_per_user"):
+            value: object = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise InvalidInputError(f"{name} {value}: a whole number of at least 1 is needed; nothing was read")
+
+
+def choose(rows: Rows, bins: int, limit: Limit, key: Key) -> Integers:
+    """The cells that count, one entry per count.
+
+    Of a person's bins at a step those k with the smallest H(person, cell, 0) are kept; of the copies j =
+    1..min(m, l1) of a kept bin with m rows, those l1 with the smallest H(person, cell, j), over all kept
+    bins.
+
+    >>> rows = Rows(np.array([5, 5, 6]), None, np.array([0, 1, 1]))
+    >>> len(choose(rows, 2, Limit(), Key(bytes(16))))
+    2
+    """
+    if not len(rows.cell):
+        return rows.cell
+    ranked = _rank(rows)
+    packed, person, cell = ranked.packed, ranked.person(), ranked.cell()
+    fresh = np.empty(len(packed), dtype=np.bool_)
+    fresh[0] = True
+    np.not_equal(person[1:], person[:-1], out=fresh[1:])
+    if int(cell.max()) // bins > int(cell.min()) // bins:
+        step = cell // bins
+        fresh[1:] |= step[1:] != step[:-1]
+    starts = np.flatnonzero(fresh)
+    sizes = np.diff(starts, append=len(packed))
+    calm = sizes <= min(limit.bins_per_user, limit.counts_per_user)
+    if calm.all():
+        return cell
+    calm_rows = np.repeat(calm, sizes)
+    crowd = np.flatnonzero(~calm_rows)
+    group = np.repeat(np.arange(np.count_nonzero(~calm)), sizes[~calm])
+    chosen = _choose_crowded(ranked, crowd, group, limit, key)
+    return np.concatenate([cell[calm_rows], chosen])
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """Rows sorted by person and cell, each packed in one word so that sorting is one pass over integers."""
+
+    packed: Integers
+    width: int
+    first_cell: int
+    low: Integers | int
+    high: NDArray[np.uint64] | None
+
+    def person(self) -> Integers:
+        return self.packed >> self.width
+
+    def cell(self) -> Integers:
+        return (self.packed & ((1 << self.width) - 1)) + self.first_cell
+
+    def identity(self, person: Integers) -> tuple[Integers, NDArray[np.uint64] | int]:
+        """The two words of the people at these ranks."""
+        low = person + self.low if isinstance(self.low, int) else self.low[person]
+        return low, 0 if self.high is None else self.high[person]
+
+
+def _rank(rows: Rows) -> _Ranked:
+    first_cell = int(rows.cell.min())
+    width = (int(rows.cell.max()) - first_cell).bit_length()
+    lowest = int(rows.low.min())
+    if rows.high is None and (int(rows.low.max()) - lowest).bit_length() + width <= 63:
+        person = rows.low - lowest
+        low: Integers | int = lowest
+        high = None
+    else:
+        person, low, high = _dense_rank(rows)
+    packed = person << width
+    packed |= rows.cell - first_cell
+    packed.sort()
+    return _Ranked(packed, width, first_cell, low, high)
+
+
+def _dense_rank(rows: Rows) -> tuple[Integers, Integers, NDArray[np.uint64] | None]:
+    if rows.high is None:
+        low, person = np.unique(rows.low, return_inverse=True)
+        return person.astype(np.int64), low, None
+    order = np.lexsort((rows.low, rows.high))
+    low, high = rows.low[order], rows.high[order]
+    fresh = np.ones(len(order), dtype=np.bool_)
+    fresh[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+    person = np.empty(len(order), dtype=np.int64)
+    person[order] = np.cumsum(fresh) - 1
+    return person, low[fresh], high[fresh]
+
+
+def _choose_crowded(ranked: _Ranked, crowd: Integers, group: Integers, limit: Limit, key: Key) -> Integers:
+    packed = ranked.packed[crowd]
+    fresh = np.ones(len(packed), dtype=np.bool_)
+    fresh[1:] = packed[1:] != packed[:-1]
+    firsts = np.flatnonzero(fresh)
+    copies = np.minimum(np.diff(firsts, append=len(packed)), limit.counts_per_user)
+    cell, group = ranked.cell()[crowd[firsts]], group[firsts]
+    low, high = ranked.identity(packed[firsts] >> ranked.width)
+    kept = _smallest(group, key.hash(low, high, cell, 0), limit.bins_per_user)
+    if limit.bins_per_user == 1:
+        return np.repeat(cell[kept], copies[kept])
+    expanded = np.repeat(kept, copies[kept])
+    ends = np.cumsum(copies[kept])
+    copy = np.arange(1, len(expanded) + 1) - np.repeat(ends - copies[kept], copies[kept])
+    high = high if isinstance(high, int) else high[expanded]
+    priority = key.hash(low[expanded], high, cell[expanded], copy)
+    return cell[expanded[_smallest(group[expanded], priority, limit.counts_per_user)]]
+
+
+def _smallest(group: Integers, priority: NDArray[np.uint64], count: int) -> Integers:
+    """The positions of the ``count`` smallest priorities of each group, grouped; groups come together."""
+    if count == 1:
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        least = np.minimum.reduceat(priority, starts)
+        ties = np.flatnonzero(priority == np.repeat(least, np.diff(starts, append=len(group))))
+        firsts: Integers = ties[np.diff(group[ties], prepend=-1) != 0]
+        return firsts
+    order = np.lexsort((priority, group))
+    placed = group[order]
+    place = np.arange(len(order)) - np.searchsorted(placed, placed, side="left")
+    return order[place < count]

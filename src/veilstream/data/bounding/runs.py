@@ -1,0 +1,150 @@
+"""Encoded events kept by step, in memory while they fit and otherwise in an unnamed temporary file.
+
+Rows are exact private data. The file has no name in the file system, mode 0600, and is gone with the
+process, however that ends.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.data.bounding.choice import Rows
+from veilstream.errors import InvalidInputError
+
+RUN_ROWS = 1 << 20
+MAX_PARTS = 1024
+MAX_ROWS_AT_ONCE = 1 << 23
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Rows sorted by part: ``ends[p]:ends[p+1]`` are part p. A spilled column is its place in the file."""
+
+    ends: NDArray[np.int64] = field(repr=False)
+    columns: list[NDArray[Any] | _Place | None] = field(repr=False)
+
+    @property
+    def bytes(self) -> int:
+        return sum(column.nbytes for column in self.columns if isinstance(column, np.ndarray))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    offset: int
+    dtype: np.dtype[Any]
+
+
+class Runs:
+    """Rows arrive in any order and leave by part, a part being one step or a few successive ones."""
+
+    def __init__(self, steps: int, bins: int, memory_bytes: int, directory: str | Path | None = None) -> None:
+        self.steps, self.bins = steps, bins
+        self.parts = min(steps, MAX_PARTS)
+        self._memory_bytes, self._directory = memory_bytes, directory
+        self._cell_dtype = np.dtype(np.uint32 if steps * bins < 1 << 32 else np.int64)
+        self._waiting: list[Rows] = []
+        self._runs: list[_Run] = []
+        self._file: IO[bytes] | None = None
+        self._closed = False
+
+    def add(self, rows: Rows) -> None:
+        """Take rows in."""
+        self._waiting.append(rows)
+        if sum(len(part.cell) for part in self._waiting) >= RUN_ROWS:
+            self.finish()
+
+    def finish(self) -> None:
+        """Sort the rows that wait into a run; spill all runs when they outgrow memory."""
+        if not self._waiting:
+            return
+        rows, self._waiting = _join(self._waiting), []
+        part = self._part(rows.cell)
+        order = np.argsort(part, kind="stable")
+        ends = np.zeros(self.parts + 1, dtype=np.int64)
+        np.cumsum(np.bincount(part, minlength=self.parts), out=ends[1:])
+        high = None if rows.high is None else rows.high[order]
+        self._runs.append(_Run(ends, [rows.low[order], high, rows.cell.astype(self._cell_dtype)[order]]))
+        if sum(run.bytes for run in self._runs) > self._memory_bytes:
+            self._spill()
+
+    def rows(self, part: int) -> int:
+        """How many rows the part holds."""
+        return sum(int(run.ends[part + 1] - run.ends[part]) for run in self._runs)
+
+    def steps_of(self, part: int) -> range:
+        """The steps of the part."""
+        return range(-(-part * self.steps // self.parts), -(-(part + 1) * self.steps // self.parts))
+
+    def load(self, part: int, shard: int = 0, shards: int = 1) -> Rows:
+        """The rows of a part, or of the people of one shard of it."""
+        pieces = [Rows(np.zeros(0, np.int64), None, np.zeros(0, np.int64))]
+        for run in self._runs:
+            low, high, cell = self._slice(run, part)
+            if shards > 1:
+                # A person's rows all have the same two words, hence the same shard.
+                mixed = (low.view(np.uint64) if high is None else low.view(np.uint64) ^ high) * SPREAD
+                mine = (mixed >> np.uint64(33)) % np.uint64(shards) == shard
+                low, high, cell = low[mine], None if high is None else high[mine], cell[mine]
+            pieces.append(Rows(low, high, cell.astype(np.int64)))
+        return _join(pieces)
+
+    def close(self) -> None:
+        """Forget every row."""
+        self._runs, self._waiting, self._closed = [], [], True
+        if self._file is not None:
+            self._file.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    @property
+    def spilled_bytes(self) -> int:
+        """How much lies in the temporary file."""
+        return 0 if self._file is None else self._file.tell()
+
+    def _part(self, cell: NDArray[np.int64]) -> NDArray[np.uint16]:
+        step = cell // self.bins
+        return (step if self.parts == self.steps else step * self.parts // self.steps).astype(np.uint16)
+
+    def _spill(self) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115
+            weakref.finalize(self, self._file.close)
+        for run in self._runs:
+            for index, column in enumerate(run.columns):
+                if isinstance(column, np.ndarray):
+                    run.columns[index] = _Place(self._file.tell(), column.dtype)
+                    self._file.write(column.data)
+        self._file.flush()
+
+    def _slice(self, run: _Run, part: int) -> list[Any]:
+        rows = slice(int(run.ends[part]), int(run.ends[part + 1]))
+        return [self._read(column, rows) for column in run.columns]
+
+    def _read(self, column: NDArray[Any] | _Place | None, rows: slice) -> NDArray[Any] | None:
+        if column is None or isinstance(column, np.ndarray):
+            return None if column is None else column[rows]
+        if self._file is None:
+            raise InvalidInputError("bounded events: their temporary file is gone; nothing was counted")
+        size, start = column.dtype.itemsize, column.offset + rows.start * column.dtype.itemsize
+        found = os.pread(self._file.fileno(), (rows.stop - rows.start) * size, start)
+        return np.frombuffer(found, dtype=column.dtype)
+
+
+def _join(pieces: list[Rows]) -> Rows:
+    if len(pieces) == 1:
+        return pieces[0]
+    high = None
+    if any(piece.high is not None for piece in pieces):
+        high = np.concatenate([np.zeros(len(p.low), dtype=np.uint64) if p.high is None else p.high for p in pieces])
+    return Rows(np.concatenate([p.low for p in pieces]), high, np.concatenate([p.cell for p in pieces]))

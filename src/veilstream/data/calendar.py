@@ -1,0 +1,235 @@
+"""The public steps of time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from veilstream.data.instants import Instants, instants, numbers
+from veilstream.errors import InvalidInputError
+
+OUTSIDE: Final = -1
+"""The step of a time before the start or from the end on."""
+MISSING: Final = -2
+"""The step of a null time."""
+MAX_STEPS: Final = 10_000_000
+
+Moment: TypeAlias = datetime | date | str | int
+MICROSECONDS: Final = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "m": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+    "w": 604_800_000_000,
+}
+DAYS: Final = {"d": 1, "w": 7}
+MONTHS: Final = {"mo": 1, "q": 3, "y": 12}
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """Steps of length ``every`` from a public ``start`` (included) to a public ``end`` (excluded).
+
+    Step i is [start + i·every, start + (i+1)·every), cut at ``end``. Steps follow the calendar, never which
+    times occur, so an hour without events is a step like any other. ``every`` is an integer for integer
+    times, else a number with a unit: us, ms, s, m, h, d, w, mo, q, y. Days and longer follow the local
+    calendar of ``zone``, so that a day on which clocks change has 23 or 25 hours. Times without a zone are
+    taken in ``zone``.
+
+    >>> week = Calendar("2024-01-01", "2024-01-08", "1d")
+    >>> week.steps, week.label(6)
+    (7, '2024-01-07T00:00:00+00:00')
+    >>> week.step_of(["2024-01-01T23:30:00", "2024-01-07", "2024-01-08", None])
+    array([ 0,  6, -1, -2])
+    >>> Calendar(0, 10, 4).step_of([0, 3, 4, 9, 10])
+    array([ 0,  0,  1,  2, -1])
+    """
+
+    start: Moment
+    end: Moment
+    every: str | int
+    zone: str = field(default="UTC")
+
+    def __post_init__(self) -> None:
+        try:
+            ZoneInfo(self.zone)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise InvalidInputError(f"zone '{self.zone}': no such time zone; no calendar was made") from error
+        whole = [isinstance(value, int) for value in (self.start, self.end, self.every)]
+        if any(whole) and not all(whole):
+            raise InvalidInputError(
+                f"calendar from {self.start} to {self.end} every {self.every}: all three are "
+                "integers or none is; "
+                "no calendar was made"
+            )
+        if isinstance(self.every, int):
+            if self.every < 1:
+                raise InvalidInputError(f"calendar every {self.every}: at least 1 is needed; no calendar was made")
+        else:
+            parse_duration(self.every)
+        if self._first >= self._last:
+            raise InvalidInputError(
+                f"calendar from {self.start} to {self.end}: start must lie before end; no calendar was made"
+            )
+        if self.steps > MAX_STEPS:
+            raise InvalidInputError(f"calendar of {self.steps} steps: the limit is {MAX_STEPS}; no calendar was made")
+
+    @classmethod
+    def from_public_data(cls, times: Any, every: str | int, zone: str = "UTC") -> Calendar:
+        """The calendar that covers times which the holder declares PUBLIC.
+
+        The range of private times leaks who came first and last, so never call this on them. The start is the
+        first time, brought down to a whole number of steps of ``every`` on the clock.
+        """
+        column = _column(times)
+        if isinstance(every, int):
+            found = numbers(column)
+            ticks = _observed(found)
+            low = ticks[0] // every * every
+            return cls(low, ticks[1] + 1, every, zone)
+        count, unit = parse_duration(every)
+        ticks = _observed(instants(column, zone))
+        ends = pl.Series(ticks).cast(pl.Datetime("us", "UTC")).dt.convert_time_zone(zone)
+        first = ends.dt.truncate(f"{count}{unit}")[0]
+        return cls(first, ends[1] + timedelta(microseconds=1), every, zone)
+
+    @property
+    def steps(self) -> int:
+        """How many steps there are."""
+        if self._borders is not None:
+            return len(self._borders)
+        return -((self._first - self._last) // self._width)
+
+    def step_of(self, times: Any) -> NDArray[np.int64]:
+        """The step of every time: ``OUTSIDE`` (-1) beyond the range, ``MISSING`` (-2) for nulls."""
+        return self.place(self.read(_column(times)))
+
+    def read(self, column: pl.Series) -> Instants:
+        """The column's times as instants of this calendar."""
+        return numbers(column) if isinstance(self.every, int) else instants(column, self.zone)
+
+    def place(self, found: Instants) -> NDArray[np.int64]:
+        """The step of every instant."""
+        inside = (found.ticks >= self._first) & (found.ticks < self._last)
+        if self._borders is None:
+            steps = (found.ticks - self._first) // self._width
+        else:
+            steps = np.searchsorted(self._borders, found.ticks, side="right") - 1
+        steps[~inside] = OUTSIDE
+        steps[~found.present] = MISSING
+        return steps
+
+    def begins(self, t: int) -> datetime | int:
+        """When step ``t`` begins: an integer, or a datetime in the calendar's zone."""
+        if not 0 <= t < self.steps:
+            raise InvalidInputError(f"step {t}: the calendar has steps 0 to {self.steps - 1}; nothing was labelled")
+        tick = self._first + t * self._width if self._borders is None else int(self._borders[t])
+        if isinstance(self.every, int):
+            return tick
+        return (EPOCH + timedelta(microseconds=tick)).astimezone(ZoneInfo(self.zone))
+
+    def label(self, t: int) -> str:
+        """The beginning of step ``t`` as text."""
+        begin = self.begins(t)
+        return begin.isoformat() if isinstance(begin, datetime) else str(begin)
+
+    @cached_property
+    def _first(self) -> int:
+        return _tick(self.start, self.zone)
+
+    @cached_property
+    def _last(self) -> int:
+        return _tick(self.end, self.zone)
+
+    @cached_property
+    def _width(self) -> int:
+        if isinstance(self.every, int):
+            return self.every
+        count, unit = parse_duration(self.every)
+        return count * MICROSECONDS[unit]
+
+    @cached_property
+    def _borders(self) -> NDArray[np.int64] | None:
+        """Where each step begins, when steps differ in length."""
+        if isinstance(self.every, int):
+            return None
+        count, unit = parse_duration(self.every)
+        if unit not in MONTHS and (self.zone == "UTC" or unit not in DAYS):
+            return None
+        zone = ZoneInfo(self.zone)
+        local = (EPOCH + timedelta(microseconds=self._first)).astimezone(zone).replace(tzinfo=None)
+        shortest = count * (MONTHS[unit] * 28 if unit in MONTHS else DAYS[unit]) * MICROSECONDS["d"]
+        index = np.arange((self._last - self._first) // (shortest - MICROSECONDS["h"] * 2) + 2)
+        starts = _local_starts(np.datetime64(local, "us"), index * count, unit)
+        ticks = _local_ticks(starts, self.zone)
+        return ticks[ticks < self._last]
+
+
+def parse_duration(every: str) -> tuple[int, str]:
+    """Count and unit of a duration.
+
+    >>> parse_duration("15m")
+    (15, 'm')
+    """
+    match = re.fullmatch(r"(\d+)(us|ms|s|mo|m|h|d|w|q|y)", every)
+    if match is None or int(match[1]) < 1:
+        raise InvalidInputError(
+            f"duration '{every}': a count of at least 1 and a unit of us, ms, s, m, h, d, w, mo, q, "
+            "y are needed; "
+            "no calendar was made"
+        )
+    return int(match[1]), match[2]
+
+
+def _column(times: Any) -> pl.Series:
+    return times if isinstance(times, pl.Series) else pl.Series("time", times)
+
+
+def _observed(found: Instants) -> tuple[int, int]:
+    ticks = found.ticks[found.present]
+    if not len(ticks):
+        raise InvalidInputError("calendar from public data: 0 times given, at least 1 is needed; no calendar was made")
+    return int(ticks.min()), int(ticks.max())
+
+
+def _tick(moment: Moment, zone: str) -> int:
+    if isinstance(moment, int):
+        return moment
+    text = moment if isinstance(moment, str) else moment.isoformat()
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidInputError(f"time '{text}': not an ISO 8601 date or time; no calendar was made") from error
+    aware = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=ZoneInfo(zone))
+    return (aware - EPOCH) // timedelta(microseconds=1)
+
+
+def _local_starts(first: np.datetime64, counts: NDArray[np.int64], unit: str) -> NDArray[np.datetime64]:
+    if unit in DAYS:
+        return first + (counts * DAYS[unit]).astype("timedelta64[D]")
+    month, day = first.astype("M8[M]"), first.astype("M8[D]")
+    months = month + counts * MONTHS[unit]
+    # A month too short for the start's day begins its step on its own last day.
+    lengths = (months + 1).astype("M8[D]") - months.astype("M8[D]")
+    into = np.minimum(day - month.astype("M8[D]"), lengths - np.timedelta64(1, "D"))
+    starts: NDArray[np.datetime64] = months.astype("M8[D]") + into + (first - day)
+    return starts
+
+
+def _local_ticks(starts: NDArray[np.datetime64], zone: str) -> NDArray[np.int64]:
+    local = pl.Series(starts.astype("M8[us]"))
+    placed = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+    # A step that would begin inside the hour skipped by the clocks begins when they have been put forward.
+    later = (local + timedelta(hours=1)).dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+    return placed.fill_null(later).dt.convert_time_zone("UTC").to_physical().to_numpy()

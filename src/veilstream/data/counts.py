@@ -1,0 +1,105 @@
+"""Counts that somebody has aggregated before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from veilstream.data.axes import as_integers
+from veilstream.data.calendar import Calendar
+from veilstream.data.domain import Domain
+from veilstream.data.encoding import Dropped, Encoder, Policy
+from veilstream.data.readers import open_batches
+from veilstream.errors import InvalidInputError
+from veilstream.trusted.counts import Sealed, seal
+
+
+def read_counts(
+    source: Any,
+    *,
+    time: str,
+    value: str,
+    domain: Domain,
+    calendar: Calendar,
+    l1: int,
+    unknown: Policy = "error",
+    missing_time: Policy = "error",
+    first_t: int = 0,
+    dropped: Dropped | None = None,
+) -> Iterator[Sealed]:
+    """Sealed counts of every step from rows (time, attributes, count).
+
+    ``l1`` is the holder's word that one person moves the counts of one step by at most that much in total;
+    nothing here can check it. A bin without a row counts zero. All rows are read and checked before this
+    returns. Rows left out are added to ``dropped``, for the operator alone.
+
+    >>> from veilstream.data import Categories
+    >>> places = Domain({"place": Categories(["a", "b"])})
+    >>> rows = {"t": [0, 2], "place": ["a", "b"], "n": [3, 4]}
+    >>> steps = read_counts(rows, time="t", value="n", domain=places, calendar=Calendar(0, 3, 1), l1=1)
+    >>> len(list(steps))
+    3
+    """
+    if l1 < 1:
+        raise InvalidInputError(f"l1 {l1}: one person must be allowed at least 1 count; nothing was read")
+    columns = tuple(dict.fromkeys((time, *domain.names, value)))
+    encoder = Encoder(domain, calendar, time, unknown, missing_time, dropped or Dropped())
+    cells: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
+    counts: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
+    for frame in open_batches(source, columns):
+        steps, flat, keep = encoder.encode(frame)
+        numbers = whole_counts(frame[value])
+        cell = steps * domain.bins + flat
+        cells.append(cell if keep is None else cell[keep])
+        counts.append(numbers if keep is None else numbers[keep])
+    cell, count = np.concatenate(cells), np.concatenate(counts)
+    order = np.argsort(cell, kind="stable")
+    cell, count = cell[order], count[order]
+    if (cell[1:] == cell[:-1]).any():
+        raise InvalidInputError(
+            f"column '{value}': a time and bin has more than one row, one is the limit; nothing was published"
+        )
+    return _snapshots(cell, count, domain, calendar, l1=l1, first_t=first_t)
+
+
+def _snapshots(
+    cell: NDArray[np.int64],
+    count: NDArray[np.int64],
+    domain: Domain,
+    calendar: Calendar,
+    *,
+    l1: int,
+    first_t: int,
+) -> Iterator[Sealed]:
+    ends = np.searchsorted(cell, np.arange(calendar.steps + 1) * domain.bins)
+    for step in range(calendar.steps):
+        rows = slice(ends[step], ends[step + 1])
+        dense = np.zeros(domain.bins, dtype=np.int64)
+        dense[cell[rows] - step * domain.bins] = count[rows]
+        yield seal(dense, first_t + step, l1, domain.shape or None)
+
+
+def whole_counts(column: pl.Series) -> NDArray[np.int64]:
+    if isinstance(column.dtype, pl.String):
+        as_float = column.cast(pl.Float64, strict=False)
+        column = column.cast(pl.Int64, strict=False).fill_null(as_float) if _has_point(column) else column
+    elif not column.dtype.is_numeric():
+        raise InvalidInputError(f"column '{column.name}' of type {column.dtype}: whole numbers are needed")
+    numbers, whole = as_integers(column)
+    if not whole.all():
+        raise InvalidInputError(
+            f"column '{column.name}': a count is missing, fractional or not a number, whole numbers "
+            "are needed; "
+            "nothing was published"
+        )
+    if numbers.min(initial=0) < 0:
+        raise InvalidInputError(f"column '{column.name}': a count is negative, 0 is the limit; nothing was published")
+    return numbers
+
+
+def _has_point(column: pl.Series) -> bool:
+    return bool(column.str.contains(".", literal=True).any())

@@ -1,0 +1,104 @@
+"""From rows to (step, bin), with an explicit policy for what lies outside the public domain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from veilstream.data.calendar import MISSING, OUTSIDE, Calendar
+from veilstream.data.domain import Domain
+from veilstream.data.instants import Clock
+from veilstream.errors import InvalidInputError, UnknownValueError
+
+Policy: TypeAlias = Literal["error", "drop"]
+
+
+@dataclass(slots=True)
+class Dropped:
+    """How many rows were left out, and why. For the operator alone: the numbers are exact, do not publish
+    them.
+
+    They do not show in ``repr``; read the attributes.
+    """
+
+    no_user: int = field(default=0, repr=False)
+    unknown: int = field(default=0, repr=False)
+    outside_time: int = field(default=0, repr=False)
+    missing_time: int = field(default=0, repr=False)
+
+
+@dataclass(slots=True)
+class Encoder:
+    """Steps and flat bins of the rows of one source, batch after batch.
+
+    ``unknown`` decides about values outside the public bins and times outside the public range,
+    ``missing_time`` about rows without a time. The first batch with a time fixes whether times carry a
+    zone.
+    """
+
+    domain: Domain
+    calendar: Calendar
+    time: str
+    unknown: Policy = "error"
+    missing_time: Policy = "error"
+    dropped: Dropped = field(default_factory=Dropped)
+    clock: Clock | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        for name, policy in (("unknown", self.unknown), ("missing_time", self.missing_time)):
+            if policy not in get_args(Policy):
+                raise InvalidInputError(f"{name}='{policy}': choose 'error' or 'drop'; nothing was read")
+
+    def encode(self, frame: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_] | None]:
+        """Step and flat bin of every row, and which rows to keep (None for all)."""
+        for name in (self.time, *self.domain.names):
+            if isinstance(frame[name].dtype, pl.Object):
+                raise InvalidInputError(
+                    f"column '{name}': values of several types in one column; nothing was published"
+                )
+        steps = self._steps(frame[self.time])
+        flat = self.domain.encode(frame)
+        if steps.min(initial=0) >= 0 and flat.min(initial=0) >= 0:
+            return steps, flat, None
+        self._outside_bins(frame, steps, flat)
+        return steps, flat, (steps >= 0) & (flat >= 0)
+
+    def _steps(self, column: pl.Series) -> NDArray[np.int64]:
+        found = self.calendar.read(column)
+        if found.clock is not None:
+            if self.clock is not None and found.clock is not self.clock:
+                raise InvalidInputError(
+                    f"time column '{self.time}': some times {self.clock} and some {found.clock}, "
+                    "all must be alike; nothing was published"
+                )
+            self.clock = found.clock
+        steps = self.calendar.place(found)
+        missing, outside = int(np.count_nonzero(steps == MISSING)), int(np.count_nonzero(steps == OUTSIDE))
+        if missing and self.missing_time == "error":
+            raise InvalidInputError(
+                f"time column '{self.time}': a row has no time, every row needs one unless missing times are "
+                "dropped; nothing was published"
+            )
+        if outside and self.unknown == "error":
+            raise UnknownValueError(
+                f"time column '{self.time}': a row lies outside the public range from "
+                f"{self.calendar.start} to "
+                f"{self.calendar.end} (excluded); nothing was published"
+            )
+        self.dropped.missing_time += missing
+        self.dropped.outside_time += outside
+        return steps
+
+    def _outside_bins(self, frame: pl.DataFrame, steps: NDArray[np.int64], flat: NDArray[np.int64]) -> None:
+        strange = (steps >= 0) & (flat < 0)
+        if self.unknown == "error" and strange.any():
+            name = self.domain.unknown_attributes(frame.filter(strange))[0]
+            raise UnknownValueError(
+                f"attribute '{name}': a row has a value that is missing or not in the public domain; "
+                "nothing was published"
+            )
+        self.dropped.unknown += int(np.count_nonzero(strange))

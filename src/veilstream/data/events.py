@@ -1,0 +1,51 @@
+"""Events: rows of a person, a time and attributes, not yet read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from veilstream.data.readers import open_batches
+from veilstream.errors import InvalidInputError
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """An opened source with only the columns that are needed. Iterators can be read once."""
+
+    user: str
+    time: str
+    by: tuple[str, ...]
+    source: Any = field(repr=False)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.user, self.time, *self.by)))
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """The rows, a bounded number at a time."""
+        return open_batches(self.source, self.columns)
+
+
+def read_events(source: Any, *, user: str, time: str, by: Iterable[str] = ()) -> Events:
+    """Name the columns of a source of events; rows are read when they are bounded.
+
+    ``source`` is a CSV (plain or gzip) or Parquet file, a list, glob or directory of them, a Polars, pandas
+    or Arrow table, a lazy frame, a record batch reader, a mapping from column to array, or an iterator of
+    any of those tables. In CSV files every column is read as text and an empty field is a missing value.
+
+    >>> rows = {"id": [1, 2], "t": [0, 1], "place": ["a", "b"]}
+    >>> events = read_events(rows, user="id", time="t", by=["place"])
+    >>> [batch.shape for batch in events.batches()]
+    [(2, 3)]
+    """
+    attributes = tuple(by)
+    for name in (time, *attributes):
+        if name == user:
+            raise InvalidInputError(
+                f"column '{name}': it is the person's id and cannot also be a time or an attribute; nothing was read"
+            )
+    return Events(user, time, attributes, source)

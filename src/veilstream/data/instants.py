@@ -1,0 +1,141 @@
+"""From a column of times, however written, to instants counted in microseconds of UTC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from veilstream.data.axes import as_integers
+from veilstream.errors import InvalidInputError
+
+OFFSET = r":\d{2}(?:\.\d+)?\s?(Z|z|[+-]\d{2}:?\d{2})$"
+FORMATS = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%d")
+
+
+class Clock(StrEnum):
+    """How a column states its zone; one column must not mix two of these."""
+
+    NAIVE = "without a zone"
+    AWARE = "with a zone or offset"
+    NUMBER = "whole numbers"
+
+
+@dataclass(frozen=True, slots=True)
+class Instants:
+    """Instants in microseconds (or integer times), where they are valid, and how the column wrote them.
+
+    ``clock`` is None when every time is missing.
+    """
+
+    ticks: NDArray[np.int64] = field(repr=False)
+    present: NDArray[np.bool_] = field(repr=False)
+    clock: Clock | None
+
+
+def instants(column: pl.Series, zone: str) -> Instants:
+    """Instants of a column of dates, datetimes or ISO 8601 text.
+
+    Naive times are taken in ``zone``: where clocks go back, the earlier of the two instants is meant. Text
+    with offsets is brought to UTC row by row, so two offsets in one column are two ways to write the same
+    instants.
+
+    >>> instants(pl.Series(["2024-01-01T01:00:00+01:00", "2023-12-31T19:00:00-05:00"]), "UTC").ticks
+    array([1704067200000000, 1704067200000000])
+    """
+    if column.dtype == pl.Null:
+        return Instants(np.zeros(len(column), np.int64), np.zeros(len(column), np.bool_), None)
+    if isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum):
+        return _from_text(column.cast(pl.String), zone)
+    if column.dtype == pl.Date:
+        return _finish(column, _localise(column.cast(pl.Datetime("us")), zone), Clock.NAIVE)
+    if isinstance(column.dtype, pl.Datetime):
+        if column.dtype.time_zone is not None:
+            return _finish(column, column.dt.cast_time_unit("us").dt.convert_time_zone("UTC"), Clock.AWARE)
+        return _finish(column, _localise(column.dt.cast_time_unit("us"), zone), Clock.NAIVE)
+    raise InvalidInputError(
+        f"time column '{column.name}' of type {column.dtype}: dates, datetimes or ISO 8601 text are needed "
+        "for a calendar of dates; nothing was counted"
+    )
+
+
+def numbers(column: pl.Series) -> Instants:
+    """Integer times, from an integer column or text of integers.
+
+    >>> numbers(pl.Series(["3", None])).present
+    array([ True, False])
+    """
+    if column.dtype == pl.Null:
+        return Instants(np.zeros(len(column), np.int64), np.zeros(len(column), np.bool_), None)
+    if not (column.dtype.is_numeric() or column.dtype == pl.String):
+        raise InvalidInputError(
+            f"time column '{column.name}' of type {column.dtype}: whole numbers are needed for a calendar of "
+            "integers; nothing was counted"
+        )
+    present = column.is_not_null().to_numpy()
+    if column.dtype.is_float():
+        present &= ~column.fill_null(0.0).is_nan().to_numpy()
+    ticks, whole = as_integers(column)
+    _refuse_unreadable(column, int(np.count_nonzero(present & ~whole)))
+    return Instants(ticks, present, Clock.NUMBER if present.any() else None)
+
+
+def _from_text(column: pl.Series, zone: str) -> Instants:
+    text = column.str.strip_chars()
+    offsets = text.str.extract(OFFSET)
+    with_offset, filled = len(text) - offsets.null_count(), len(text) - text.null_count()
+    if 0 < with_offset < filled:
+        raise InvalidInputError(
+            f"time column '{column.name}': {with_offset} of {filled} times carry an offset, all or "
+            "none must; "
+            "nothing was counted"
+        )
+    if with_offset == 0:
+        return _finish(column, _localise(_parse(text), zone), Clock.NAIVE)
+    local = _parse(text.str.replace(r"\s?(?:Z|z|[+-]\d{2}:?\d{2})$", ""))
+    digits = offsets.str.replace_all(r"[Zz]", "+0000").str.replace(":", "", literal=True)
+    minutes = digits.str.slice(1, 2).cast(pl.Int64) * 60 + digits.str.slice(3, 2).cast(pl.Int64)
+    east = minutes * digits.str.starts_with("-").replace_strict({True: -1, False: 1}, return_dtype=pl.Int64)
+    return _finish(column, local - (east * 60_000_000).cast(pl.Duration("us")), Clock.AWARE)
+
+
+def _parse(text: pl.Series) -> pl.Series:
+    spaced = text.str.replace("T", " ", literal=True)
+    parsed = spaced.str.to_datetime(FORMATS[0], time_unit="us", strict=False)
+    for form in FORMATS[1:]:
+        if parsed.null_count() == text.null_count():
+            break
+        if form == "%Y-%m-%d":
+            more = spaced.str.to_date(form, strict=False).cast(pl.Datetime("us"))
+        else:
+            more = spaced.str.to_datetime(form, time_unit="us", strict=False)
+        parsed = parsed.fill_null(more)
+    return parsed
+
+
+def _localise(local: pl.Series, zone: str) -> pl.Series:
+    if zone == "UTC":
+        return local
+    placed = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+    return placed.dt.convert_time_zone("UTC")
+
+
+def _finish(column: pl.Series, utc: pl.Series, clock: Clock) -> Instants:
+    _refuse_unreadable(column, utc.null_count() - column.null_count())
+    ticks = utc.to_physical()
+    if ticks.null_count() == 0:
+        return Instants(ticks.to_numpy(), np.ones(len(ticks), np.bool_), clock if len(ticks) else None)
+    present = ticks.is_not_null().to_numpy()
+    return Instants(ticks.fill_null(0).to_numpy(), present, clock if present.any() else None)
+
+
+def _refuse_unreadable(column: pl.Series, unreadable: int) -> None:
+    if unreadable:
+        raise InvalidInputError(
+            f"time column '{column.name}': {unreadable} of {len(column)} times in this batch cannot "
+            "be read or do "
+            "not exist in the zone; nothing was counted"
+        )

@@ -1,0 +1,94 @@
+"""What a mechanism is: frozen parameters, and a step from (state, sealed data, meter) to (state, public values)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from fractions import Fraction
+from typing import Any, Protocol, TypeVar, cast
+
+import numpy as np
+
+from veilstream.errors import InvalidInputError
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.trusted.counts import Sealed
+from veilstream.trusted.meter import Meter
+from veilstream.values.values import Values
+
+S = TypeVar("S")
+
+
+class HistogramMechanism(Protocol):
+    """Publishes one histogram for an exact ``epsilon``.
+
+    One that never chooses by data says ``oblivious: ClassVar[bool] = True`` and takes noise of shape (runs, bins). One
+    that does choose says ``batchable: ClassVar[bool] = True`` if it does so only through the meter: see
+    ``is_batchable``.
+    """
+
+    def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values: ...
+
+
+class StreamMechanism(Protocol[S]):
+    """Publishes a value vector at every timestamp.
+
+    ``start`` checks the parameters against the guarantee and gives the first state, a plain dataclass. ``step`` may
+    use the sealed data only through the meter. A mechanism whose choices never depend on data says
+    ``oblivious: ClassVar[bool] = True``: simulations then run many batch at once. One that decides through the meter
+    says ``batchable``: see ``is_batchable``.
+    """
+
+    def start(self, guarantee: Guarantee, bins: int) -> S: ...
+    def step(self, state: S, now: Sealed, meter: Meter) -> tuple[S, Values]: ...
+
+
+def is_batchable(mechanism: object) -> bool:
+    """Whether many simulated runs of a mechanism, and of the histogram inside it, can share its steps.
+
+    What the Meter answers then has the runs as its first axis, and so must all that is made of it; ``x[..., bins]`` and
+    ``sum(axis=-1)`` do for one run and for many. The mechanism either never branches (``oblivious``) or, by
+    ``batchable``, only on what ``Meter.above``, ``select``, ``select_each`` and ``branch`` return, for which all runs
+    of a group have the same answer. Arrays in its state are those of all runs, first axis first, or public. An auditor
+    gets a million trials that way where it would otherwise get thousands.
+
+    >>> from veilstream.mechanisms.streams import BudgetAbsorption, RetroactiveGrouping, Uniform
+    >>> [is_batchable(mechanism) for mechanism in (Uniform(), BudgetAbsorption(), RetroactiveGrouping(window=3))]
+    [True, True, False]
+    """
+    parts = (mechanism, getattr(mechanism, "histogram", None))
+    return all(part is None or getattr(part, "oblivious", False) or getattr(part, "batchable", False) for part in parts)
+
+
+def describe(mechanism: object) -> str:
+    """Canonical text of a mechanism's class and parameters, by which a ledger knows it again.
+
+    >>> from veilstream.mechanisms.streams import FixedRate
+    >>> describe(FixedRate(interval=6))
+    '{"class": "FixedRate", "histogram": {"class": "Geometric"}, "horizon": null, "interval": 6}'
+    """
+    return json.dumps(_plain(mechanism), sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"class": type(value).__name__, **fields}
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, Mapping):
+        table = cast(Mapping[Any, Any], value)  # type: ignore[redundant-cast]  # pyright knows less here
+        return {str(key): _plain(item) for key, item in table.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in cast(Sequence[Any], value)]
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise InvalidInputError(
+        f"parameter of type {type(value).__name__}: only numbers, texts, sequences and dataclasses can be recorded; "
+        "nothing was done"
+    )

@@ -1,0 +1,48 @@
+"""Stream mechanisms: each publishes a vector at every timestamp within one guarantee."""
+
+from typing import Any, Final
+
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.streams.budget_absorption import BudgetAbsorption
+from veilstream.mechanisms.streams.budget_distribution import BudgetDistribution
+from veilstream.mechanisms.streams.dsat import DSAT
+from veilstream.mechanisms.streams.dsft import DSFT
+from veilstream.mechanisms.streams.fast import Fast
+from veilstream.mechanisms.streams.fixed_rate import FixedRate
+from veilstream.mechanisms.streams.retroactive_grouping import RetroactiveGrouping
+from veilstream.mechanisms.streams.sample import Sample
+from veilstream.mechanisms.streams.scheduled import Scheduled
+from veilstream.mechanisms.streams.sliding_window import SlidingWindow
+from veilstream.mechanisms.streams.time_unit import TimeUnit
+from veilstream.mechanisms.streams.uniform import Uniform
+
+STREAMS: Final[dict[str, type[StreamMechanism[Any]]]] = {
+    "uniform": Uniform,
+    "sample": Sample,
+    "fixed-rate": FixedRate,
+    "fast": Fast,
+    "budget-distribution": BudgetDistribution,
+    "budget-absorption": BudgetAbsorption,
+    "dsft": DSFT,
+    "dsat": DSAT,
+    "time-unit": TimeUnit,
+    "sliding-window": SlidingWindow,
+    "retroactive-grouping": RetroactiveGrouping,
+    "scheduled": Scheduled,
+}
+
+__all__ = [
+    "DSAT",
+    "DSFT",
+    "STREAMS",
+    "BudgetAbsorption",
+    "BudgetDistribution",
+    "Fast",
+    "FixedRate",
+    "RetroactiveGrouping",
+    "Sample",
+    "Scheduled",
+    "SlidingWindow",
+    "TimeUnit",
+    "Uniform",
+]

@@ -1,0 +1,44 @@
+"""Shares of a budget for releases that follow a public schedule."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from veilstream.errors import BudgetExceededError, InvalidInputError
+from veilstream.privacy.guarantee import Guarantee
+
+
+def whole(value: int | None, name: str, mechanism: object) -> None:
+    """Refuse a parameter that is not a whole number of at least 1 (None is left to the guarantee)."""
+    if value is not None and (type(value) is not int or value < 1):
+        raise InvalidInputError(
+            f"{name} {value!r} of {type(mechanism).__name__}: a whole number of at least 1 is needed; "
+            "nothing was released"
+        )
+
+
+def steps_to_cover(guarantee: Guarantee, horizon: int | None, mechanism: object) -> int:
+    """The number of timestamps that share one budget: the window, or the horizon at user level."""
+    if guarantee.w is not None:
+        return guarantee.w
+    if horizon is None:
+        name = type(mechanism).__name__
+        raise InvalidInputError(
+            f"horizon of {name}: missing, but at user level (w=None) one budget lasts for the whole stream; give the "
+            f"public number of steps, as in {name}(horizon=500), or a window w; nothing was released"
+        )
+    return horizon
+
+
+def share(guarantee: Guarantee, steps: int, interval: int) -> Fraction:
+    """The pure budget of each release if one is made every ``interval`` of ``steps`` timestamps."""
+    return guarantee.pure / (-(-steps // interval))
+
+
+def within_horizon(guarantee: Guarantee, step: int, horizon: int | None) -> None:
+    """At user level nothing can be published after the horizon that the budget was planned for."""
+    if guarantee.w is None and horizon is not None and step >= horizon:
+        raise BudgetExceededError(
+            f"step {step + 1} of a stream planned for {horizon} steps at user level: the budget {guarantee.pure} is "
+            "spoken for; nothing was released"
+        )

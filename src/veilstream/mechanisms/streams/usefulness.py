@@ -1,0 +1,275 @@
+"""What to expect of a stream before anything is spent: mean errors, (α, σ)-usefulness, the smallest population.
+
+A mechanism is (α, σ)-useful for a query if the answer from what it publishes errs by more than α with probability at
+most σ. The bounds here are those of Li et al. (DSAT, CIKM 2015, section 5), corrected:
+
+* lemma 5.1: a sum of m Laplace noises of scale b is bounded by minimising (ln(2/σ) − m·ln(1 − θ²b²))/θ over
+  0 < θ < 1/b (Chernoff; discrete noise has the smaller moments). The 2√2·b·ln(2/σ) of theorem 5.1 leaves m out and
+  holds for m ≤ ln(2/σ) only.
+* lemma 5.2: after a negative answer the distance to the last release is at most T + x, where x bounds ρ − ν, two
+  Laplace noises of scales l1/ε_ρ and l1/ε_ν. The paper drops the factor C of its second noise.
+* theorems 5.1 and 5.2: no range query errs by more than that distance, so T + x alone bounds it after a negative
+  answer; the noise of the last release is in the distance already and is not added again. T is public at every step.
+* theorem 5.3: with unnormalised distances, n people who all change bins move the distance by at most 2·l1·n. Below
+  n = (T − floor + x)/(2·l1) no change whatever can be told from noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any, Final, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism
+from veilstream.mechanisms.streams.decision import Plan, Sampler
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.trusted.counts import seal
+from veilstream.trusted.meter import Meter
+from veilstream.values.values import NoiseLaw, Values, half_width
+
+REHEARSED_NUMBERS: Final = 1 << 22
+"""A rehearsal goes through about this many numbers at most."""
+REHEARSED_STEPS: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Useful:
+    """With probability at least 1 − ``sigma`` a sum over ``query_bins`` bins errs by at most ``at_release`` when
+    released, and by at most ``between`` at a step that compared and kept the last release (None where none does)."""
+
+    sigma: float
+    query_bins: int
+    at_release: float
+    between: float | None = None
+
+
+@runtime_checkable
+class Foreseeable(Protocol):
+    """A mechanism that knows its own bounds."""
+
+    def expected_error(self, guarantee: Guarantee, bins: int, l1: int = 1) -> float: ...
+    def usefulness(self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, l1: int = 1) -> Useful: ...
+
+
+@runtime_checkable
+class Deciding(Protocol):
+    """A mechanism whose decisions need people to decide about."""
+
+    def smallest_population(self, guarantee: Guarantee, bins: int, sigma: float = 0.05, l1: int = 1) -> int: ...
+
+
+class _Silence:
+    """Noise that is always 0: a rehearsal on zeros shows when a mechanism releases and with how much noise."""
+
+    def laplace(self, scale: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
+        return np.zeros(size, dtype=np.int64)
+
+    def gaussian(self, sigma: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
+        return np.zeros(size, dtype=np.int64)
+
+    def select(self, gaps: NDArray[np.int64], rate: Fraction) -> int:
+        return int(np.argmin(gaps))
+
+
+def rehearse(mechanism: StreamMechanism[Any], guarantee: Guarantee, bins: int, l1: int, steps: int) -> list[Values]:
+    """What the mechanism would publish of a stream of zeros if noise were 0; no data are read and nothing is spent."""
+    accountant = Accountant(guarantee, bins)
+    state = mechanism.start(guarantee, bins)
+    values: list[Values] = []
+    for t in range(steps):
+        meter = Meter(accountant, _Silence(), t)
+        state, now = mechanism.step(state, seal(np.zeros(bins, dtype=np.int64), t, l1), meter)
+        values.append(now)
+    return values
+
+
+def rehearsed_release(
+    histogram: HistogramMechanism, guarantee: Guarantee, epsilon: Fraction, bins: int, l1: int
+) -> Values:
+    """One release of zeros for ``epsilon``: its ``std`` and ``law`` tell the noise."""
+    meter = Meter(Accountant(guarantee, bins), _Silence(), 0)
+    return histogram.estimate(seal(np.zeros(bins, dtype=np.int64), 0, l1), epsilon, meter)
+
+
+def laplace_scale(std: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The scale of discrete Laplace noise with standard deviation ``std``."""
+    return np.asarray(1 / (2 * np.arcsinh(1 / (math.sqrt(2) * np.maximum(std, 1e-12)))), dtype=np.float64)
+
+
+def mean_error(values: Values) -> float:
+    """Mean absolute noise per bin: exact for discrete Laplace, otherwise that of a Gaussian."""
+    std = np.asarray(values.std, dtype=np.float64)
+    if values.law is NoiseLaw.LAPLACE and values.numbers.dtype.kind == "i":
+        return float(np.mean(1 / np.sinh(np.minimum(1 / laplace_scale(std), 700.0))))
+    return float(np.mean(std)) * math.sqrt(0.5 if values.law is NoiseLaw.LAPLACE else 2 / math.pi)
+
+
+def chernoff(scales: Sequence[tuple[float, int]], log_miss: float) -> float:
+    """x with P(Σ Laplace > x) ≤ e^−log_miss, for independent noises given as (scale, how many)."""
+    widest = max(scale for scale, _ in scales)
+
+    def bound(share: float) -> float:
+        moments = sum(-count * math.log1p(-((share * scale / widest) ** 2)) for scale, count in scales)
+        return (log_miss + moments) * widest / share
+
+    # Any share gives a valid bound, so the search need not be exact.
+    # Slow to load, and nothing else needs it.
+    from scipy.optimize import minimize_scalar
+
+    return float(minimize_scalar(bound, bounds=(1e-9, 1 - 1e-9), method="bounded", options={"xatol": 1e-9}).fun)
+
+
+def sum_bound(values: Values, query_bins: int, sigma: float) -> float:
+    """α such that the noise of a sum over ``query_bins`` bins is within ±α with probability at least 1 − σ.
+
+    >>> noise = Values(np.zeros(9, dtype=np.int64), std=14.13, law=NoiseLaw.LAPLACE)
+    >>> round(sum_bound(noise, 1, 0.05)), round(sum_bound(noise, 9, 0.05))
+    (30, 125)
+    """
+    _check(sigma, query_bins)
+    std = float(np.max(values.std))
+    if std == 0:
+        return 0.0
+    if query_bins == 1:
+        return float(half_width(1 - sigma, std, values.law, integer=values.numbers.dtype.kind == "i"))
+    match values.law:
+        case NoiseLaw.LAPLACE:
+            return chernoff([(float(laplace_scale(np.asarray(std))), query_bins)], math.log(2 / sigma))
+        case NoiseLaw.GAUSSIAN:
+            return std * math.sqrt(query_bins) * NormalDist().inv_cdf(1 - sigma / 2)
+        case NoiseLaw.MIXED:
+            # The noises of a smoothing method may all be one and the same.
+            return std * query_bins / math.sqrt(sigma)
+
+
+def decision_bound(plan: Plan, l1: int, sigma: float) -> float:
+    """x such that ρ − ν is above x with probability at most σ."""
+    _check(sigma, 1)
+    if not plan.decision:
+        return 0.0
+    scales = [(l1 / float(plan.epsilon_rho), 1), (l1 / float(plan.epsilon_nu), 1)]
+    return chernoff(scales, math.log(1 / sigma))
+
+
+def suggested_releases(guarantee: Guarantee, bins: int, population: int, steps: int, l1: int = 1) -> int:
+    """A public rule for the number C of releases per window: √(2εn/(U·l1)), between 1 and ``steps``.
+
+    ``population`` is a public guess of how many people a snapshot holds, never counted from the data.
+
+    >>> suggested_releases(Guarantee(1, w=120), bins=2304, population=500_000, steps=120)
+    20
+    """
+    return min(max(1, math.isqrt(math.floor(2 * guarantee.pure * population / (bins * l1)))), steps)
+
+
+def distance_release(sampler: Sampler, guarantee: Guarantee, bins: int, l1: int) -> Values:
+    """A rehearsed release of a mechanism that releases by distance."""
+    return rehearsed_release(sampler.histogram, guarantee, sampler.plan(guarantee, bins).share, bins, l1)
+
+
+def distance_usefulness(
+    sampler: Sampler, guarantee: Guarantee, bins: int, sigma: float, query_bins: int, l1: int
+) -> Useful:
+    """Theorems 5.1 and 5.2, corrected: T + x after a negative answer, whatever the query."""
+    plan = sampler.plan(guarantee, bins)
+    release = distance_release(sampler, guarantee, bins, l1)
+    floor, above = sampler.first_threshold(plan, release, bins, l1)
+    between = floor + above + decision_bound(plan, l1, sigma) if plan.decision else None
+    return Useful(sigma, query_bins, sum_bound(release, query_bins, sigma), between)
+
+
+def distance_population(sampler: Sampler, guarantee: Guarantee, bins: int, sigma: float, l1: int) -> int:
+    """Theorem 5.3, corrected: n people move the distance by at most 2·l1·n."""
+    plan = sampler.plan(guarantee, bins)
+    _, above = sampler.first_threshold(plan, distance_release(sampler, guarantee, bins, l1), bins, l1)
+    return math.ceil((above + decision_bound(plan, l1, sigma)) / (2 * l1)) if plan.decision else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a stream would do if nothing changed, and how far its numbers could then be from the truth."""
+
+    mechanism: str
+    steps: int
+    releases: int
+    mean_error: float
+    useful: tuple[Useful, ...]
+    smallest_population: int | None
+
+    @property
+    def lines(self) -> list[str]:
+        """The forecast in words."""
+        words = [
+            f"{self.mechanism}: {self.releases} of {self.steps} steps release anew if nothing changes",
+            f"a release errs by {self.mean_error:,.1f} per bin on average",
+        ]
+        for bound in self.useful:
+            bins = "one bin" if bound.query_bins == 1 else f"a sum of {bound.query_bins:,} bins"
+            words.append(
+                f"{bins}: within ±{bound.at_release:,.0f} at a release, with probability {1 - bound.sigma:.0%}"
+            )
+        between = self.useful[0].between
+        if between is None and self.releases < self.steps:
+            words.append("between releases the error is what has changed since, without a bound")
+        if between is not None:
+            words.append(
+                f"any sum of bins: within ±{between:,.0f} at a step that compares and keeps the last release, with "
+                f"probability {1 - self.useful[0].sigma:.0%}"
+            )
+        if self.smallest_population is not None:
+            words.append(
+                f"decisions mean something from about {self.smallest_population:,} people on: with fewer, even a "
+                "complete change drowns in the noise of the comparison"
+            )
+        return words
+
+
+def forecast(
+    mechanism: StreamMechanism[Any],
+    guarantee: Guarantee,
+    bins: int,
+    l1: int = 1,
+    steps: int | None = None,
+    sigma: float = 0.05,
+) -> Forecast:
+    """What to expect of any stream mechanism, from public facts alone; nothing is read and nothing is spent.
+
+    >>> from veilstream.mechanisms.streams import FixedRate
+    >>> for line in forecast(FixedRate(interval=6), Guarantee(1, w=24), bins=50, steps=48).lines:
+    ...     print(line)
+    FixedRate: 8 of 48 steps release anew if nothing changes
+    a release errs by 4.0 per bin on average
+    one bin: within ±12 at a release, with probability 95%
+    a sum of 50 bins: within ±111 at a release, with probability 95%
+    between releases the error is what has changed since, without a bound
+    """
+    wanted = min(steps or 2 * (guarantee.w or REHEARSED_STEPS), REHEARSED_STEPS)
+    values = rehearse(mechanism, guarantee, bins, l1, max(1, min(wanted, REHEARSED_NUMBERS // bins)))
+    fresh = [value for value in values if value.fresh]
+    sizes = sorted({1, bins})
+    if isinstance(mechanism, Foreseeable):
+        error = mechanism.expected_error(guarantee, bins, l1)
+        useful = [mechanism.usefulness(guarantee, bins, sigma, size, l1) for size in sizes]
+    else:
+        error = float(np.mean([mean_error(value) for value in fresh]))
+        worst = max(fresh, key=lambda value: float(np.max(value.std)))
+        useful = [Useful(sigma, size, sum_bound(worst, size, sigma)) for size in sizes]
+    people = mechanism.smallest_population(guarantee, bins, sigma, l1) if isinstance(mechanism, Deciding) else None
+    return Forecast(type(mechanism).__name__, len(values), len(fresh), error, tuple(useful), people)
+
+
+def _check(sigma: float, query_bins: int) -> None:
+    if not 0 < sigma < 1:
+        raise InvalidInputError(
+            f"sigma {sigma}: a probability strictly between 0 and 1 is needed; nothing was computed"
+        )
+    if query_bins < 1:
+        raise InvalidInputError(f"query_bins {query_bins}: at least 1 is needed; nothing was computed")

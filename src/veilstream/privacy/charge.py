@@ -1,0 +1,85 @@
+"""Spans of time, and charges: what one use of private data costs the windows that it touches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.errors import InvalidInputError
+
+Rational: TypeAlias = Fraction | int
+Times: TypeAlias = NDArray[np.int32 | np.int64]
+Names: TypeAlias = NDArray[np.int64] | NDArray[np.bool_]
+"""Bins: their positions, or for every bin whether it is one of them."""
+
+
+def time_type(t: int) -> type[np.int32] | type[np.int64]:
+    """What holds ``t`` and all before it that a stream has seen: four bytes as long as they do."""
+    return np.int32 if abs(t) < (1 << 31) - 1 else np.int64
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """The timestamps ``first..last``, both included.
+
+    >>> Span(3, 5).steps, Span(3, 5).touches(Span(5, 9)), Span(3, 5) | Span(7, 7)
+    (3, True, Span(first=3, last=7))
+    """
+
+    first: int
+    last: int
+
+    def __post_init__(self) -> None:
+        if self.first > self.last:
+            raise InvalidInputError(f"span {self.first}..{self.last}: first is after last; no span was made")
+
+    @property
+    def steps(self) -> int:
+        return self.last - self.first + 1
+
+    def touches(self, other: Span) -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+    def __or__(self, other: Span) -> Span:
+        return Span(min(self.first, other.first), max(self.last, other.last))
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one use of private data costs every window that ``span`` touches.
+
+    ``epsilon`` counts towards the pure budget and ``mu_squared`` towards the Gaussian one. At event
+    level (w = 1) a charge may name ``bins``, by their positions or by a truth value for every bin: it then counts for
+    those bins alone, because one event lies in one bin. ``since`` gives, position by position, where the span of each
+    begins (never before ``span.first``).
+    A charge with a ``block`` grows: a later charge of the same block stands in its place, with a longer span; one of
+    epsilon 0 says that the block will grow no more and changes nothing else.
+    """
+
+    epsilon: Fraction
+    span: Span
+    purpose: str
+    mu_squared: Fraction = Fraction(0)
+    block: int | None = None
+    bins: Names | None = field(default=None, repr=False, compare=False)
+    since: Times | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.since is None:
+            return
+        if self.bins is None or self.bins.dtype == np.bool_ or self.bins.shape != self.since.shape:
+            raise InvalidInputError(
+                f"charge for {self.purpose!r}: {self.since.size} beginnings, where each needs the position of its bin; "
+                "nothing was charged"
+            )
+
+    @property
+    def positions(self) -> NDArray[np.int64] | None:
+        """Of the bins that it names, None for all."""
+        if self.bins is None or self.bins.dtype != np.bool_:
+            return cast("NDArray[np.int64] | None", self.bins)
+        return np.flatnonzero(self.bins)

@@ -1,0 +1,89 @@
+"""Exact rational numbers: reading them, rounding them the safe way, square roots with a known side."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from operator import index
+from typing import Final, SupportsIndex, TypeAlias
+
+import numpy as np
+
+from veilstream.errors import InvalidInputError
+
+Exact: TypeAlias = str | int | float | Fraction | Decimal
+
+GRID = 1 << 30
+"""Budgets that would never end (repeated halving, square roots) are rounded down to multiples of 1/GRID."""
+
+_LONGEST_TEXT: Final = 1000
+_LARGEST_EXPONENT: Final = 1000
+
+
+def rational(
+    value: object, name: str, error: type[InvalidInputError] = InvalidInputError, outcome: str = "nothing was released"
+) -> Fraction:
+    """``value`` as an exact fraction; a float is taken at its shortest decimal.
+
+    >>> rational(0.1, "epsilon"), rational("3/8", "epsilon"), rational("1e-6", "delta")
+    (Fraction(1, 10), Fraction(3, 8), Fraction(1, 1000000))
+    """
+    try:
+        match value:
+            case bool() | np.bool_():
+                pass
+            case Fraction():
+                return value
+            case float():
+                return _parsed(repr(float(value)))
+            case str() | Decimal():
+                return _parsed(str(value))
+            case int():
+                return Fraction(value)
+            case SupportsIndex():
+                return Fraction(index(value))
+            case _:
+                pass
+    except (TypeError, ValueError, ArithmeticError):
+        pass
+    raise error(
+        f"{name} {shown(value)}: it must be a finite int, Fraction, Decimal, decimal str or float; {outcome}"
+    ) from None
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> Fraction:
+    """A fraction, refusing decimals whose exponent alone would fill the memory."""
+    if len(text) > _LONGEST_TEXT:
+        raise ValueError
+    if "/" not in text and not -_LARGEST_EXPONENT <= Decimal(text).adjusted() <= _LARGEST_EXPONENT:
+        raise ValueError
+    return Fraction(text)
+
+
+def shown(value: object) -> str:
+    """A value as an error message may quote it."""
+    try:
+        text = repr(value)
+    except ValueError:
+        text = f"a {type(value).__name__} too long to print"
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def round_down(value: Fraction) -> Fraction:
+    """The largest multiple of 1/GRID that is not above ``value``."""
+    return Fraction(math.floor(value * GRID), GRID)
+
+
+def sqrt_up(value: Fraction, bits: int = 40) -> Fraction:
+    """A dyadic rational not below the square root of ``value``, at most 2^-bits above it.
+
+    >>> sqrt_up(Fraction(9)), 0 <= sqrt_up(Fraction(2)) ** 2 - 2 < 1e-11
+    (Fraction(3, 1), True)
+    """
+    scaled = value * (1 << (2 * bits))
+    whole = math.ceil(scaled)
+    root = math.isqrt(whole)
+    return Fraction(root if root * root == whole else root + 1, 1 << bits)

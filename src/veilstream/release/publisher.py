@@ -1,0 +1,220 @@
+"""The loop that feeds snapshots through a mechanism and commits every step whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.data import Domain
+from veilstream.errors import InvalidInputError, OutOfOrderError
+from veilstream.mechanisms.protocols import StreamMechanism, describe
+from veilstream.noise import SecureNoise
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.charge import Charge
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.storage.codec import decode, encode
+from veilstream.storage.holder import LedgerHolder
+from veilstream.storage.ledger import Ledger, StreamSpec, Transaction
+from veilstream.trusted.counts import Sealed, seal
+from veilstream.trusted.meter import Meter
+from veilstream.values.release import Release
+from veilstream.values.values import Values
+
+S = TypeVar("S")
+
+MAX_BINS = 10**7
+MAX_COUNT = 1 << 40
+
+
+class Publisher(LedgerHolder, Generic[S]):
+    """Publishes a stream of histograms within one guarantee, on a ledger that survives crashes.
+
+    Each ``feed`` is one transaction: charges, the mechanism's next state and the release are committed together, and
+    a Release exists only afterwards. A crash before the commit has revealed nothing; a step fed again returns what was
+    released the first time; if a mechanism raises after it was charged, the charges stay.
+
+    ``l1`` is the holder's promise: one person adds at most that much to the counts of one step in total. There
+    is no seed: see :func:`veilstream.simulate` for repeatable runs.
+
+    >>> import numpy as np, veilstream as vs
+    >>> p = vs.Publisher(bins=3, guarantee=vs.Guarantee("1", w=24), mechanism=vs.STREAMS["uniform"]())
+    >>> r = p.feed(np.array([120, 80, 4]))
+    >>> r.t, r.fresh, r.spent, r.left, r.values.shape
+    (0, True, Fraction(1, 24), Fraction(23, 24), (3,))
+    """
+
+    def __init__(
+        self,
+        bins: int | Domain,
+        guarantee: Guarantee,
+        mechanism: StreamMechanism[S],
+        ledger: str | Path | Ledger | None = None,
+        *,
+        stream: str = "default",
+        l1: int = 1,
+    ) -> None:
+        self.domain = bins if isinstance(bins, Domain) else None
+        self.bins = bins.bins if isinstance(bins, Domain) else bins
+        self._shape = self.domain.shape if self.domain else (self.bins,)
+        if type(self.bins) is not int or not 1 <= self.bins <= MAX_BINS:
+            raise InvalidInputError(f"bins {bins!r}: a whole number from 1 to {MAX_BINS}; nothing was released")
+        if type(l1) is not int or not 1 <= l1 <= MAX_COUNT:
+            raise InvalidInputError(f"l1 {l1!r}: a whole number from 1 to {MAX_COUNT}; nothing was released")
+        self.guarantee = guarantee
+        self.mechanism = mechanism
+        self.stream = stream
+        self.l1 = l1
+        self._first = mechanism.start(guarantee, self.bins)
+        super().__init__(ledger)
+        self.ledger.register(
+            StreamSpec(
+                name=stream,
+                guarantee=guarantee.to_json(),
+                mechanism=describe(mechanism),
+                bins=self.bins,
+                domain=self.domain.fingerprint() if self.domain else None,
+                l1=l1,
+            )
+        )
+        self._noise = SecureNoise()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop what was derived from the ledger, to derive it anew."""
+        self._accountant = Accountant(self.guarantee, self.bins)
+        self._seen = 0
+        self._state: S = self._first
+        self._at: int | None = None
+
+    def feed(self, snapshot: Sealed | NDArray[Any], t: int | None = None) -> Release:
+        """Publish the snapshot of step ``t`` (by default the one after the last).
+
+        ``snapshot`` is a 1-D array of whole, non-negative counts, or a Sealed from bounded events.
+        """
+        now = snapshot if isinstance(snapshot, Sealed) else None
+        if now is not None:
+            t = self._accepted(now, t)
+        counts = None if isinstance(snapshot, Sealed) else checked_counts(snapshot, self.bins)
+        with self.ledger.transaction(self.stream) as transaction:
+            head = transaction.head
+            step = t if t is not None else 0 if head is None else head + 1
+            stored = transaction.release_at(step)
+            if stored is not None:
+                return stored
+            _in_order(step, head)
+            if now is None:
+                assert counts is not None
+                now = seal(counts, step, self.l1, self._shape)
+            try:
+                return self._step(transaction, now, step)
+            except BaseException:
+                # What this process derived may now run ahead of the ledger.
+                self._forget()
+                raise
+
+    def skip(self) -> Release:
+        """Repeat the last release for the next step, at no cost and without its data.
+
+        The way past a step that cannot be paid for, because earlier attempts at it were charged and failed: budget
+        comes back as the window moves on. The mechanism's state stays as it is.
+        """
+        with self.ledger.transaction(self.stream) as transaction:
+            last = None if transaction.head is None else transaction.release_at(transaction.head)
+            stored = transaction.state()
+            if last is None or stored is None:
+                raise OutOfOrderError(f"stream {self.stream!r}: nothing was released yet that could be repeated")
+            self._catch_up(transaction)
+            self._accountant.advance(last.t + 1)
+            self._at = last.t + 1
+            values = Values(last.values, last.std, last.law, fresh=False)
+            left = self._accountant.nominal_left
+            return transaction.commit_step(last.t + 1, [], stored, values, Fraction(0), left)
+
+    def _accepted(self, now: Sealed, t: int | None) -> int:
+        if now.span.steps != 1 or now.size != self.bins or now.l1 > self.l1 or now.grid:
+            raise InvalidInputError(
+                f"snapshot of {now.size} bins over {now.span.steps} steps with l1={now.l1}: the stream takes "
+                f"{self.bins} bins of one step with l1 ≤ {self.l1}; nothing was released"
+            )
+        if t is not None and t != now.span.first:
+            raise InvalidInputError(f"t={t} for a snapshot of step {now.span.first}; nothing was released")
+        return now.span.first
+
+    def _step(self, transaction: Transaction, now: Sealed, t: int) -> Release:
+        self._catch_up(transaction)
+        meter = Meter(self._accountant, self._noise, t)
+        try:
+            state, values = self.mechanism.step(self._state, now, meter)
+            if values.numbers.shape != (self.bins,):
+                raise InvalidInputError(
+                    f"{type(self.mechanism).__name__} returned values of shape {values.numbers.shape} for {self.bins} "
+                    "bins; nothing was released"
+                )
+            encoded = encode(state)
+        except BaseException as error:
+            # Charges stay: trying again until it works would choose by private data which attempt is shown.
+            if meter.charges:
+                transaction.commit_failure(t, meter.charges, type(error).__name__)
+            raise
+        left = self._accountant.nominal_left
+        spent = newly_spent(meter.charges, self.guarantee)
+        release = transaction.commit_step(t, meter.charges, encoded, values, spent, left)
+        self._state, self._at = state, t
+        # Nobody else could charge the stream since ``_catch_up``: it need not read these charges again.
+        self._seen = max(self._seen, transaction.last_charge)
+        return release
+
+    def _catch_up(self, transaction: Transaction) -> None:
+        for row in transaction.charges(after=self._seen):
+            self._seen = row.id
+            if self._accountant.now is None or row.t > self._accountant.now:
+                self._accountant.advance(row.t)
+            self._accountant.replay(row.charge)
+        if transaction.head != self._at:
+            stored = transaction.state()
+            assert stored is not None
+            self._state = decode(stored.header, stored.arrays, type(self._first))
+            self._at = transaction.head
+
+
+def checked_counts(counts: NDArray[Any], bins: int) -> NDArray[np.int64]:
+    """A 1-D vector of whole, non-negative counts as int64, or a clear error that names no value."""
+    array = np.asarray(counts)
+    if array.shape != (bins,):
+        raise InvalidInputError(f"snapshot of shape {array.shape}: the stream has {bins} bins; nothing was released")
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all() or (array != np.rint(array)).any():
+            raise InvalidInputError(
+                "snapshot: counts must be whole numbers (no NaN, no fractions); nothing was released"
+            )
+    elif array.dtype.kind not in "iu":
+        raise InvalidInputError(f"snapshot of type {array.dtype}: whole numbers are needed; nothing was released")
+    if array.size and (array.min() < 0 or array.max() > MAX_COUNT):
+        raise InvalidInputError(f"snapshot: counts lie between 0 and {MAX_COUNT}; nothing was released")
+    return array.astype(np.int64)
+
+
+def newly_spent(charges: Sequence[Charge], guarantee: Guarantee) -> Fraction:
+    """What charges add to the present window in epsilon: Gaussian ones by their share of μ², grown ones nothing."""
+    new = [charge for charge in charges if charge.block is None or charge.span.steps == 1]
+    spent = sum((charge.epsilon for charge in new), start=Fraction(0))
+    squared = sum((charge.mu_squared for charge in new), start=Fraction(0))
+    if squared:
+        spent += (guarantee.epsilon - guarantee.pure) * squared / guarantee.mu_squared
+    return spent
+
+
+def _in_order(t: int, head: int | None) -> None:
+    if type(t) is not int:
+        raise InvalidInputError(f"t={t!r}: a whole number is needed; nothing was released")
+    if head is None or t == head + 1:
+        return
+    if t <= head:
+        raise OutOfOrderError(f"step {t}: the stream is at {head} already and never held it; nothing was released")
+    missing = f"step {head + 1} is" if t == head + 2 else f"steps {head + 1}..{t - 1} are"
+    raise OutOfOrderError(f"step {t} after {head}: {missing} missing; feed zeros for empty steps; nothing was released")

@@ -1,0 +1,195 @@
+"""One release of records on a ledger: boxes of a domain too large to list, charged once and given again for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import polars as pl
+
+from veilstream.data import Axis, Categories, Domain, Edges
+from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.protocols import describe
+from veilstream.noise import SecureNoise
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.rationals import Exact
+from veilstream.release.publisher import newly_spent
+from veilstream.storage.codec import encode
+from veilstream.storage.ledger import Ledger, StreamSpec, Transaction
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.records import SealedRecords
+from veilstream.values.boxes import Boxes
+from veilstream.values.postprocess import Step, post_process
+from veilstream.values.release import Release
+from veilstream.values.values import NoiseLaw, Values, half_width
+
+
+@runtime_checkable
+class RecordMechanism(Protocol):
+    """A histogram method that takes records: ``PSD`` and ``FilterPriority``."""
+
+    def estimate_records(self, records: SealedRecords, epsilon: Fraction, meter: Meter) -> Boxes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OnRecords:
+    """What is recorded of a release: the method, the domain's shape and the steps of post-processing."""
+
+    mechanism: RecordMechanism
+    shape: tuple[int, ...]
+    steps: tuple[Step, ...] = ()
+
+    def estimate(self, records: SealedRecords, epsilon: Fraction, meter: Meter) -> Boxes:
+        boxes = self.mechanism.estimate_records(records, epsilon, meter)
+        if not self.steps or not boxes.size:
+            return boxes
+        values = post_process(Values(boxes.values, boxes.std, NoiseLaw.MIXED), self.steps)
+        return Boxes(boxes.shape, boxes.low, boxes.high, values.numbers.astype(np.float64), values.std)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The state of a stream whose only step is behind it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoxRelease:
+    """Committed boxes, with the release that holds them: for each box its low corner, its high corner and its value."""
+
+    boxes: Boxes
+    release: Release
+
+    @property
+    def spent(self) -> Fraction:
+        return self.release.spent
+
+    def table(self, domain: Domain, level: float = 0.95) -> pl.DataFrame:
+        """One row per box: of each attribute the first and last category or its edges, then the count and its interval.
+
+        ``low`` and ``high`` hold the box's count before noise with probability at least ``level`` if the noise is
+        symmetric (that of listed cells is skewed, as they passed a filter). They do not tell how uneven the data are
+        inside a box.
+        """
+        columns: dict[str, pl.Series] = {}
+        for place, (name, axis) in enumerate(domain.axes.items()):
+            begin, end = _ends(name, axis)
+            first, last = self.boxes.low[:, place], self.boxes.high[:, place] - 1
+            if isinstance(axis, Categories):
+                columns[begin], columns[end] = axis.labels()[first], axis.labels()[last]
+            else:
+                edges = np.array(axis.edges) if isinstance(axis, Edges) else axis.bounds()
+                columns[begin], columns[end] = pl.Series(edges[first]), pl.Series(edges[last + 1])
+        width = half_width(level, self.boxes.std, NoiseLaw.MIXED, integer=False)
+        values = self.boxes.values
+        columns |= {"value": pl.Series(values), "low": pl.Series(values - width), "high": pl.Series(values + width)}
+        return pl.DataFrame(columns)
+
+
+def _ends(name: str, axis: Axis) -> tuple[str, str]:
+    """What the columns of an attribute are called: categories are named from first to last, numbers by their edges."""
+    return (f"{name}_first", f"{name}_last") if isinstance(axis, Categories) else (f"{name}_from", f"{name}_to")
+
+
+def release_records(
+    records: SealedRecords,
+    epsilon: Exact,
+    mechanism: RecordMechanism,
+    ledger: str | Path | Ledger | None = None,
+    *,
+    name: str = "records",
+    domain: Domain | None = None,
+    steps: tuple[Step, ...] = (),
+) -> BoxRelease:
+    """Publish the records of step 0 once, for ``epsilon`` over all that a person ever does.
+
+    Charges and boxes are committed to ``ledger`` (in memory by default) in one transaction, and the boxes exist only
+    afterwards. Under the same ``name`` the stored boxes come back and nothing is spent; another method, shape,
+    ``domain``, epsilon or other ``steps`` are refused. If the method raises after it was charged, the charges stay.
+
+    >>> from veilstream.mechanisms.histograms import FilterPriority
+    >>> from veilstream.trusted.records import seal_records
+    >>> rows = np.tile([[3, 5, 7, 11, 13, 17, 19, 23]], (5000, 1))
+    >>> with Ledger.open(None) as book:
+    ...     first = release_records(seal_records(rows, (1000,) * 8, t=0), 1, FilterPriority(), book)
+    ...     again = release_records(seal_records(rows, (1000,) * 8, t=0), 1, FilterPriority(), book)
+    >>> first.release.seq == again.release.seq, bool(abs(again.boxes.total - 5000) < 400), again.spent
+    (True, True, Fraction(1, 1))
+    """
+    if (records.span.first, records.span.last) != (0, 0):
+        raise InvalidInputError(
+            f"records of steps {records.span.first}..{records.span.last}: they must be of step 0; nothing was released"
+        )
+    if domain is not None and domain.shape != records.shape:
+        raise InvalidInputError(
+            f"records of shape {records.shape}: the domain has shape {domain.shape}; nothing was released"
+        )
+    guarantee = Guarantee(epsilon, w=None)
+    method = OnRecords(mechanism, records.shape, steps)
+    with _opened(ledger) as book:
+        book.register(
+            StreamSpec(
+                name=name,
+                guarantee=guarantee.to_json(),
+                mechanism=describe(method),
+                bins=_numbers_of_a_box(records.shape),
+                domain=None if domain is None else domain.fingerprint(),
+                l1=int(records.l1),
+            )
+        )
+        with book.transaction(name) as transaction:
+            release = transaction.release_at(0)
+            if release is None:
+                release = _measured(transaction, method, records, guarantee)
+    return BoxRelease(_unpacked(release, records.shape), release)
+
+
+@contextmanager
+def _opened(ledger: str | Path | Ledger | None) -> Generator[Ledger]:
+    if isinstance(ledger, Ledger):
+        yield ledger
+        return
+    with Ledger.open(ledger) as own:
+        yield own
+
+
+def _measured(transaction: Transaction, method: OnRecords, records: SealedRecords, guarantee: Guarantee) -> Release:
+    accountant = Accountant(guarantee, bins=1)
+    accountant.advance(0)
+    for row in transaction.charges(after=0):
+        accountant.replay(row.charge)
+    meter = Meter(accountant, SecureNoise(), 0)
+    try:
+        values = _packed(method.estimate(records, guarantee.epsilon, meter))
+    except BaseException as error:
+        # Charges stay: trying again until it works would choose by private data which attempt is shown.
+        if meter.charges:
+            transaction.commit_failure(0, meter.charges, type(error).__name__)
+        raise
+    spent = newly_spent(meter.charges, guarantee)
+    return transaction.commit_step(0, meter.charges, encode(Done()), values, spent, accountant.nominal_left)
+
+
+def _numbers_of_a_box(shape: tuple[int, ...]) -> int:
+    return 2 * len(shape) + 1
+
+
+def _packed(boxes: Boxes) -> Values:
+    """Box by box its low corner, its high corner and its value; corners are whole, below 2^53, and have no noise."""
+    numbers = np.concatenate([boxes.low, boxes.high, boxes.values[:, None]], axis=1, dtype=np.float64)
+    std = np.zeros_like(numbers)
+    std[:, -1] = boxes.std
+    return Values(numbers.ravel(), std.ravel(), NoiseLaw.MIXED)
+
+
+def _unpacked(release: Release, shape: tuple[int, ...]) -> Boxes:
+    axes = len(shape)
+    numbers = np.asarray(release.values, dtype=np.float64).reshape(-1, _numbers_of_a_box(shape))
+    std = np.asarray(release.std, dtype=np.float64).reshape(numbers.shape)[:, -1]
+    low, high = numbers[:, :axes].astype(np.int64), numbers[:, axes:-1].astype(np.int64)
+    return Boxes(shape, low, high, numbers[:, -1].copy(), std.copy())

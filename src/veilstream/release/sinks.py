@@ -1,0 +1,212 @@
+"""From the ledger to tables: one row per step and bin, pulled from what was committed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from veilstream.data import Calendar, Domain
+from veilstream.errors import InvalidInputError
+from veilstream.storage.ledger import Ledger
+from veilstream.values.release import Release
+
+ROWS_AT_ONCE: Final = 1 << 20
+OWN_COLUMNS: Final = ("step", "time", "value", "low", "high", "fresh")
+
+
+def release_tables(
+    ledger: Ledger,
+    stream: str,
+    domain: Domain,
+    calendar: Calendar,
+    *,
+    level: float = 0.95,
+    bins: NDArray[np.int64] | None = None,
+) -> Iterator[pl.DataFrame]:
+    """Tidy tables of a stream's releases within the calendar, a bounded number of rows at a time.
+
+    Columns: ``step``, ``time`` (when the step begins), one per attribute, ``value``, ``low`` and ``high`` (which hold
+    the count before noise with probability ``level``), ``fresh`` (or repeated from an earlier step). ``bins`` keeps
+    some flat bins only.
+
+    >>> from veilstream import Guarantee, Publisher
+    >>> from veilstream.data import Categories
+    >>> from veilstream.mechanisms.streams import Uniform
+    >>> places = Domain({"place": Categories(["a", "b"])})
+    >>> publisher = Publisher(places, Guarantee(1, w=2), Uniform())
+    >>> release = publisher.feed(np.array([100, 200]))
+    >>> (table,) = release_tables(publisher.ledger, "default", places, Calendar("2024-01-01", "2024-01-03", "1d"))
+    >>> table.columns, table["place"].to_list()
+    (['step', 'time', 'place', 'value', 'low', 'high', 'fresh'], ['a', 'b'])
+    """
+    check_names(domain)
+    kept = np.arange(domain.bins) if bins is None else bins
+    labels = domain.labels()
+    labels = labels[kept] if domain.axes else labels
+    steps_at_once = max(1, ROWS_AT_ONCE // max(1, len(kept)))
+    page: list[Release] = []
+    for release in ledger.releases(stream):
+        if 0 <= release.t < calendar.steps:
+            page.append(release)
+        if len(page) == steps_at_once:
+            yield _table(page, kept, labels, calendar, level)
+            page = []
+    if page:
+        yield _table(page, kept, labels, calendar, level)
+
+
+def check_names(domain: Domain) -> None:
+    """Refuse attributes whose names the table needs for itself."""
+    for name in domain.names:
+        if name in OWN_COLUMNS:
+            raise InvalidInputError(
+                f"attribute '{name}': the table of releases has a column of that name; rename the attribute; nothing "
+                "was released"
+            )
+
+
+def _table(
+    page: list[Release], kept: NDArray[np.int64], labels: pl.DataFrame, calendar: Calendar, level: float
+) -> pl.DataFrame:
+    ends = [release.interval(level) for release in page]
+    steps = np.array([release.t for release in page], dtype=np.int64)
+    times = pl.Series("time", [calendar.begins(int(t)) for t in steps])
+    repeated = np.repeat(np.arange(len(page)), len(kept))
+    columns: dict[str, pl.Series] = {"step": pl.Series(steps[repeated]), "time": times.gather(repeated)}
+    for name in labels.columns:
+        columns[name] = labels[name].gather(np.tile(np.arange(len(kept)), len(page)))
+    columns["value"] = pl.Series(np.concatenate([release.values[kept] for release in page]))
+    columns["low"] = pl.Series(np.concatenate([low[kept] for low, _ in ends]))
+    columns["high"] = pl.Series(np.concatenate([high[kept] for _, high in ends]))
+    columns["fresh"] = pl.Series([release.fresh for release in page]).gather(repeated)
+    return pl.DataFrame(columns)
+
+
+def largest_bins(ledger: Ledger, stream: str, count: int) -> NDArray[np.int64]:
+    """The ``count`` flat bins with the largest sum of released values, in the order of the bins."""
+    total: NDArray[np.float64] | None = None
+    for release in ledger.releases(stream):
+        values = np.asarray(release.values, dtype=np.float64)
+        total = values.copy() if total is None else total + values
+    if total is None:
+        return np.zeros(0, dtype=np.int64)
+    return np.sort(np.argsort(-total, kind="stable")[:count]).astype(np.int64)
+
+
+def check_writable(path: str | Path, suffixes: Iterable[str]) -> None:
+    """Refuse a file that could not be written at the end, before anything is spent."""
+    target = Path(path)
+    known = tuple(suffixes)
+    if not target.name.lower().endswith(known):
+        raise InvalidInputError(
+            f"output {target}: its name must end in one of {', '.join(known)}; nothing was released"
+        )
+    folder = target.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK) or target.is_dir():
+        raise InvalidInputError(f"output {target}: it cannot be written there; nothing was released")
+
+
+@contextmanager
+def replacing(path: str | Path) -> Generator[Path]:
+    """A temporary neighbour of ``path`` that takes its place when the block ends well, and else vanishes."""
+    target = Path(path)
+    partial = target.with_name(f".{os.getpid()}-{target.name}")
+    try:
+        yield partial
+        partial.replace(target)
+    except OSError as error:
+        raise InvalidInputError(
+            f"output {target}: {error.strerror}; it was left as it was, releases are safe in the ledger"
+        ) from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_table(tables: Iterable[pl.DataFrame], path: str | Path) -> int:
+    """Write tables one below the other, whole or not at all; the number of rows.
+
+    The name's end decides: ``.parquet``, ``.csv``, ``.json`` (an array of objects) or ``.ndjson`` (one per line).
+    """
+    name = Path(path).name.lower()
+    write = next((write for suffix, write in WRITERS.items() if name.endswith(suffix)), None)
+    if write is None:
+        raise InvalidInputError(f"output {path}: its name must end in one of {', '.join(WRITERS)}; nothing was written")
+    with replacing(path) as partial:
+        return write(iter(tables), partial)
+
+
+def _write_parquet(tables: Iterator[pl.DataFrame], path: Path) -> int:
+    parquet: Any = import_module("pyarrow.parquet")
+    rows, writer = 0, None
+    try:
+        for table in tables:
+            arrow: Any = getattr(table, "to_arrow")()  # noqa: B009 (its type is known at run time only)
+            writer = parquet.ParquetWriter(path, arrow.schema, compression="zstd") if writer is None else writer
+            writer.write_table(arrow)
+            rows += len(table)
+    finally:
+        if writer is not None:
+            writer.close()
+    if writer is None:
+        pl.DataFrame().write_parquet(path)
+    return rows
+
+
+def _write_csv(tables: Iterator[pl.DataFrame], path: Path) -> int:
+    rows = 0
+    with path.open("wb") as file:
+        for table in tables:
+            _as_text(table).write_csv(file, include_header=rows == 0)
+            rows += len(table)
+    return rows
+
+
+def _write_ndjson(tables: Iterator[pl.DataFrame], path: Path) -> int:
+    rows = 0
+    with path.open("wb") as file:
+        for table in tables:
+            _as_text(table).write_ndjson(file)
+            rows += len(table)
+    return rows
+
+
+def _write_json(tables: Iterator[pl.DataFrame], path: Path) -> int:
+    rows = 0
+    with path.open("w", encoding="utf-8") as file:
+        file.write("[")
+        for table in tables:
+            _write_objects(file, _as_text(table), first=rows == 0)
+            rows += len(table)
+        file.write("\n]\n")
+    return rows
+
+
+def _write_objects(file: IO[str], table: pl.DataFrame, *, first: bool) -> None:
+    lines = table.write_ndjson().splitlines()
+    file.write(("\n" if first else ",\n") + ",\n".join(lines))
+
+
+def _as_text(table: pl.DataFrame) -> pl.DataFrame:
+    """Times as ISO 8601, which text files have no type for."""
+    if "time" not in table.columns or not isinstance(table["time"].dtype, pl.Datetime):
+        return table
+    distinct = table["time"].unique(maintain_order=True)
+    names = [moment.isoformat() for moment in distinct if isinstance(moment, datetime)]
+    return table.with_columns(pl.col("time").replace_strict(distinct, names, return_dtype=pl.String))
+
+
+WRITERS: Final[dict[str, Callable[[Iterator[pl.DataFrame], Path], int]]] = {
+    ".parquet": _write_parquet,
+    ".csv": _write_csv,
+    ".ndjson": _write_ndjson,
+    ".json": _write_json,
+}

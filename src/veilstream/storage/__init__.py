@@ -1,0 +1,1 @@
+"""What must survive: the ledger, the encoding of states, the keys of streams."""

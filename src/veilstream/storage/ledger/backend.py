@@ -1,0 +1,306 @@
+"""Where a ledger lives: SQLite in a file, SQLite in memory, or PostgreSQL; and what their failures mean."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.pool import StaticPool
+
+from veilstream.errors import (
+    InvalidInputError,
+    LedgerBusyError,
+    LedgerError,
+    LedgerFullError,
+    LedgerVersionError,
+    MissingExtraError,
+)
+from veilstream.storage import migrations
+
+WRITE: Final = "BEGIN IMMEDIATE"
+READ: Final = "BEGIN"
+MIGRATION_LOCK: Final = 0x7665696C  # "veil": any number that other programs are unlikely to lock
+POSTGRES: Final = ("postgresql", "postgres", "postgresql+psycopg")
+CACHE_KIB: Final = 1 << 15
+CHECKPOINT_PAGES: Final = 1 << 12
+NOTHING: Final = "nothing was released"
+
+SQLITE_BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+SQLITE_NO_ROOM: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE}
+SQLITE_BROKEN: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+POSTGRES_BUSY: Final = {"55P03", "40P01", "40001"}
+POSTGRES_NO_ROOM: Final = {"53100"}
+
+
+class Backend:
+    """Connections to one database, with one way to read and one way to write.
+
+    A database in memory has a single connection; ``lock`` then hands it to one thread at a time.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        label: str,
+        timeout: float,
+        *,
+        lock: threading.RLock | None = None,
+        hide: str = "",
+    ) -> None:
+        self.label = label
+        self.timeout = timeout
+        self._engine = engine
+        self._lock = lock
+        self._hide = hide
+        self._shared: Connection | None = None
+        self._process = os.getpid()
+
+    @contextmanager
+    def read(self) -> Generator[Connection]:
+        with self._guarded(time.monotonic()):
+            if self._shared is not None:
+                yield self._shared
+            else:
+                with self._connect(READ) as connection:
+                    yield connection
+
+    @contextmanager
+    def write(self) -> Generator[Connection]:
+        """A transaction that holds SQLite's write lock; on PostgreSQL the caller locks the rows it needs."""
+        started = time.monotonic()
+        with self._guarded(started):
+            if self._shared is not None:
+                raise self._busy(started)
+            with self._connect(WRITE) as connection:
+                self._shared = connection if self._lock is not None else None
+                try:
+                    connection.begin()
+                    yield connection
+                finally:
+                    self._shared = None
+
+    def _connect(self, begin: str) -> Connection:
+        return self._engine.connect().execution_options(veilstream_begin=begin)
+
+    @contextmanager
+    def _guarded(self, started: float) -> Generator[None]:
+        if os.getpid() != self._process:
+            raise LedgerError(
+                f"ledger {self.label}: opened by process {self._process}, used after a fork by "
+                f"{os.getpid()}; open it anew in each process; {NOTHING}"
+            )
+        if self._lock is not None and not self._lock.acquire(timeout=self.timeout):
+            raise self._busy(started)
+        try:
+            yield
+        except DBAPIError as error:
+            raise self._explain(error, started) from None
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+
+    def close(self) -> None:
+        if os.getpid() == self._process:
+            self._engine.dispose()
+
+    def prepare(self) -> None:
+        """Bring the schema to the present version, under a lock that other processes wait for."""
+        with self.read() as connection:
+            if self._revision(connection) == migrations.HEAD:
+                return
+        with self.write() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+            current = self._revision(connection)
+            if current != migrations.HEAD:
+                migrations.upgrade(connection, current)
+                connection.commit()
+
+    def _revision(self, connection: Connection) -> str | None:
+        tables = set(sa.inspect(connection).get_table_names())
+        if migrations.VERSION_TABLE not in tables:
+            if {"streams", "steps", "charges"} & tables or (connection.dialect.name == "sqlite" and tables):
+                raise LedgerError(
+                    f"ledger {self.label}: the database holds other tables and no ledger; nothing was changed"
+                )
+            return None
+        version = sa.table(migrations.VERSION_TABLE, sa.column("version_num", sa.Text))
+        revision = connection.execute(sa.select(version.c.version_num)).scalar_one_or_none()
+        if revision is not None and revision > migrations.HEAD:
+            raise LedgerVersionError(
+                f"ledger {self.label}: schema {revision}, this version knows up to {migrations.HEAD}; "
+                "written by a newer veilstream; nothing was read or changed"
+            )
+        return revision
+
+    def _busy(self, started: float) -> LedgerBusyError:
+        waited = time.monotonic() - started
+        return LedgerBusyError(
+            f"ledger {self.label}: held by another writer; waited {waited:.1f} s, limit {self.timeout:g} s; "
+            f"nothing was written, {NOTHING}"
+        )
+
+    def _explain(self, error: DBAPIError, started: float) -> LedgerError:
+        """The error in our own words: drivers quote statements and keys, which may hold private values."""
+        original: Any = error.orig
+        code: int = getattr(original, "sqlite_errorcode", None) or 0
+        state: str = getattr(original, "sqlstate", None) or ""
+        name: str = getattr(original, "sqlite_errorname", None) or state or type(original).__name__
+        if code & 0xFF in SQLITE_BUSY or state in POSTGRES_BUSY:
+            return self._busy(started)
+        if code in SQLITE_NO_ROOM or state in POSTGRES_NO_ROOM:
+            return LedgerFullError(
+                f"ledger {self.label}: the disk has no room ({name}); nothing was written, {NOTHING}"
+            )
+        if code & 0xFF in SQLITE_BROKEN:
+            return LedgerError(
+                f"ledger {self.label}: not a database, or a damaged one ({name}); nothing was changed, {NOTHING}"
+            )
+        if error.statement is None and not code:
+            reason = str(original).strip().split("\n")[0]
+            reason = reason.replace(self._hide, "***") if self._hide else reason
+            return LedgerError(f"ledger {self.label}: cannot be reached: {reason}; {NOTHING}")
+        if error.connection_invalidated:
+            return LedgerError(
+                f"ledger {self.label}: the connection was lost ({name}); a step in its commit is either "
+                "wholly recorded or not at all: feed it again, and a recorded step returns its release"
+            )
+        return LedgerError(f"ledger {self.label}: the database refused ({name}); {NOTHING}")
+
+
+def connect(url: str | Path | None, timeout: float) -> Backend:
+    """The back end that ``url`` names, with its schema up to date."""
+    if not timeout > 0:
+        raise InvalidInputError(f"ledger timeout {timeout}: it is a number of seconds above 0; nothing was opened")
+    if url is None:
+        backend = _memory(timeout)
+    elif isinstance(url, Path) or "://" not in url:
+        backend = _sqlite(Path(url).expanduser(), timeout)
+    else:
+        backend = _from_url(url, timeout)
+    try:
+        backend.prepare()
+    except BaseException:
+        backend.close()
+        raise
+    return backend
+
+
+def _from_url(text: str, timeout: float) -> Backend:
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        raise InvalidInputError("ledger url: it cannot be parsed; nothing was opened") from None
+    if url.drivername in ("sqlite", "sqlite+pysqlite"):
+        in_memory = url.database in (None, "", ":memory:")
+        return _memory(timeout) if in_memory else _sqlite(Path(url.database or ""), timeout)
+    if url.drivername in POSTGRES:
+        return _postgres(url, timeout)
+    raise InvalidInputError(
+        f"ledger url scheme {url.drivername!r}: sqlite:/// and postgresql:// are known; nothing was opened"
+    )
+
+
+def _engine(url: URL, **options: Any) -> Engine:
+    engine = sa.create_engine(url, hide_parameters=True, **options)
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    connection.exec_driver_sql(connection.get_execution_options().get("veilstream_begin", READ))
+
+
+def _memory(timeout: float) -> Backend:
+    engine = _engine(
+        URL.create("sqlite", database=":memory:"),
+        poolclass=StaticPool,
+        connect_args={"isolation_level": None, "check_same_thread": False},
+    )
+    event.listen(engine, "connect", _configure_sqlite)
+    return Backend(engine, "in memory", timeout, lock=threading.RLock())
+
+
+def _sqlite(path: Path, timeout: float) -> Backend:
+    _create_private(path)
+    engine = _engine(
+        URL.create("sqlite", database=str(path)),
+        connect_args={"isolation_level": None, "timeout": timeout, "check_same_thread": False},
+    )
+    event.listen(engine, "connect", _configure_sqlite)
+    return Backend(engine, repr(str(path)), timeout)
+
+
+def _create_private(path: Path) -> None:
+    """Make the file before SQLite does, so that it is never readable by others; -wal and -shm follow it."""
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    except FileExistsError:
+        if not path.is_file():
+            raise LedgerError(f"ledger {str(path)!r}: not a file; nothing was opened") from None
+        return
+    except OSError as error:
+        raise LedgerError(f"ledger {str(path)!r}: {error.strerror}; nothing was opened") from None
+    os.close(descriptor)
+
+
+def _configure_sqlite(connection: Any, _record: object) -> None:
+    # Changing the journal mode needs the whole file for a moment and does not always wait for it by itself.
+    cursor = connection.cursor()
+    timeout_ms = cursor.execute("PRAGMA busy_timeout").fetchone()[0]
+    deadline = time.monotonic() + timeout_ms / 1000
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA secure_delete = ON")
+    # A step's pages fit into memory and go to the disk once; states that replace each other soon are copied to the
+    # main file once for all of them.
+    cursor.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    cursor.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    cursor.close()
+
+
+def _postgres(url: URL, timeout: float) -> Backend:
+    try:
+        import psycopg  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    except ImportError:
+        raise MissingExtraError("PostgreSQL ledgers need: pip install 'veilstream[postgres]'") from None
+    seconds = max(2, round(timeout))
+    engine = _engine(
+        url.set(drivername="postgresql+psycopg"),
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": seconds},
+    )
+    label = url.difference_update_query(["password", "sslpassword"]).render_as_string(hide_password=True)
+    hide = url.password or str(url.query.get("password", ""))
+    backend = Backend(engine, label, timeout, hide=hide)
+    lock_timeout = max(1, round(timeout * 1000))
+
+    def configure(connection: Any, _record: object) -> None:
+        connection.execute(f"SET lock_timeout = {lock_timeout}")
+        # A release that a power failure can take back is not a release.
+        connection.execute(
+            "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+        )
+        connection.commit()
+
+    event.listen(engine, "connect", configure)
+    return backend

@@ -1,0 +1,108 @@
+"""From rows to releases and charges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, Literal
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, RowMapping
+
+from veilstream.errors import LedgerVersionError
+from veilstream.privacy.charge import Charge, Span
+from veilstream.storage.ledger.blobs import fetch
+from veilstream.storage.ledger.schema import STEP_FORMAT, charges, steps, streams
+from veilstream.values.release import Release
+from veilstream.values.values import NoiseLaw
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeRow:
+    """A charge as recorded: ``id`` grows with every charge of a stream, ``t`` is the step that made it."""
+
+    id: int
+    t: int
+    charge: Charge
+    outcome: Literal["released", "failed"]
+
+
+def read_releases(connection: Connection, query: sa.Select[Any], chosen: dict[str, int], label: str) -> list[Release]:
+    """The releases that one of the queries below finds, in the order of their commits."""
+    rows = connection.execute(query, chosen).mappings().all()
+    for row in rows:
+        if row["format"] > STEP_FORMAT:
+            raise LedgerVersionError(
+                f"ledger {label}: step {row['seq']} has format {row['format']}, this version reads up to "
+                f"{STEP_FORMAT}; written by a newer veilstream; nothing was read"
+            )
+    arrays = fetch(connection, _present(rows, "values_blob", "std_blob"), label)
+    return [
+        Release(
+            stream=row["name"],
+            seq=row["seq"],
+            t=row["t"],
+            values=arrays[row["values_blob"]],
+            std=_std(row) if row["std_blob"] is None else arrays[row["std_blob"]],
+            law=NoiseLaw(row["law"]),
+            fresh=row["fresh"],
+            spent=Fraction(row["spent"]),
+            left=Fraction(row["left"]),
+        )
+        for row in rows
+    ]
+
+
+def read_charges(connection: Connection, stream_id: int, after: int, limit: int | None, label: str) -> list[ChargeRow]:
+    query = CHARGES if limit is None else CHARGES.limit(limit)
+    rows = connection.execute(query, {"stream": stream_id, "after": after}).mappings().all()
+    arrays = fetch(connection, _present(rows, "bins_blob", "since_blob"), label)
+    return [
+        ChargeRow(
+            row["id"],
+            row["t"],
+            Charge(
+                epsilon=Fraction(row["epsilon"]),
+                span=Span(row["first"], row["last"]),
+                purpose=row["purpose"],
+                mu_squared=Fraction(row["mu_squared"]),
+                block=row["block"],
+                bins=arrays.get(row["bins_blob"]),
+                since=arrays.get(row["since_blob"]),
+            ),
+            row["outcome"],
+        )
+        for row in rows
+    ]
+
+
+def _std(row: RowMapping) -> float:
+    # SQLite keeps NaN as NULL.
+    return math.nan if row["std"] is None else row["std"]
+
+
+def _present(rows: Sequence[RowMapping], *columns: str) -> set[int]:
+    found = {row[column] for row in rows for column in columns}
+    return {blob for blob in found if blob is not None}
+
+
+RELEASES: Final = (
+    sa.select(steps, streams.c.name)
+    .join(streams, streams.c.id == steps.c.stream_id)
+    .where(steps.c.seq > sa.bindparam("after"))
+    .order_by(steps.c.seq)
+    .limit(sa.bindparam("size"))
+)
+RELEASES_OF_STREAM: Final = RELEASES.where(steps.c.stream_id == sa.bindparam("stream"))
+RELEASE_AT: Final = (
+    sa.select(steps, streams.c.name)
+    .join(streams, streams.c.id == steps.c.stream_id)
+    .where(steps.c.stream_id == sa.bindparam("stream"), steps.c.t == sa.bindparam("time"))
+)
+CHARGES: Final = (
+    sa.select(charges)
+    .where(charges.c.stream_id == sa.bindparam("stream"), charges.c.id > sa.bindparam("after"))
+    .order_by(charges.c.id)
+)

@@ -1,0 +1,1 @@
+"""Tools for authors and researchers: simulation with a seed, the conformance suite, meters that record."""

@@ -1,0 +1,249 @@
+"""The public conformance suite: what every stream and histogram mechanism must obey, ours or yours.
+
+>>> from veilstream.mechanisms.streams import Uniform
+>>> check_stream(Uniform(horizon=12))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, is_dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.errors import CheckFailedError, InvalidInputError, VeilstreamError
+from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism, describe
+from veilstream.mechanisms.streams.sample import Sample
+from veilstream.noise import ExactSampler
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.charge import Charge, Span
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.storage.codec import decode, encode
+from veilstream.testing.simulation import SeededSource
+from veilstream.testing.transcript import RecordingMeter, ReplayingMeter, Transcript
+from veilstream.trusted.counts import seal
+from veilstream.trusted.meter import Meter
+from veilstream.values.values import Values
+
+STEPS: Final = 12
+BINS: Final = 8
+GUARANTEES: Final = (
+    Guarantee(1, w=1),
+    Guarantee("1/3", w=5),
+    Guarantee(2, w=40),
+    Guarantee(1, w=None),
+    Guarantee(1, w=4, delta="1e-6"),
+)
+
+
+def adversarial_streams(steps: int = STEPS, bins: int = BINS) -> dict[str, NDArray[np.int64]]:
+    """Streams that push a mechanism to its corners, all with the same shape."""
+    t, b = np.mgrid[0:steps, 0:bins]
+    return {
+        "zeros": np.zeros((steps, bins), dtype=np.int64),
+        "constant": np.full((steps, bins), 50, dtype=np.int64),
+        "alternating": np.where(t % 2 == 0, 1_000, 0).astype(np.int64),
+        "bursts": np.where((t % 5 == 4) & (b == 1), 100_000, 3).astype(np.int64),
+        "growing": (t * t * 10 + b).astype(np.int64),
+        "one bin": np.where(b == 0, 10 * t, 0).astype(np.int64),
+    }
+
+
+def fullest_window(charges: list[Charge], w: int | None, bins: int) -> tuple[Fraction, Fraction]:
+    """Pure epsilon and μ² of the fullest window, by definition: all windows, bin by bin where charges name bins.
+
+    Where they do so under a window of several timestamps, it costs what these cost, each in its fullest bin: one unit
+    may be in another bin at every one of them.
+    """
+    merged = list(_merged(charges))
+    if not merged:
+        return Fraction(0), Fraction(0)
+    first, last = min(c.span.first for c in merged), max(c.span.last for c in merged)
+    if w is not None and w > 1 and any(charge.bins is not None for charge in merged):
+        each = [_cost(merged, Span(t, t), bins)[0] for t in range(first, last + 1)]
+        return max(sum(each[t : t + w], Fraction(0)) for t in range(len(each))), Fraction(0)
+    windows = [Span(first, last)] if w is None else [Span(e - w + 1, e) for e in range(first, last + w)]
+    costs = [_cost(merged, window, bins) for window in windows]
+    return max(pure for pure, _ in costs), max(squared for _, squared in costs)
+
+
+def _cost(charges: list[Charge], window: Span, bins: int) -> tuple[Fraction, Fraction]:
+    """Of the fullest bin in one window."""
+    pure, squared = Fraction(0), Fraction(0)
+    for b in range(bins) if any(charge.bins is not None for charge in charges) else (None,):
+        hit = [c for c in charges if _hits(c, window, b)]
+        pure = max(pure, sum((c.epsilon for c in hit), Fraction(0)))
+        squared = max(squared, sum((c.mu_squared for c in hit), Fraction(0)))
+    return pure, squared
+
+
+def _merged(charges: list[Charge]) -> Iterator[Charge]:
+    blocks: dict[int, Charge] = {}
+    for charge in charges:
+        if charge.block is None:
+            yield charge
+        else:
+            known = blocks.get(charge.block, charge)
+            span = known.span | charge.span if charge.epsilon else known.span
+            blocks[charge.block] = Charge(max(known.epsilon, charge.epsilon), span, charge.purpose)
+    yield from blocks.values()
+
+
+def _hits(charge: Charge, window: Span, b: int | None) -> bool:
+    bins = charge.positions
+    if b is None or bins is None:
+        return charge.span.touches(window)
+    at = np.flatnonzero(bins == b)
+    if at.size == 0:
+        return False
+    first = charge.span.first if charge.since is None else int(charge.since[at[0]])
+    return Span(first, charge.span.last).touches(window)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One run of a mechanism, by hand, with all that it leaves behind."""
+
+    values: list[Values]
+    charges: list[Charge]
+    states: list[Any]
+
+
+def _walk(
+    mechanism: StreamMechanism[Any],
+    guarantee: Guarantee,
+    stream: NDArray[np.int64],
+    *,
+    make_meter: Callable[[Accountant, ExactSampler, int], Meter] = Meter,
+    through_codec: bool = False,
+) -> _Walk:
+    accountant = Accountant(guarantee, stream.shape[1])
+    noise = ExactSampler(SeededSource(20_150_000))
+    state: Any = mechanism.start(guarantee, stream.shape[1])
+    first_kind = _class_of(state)
+    walk = _Walk([], [], [])
+    for t, counts in enumerate(stream):
+        meter = make_meter(accountant, noise, t)
+        state, values = mechanism.step(state, seal(counts, t), meter)
+        if through_codec:
+            stored = encode(state)
+            state = decode(stored.header, stored.arrays, first_kind)
+        walk.values.append(values)
+        walk.charges.extend(meter.charges)
+        walk.states.append(state)
+    return walk
+
+
+def _class_of(state: object) -> type[Any]:
+    return type(state)
+
+
+def check_parameters(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None:
+    """Parameters are a frozen dataclass that a ledger can record; the first state is a plain dataclass."""
+    parameters: Any = getattr(type(mechanism), "__dataclass_params__", None)
+    if parameters is None or not parameters.frozen:
+        raise CheckFailedError(f"{type(mechanism).__name__}: parameters must be a frozen dataclass")
+    if describe(mechanism) != describe(mechanism):
+        raise CheckFailedError(f"{type(mechanism).__name__}: its description changes from call to call")
+    state: object = mechanism.start(guarantee, BINS)
+    if not is_dataclass(state):
+        raise CheckFailedError(f"{type(mechanism).__name__}: its state must be a dataclass")
+
+
+def check_charges(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None:
+    """No window costs more than the guarantee, whatever the data, recomputed from the charges alone."""
+    for name, stream in adversarial_streams().items():
+        pure, squared = fullest_window(_walk(mechanism, guarantee, stream).charges, guarantee.w, BINS)
+        if pure > guarantee.pure or squared > guarantee.mu_squared:
+            raise CheckFailedError(f"{type(mechanism).__name__} on {name!r}: a window costs {pure} under {guarantee}")
+
+
+def check_values(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None:
+    """Every step has one finite number per bin; noise is declared; what is not fresh was published before."""
+    for name, stream in adversarial_streams().items():
+        seen: list[NDArray[Any]] = []
+        for values in _walk(mechanism, guarantee, stream).values:
+            numbers, std = values.numbers, np.asarray(values.std)
+            if numbers.shape != (BINS,) or not np.isfinite(numbers).all():
+                raise CheckFailedError(
+                    f"{type(mechanism).__name__} on {name!r}: values of shape {numbers.shape}, or not finite"
+                )
+            if std.shape not in ((), (BINS,)) or not (std >= 0).all():
+                raise CheckFailedError(f"{type(mechanism).__name__} on {name!r}: standard deviation {std}")
+            if not values.fresh and not any(np.array_equal(numbers, old) for old in seen):
+                raise CheckFailedError(f"{type(mechanism).__name__} on {name!r}: republished what it never published")
+            seen.append(numbers)
+
+
+def check_state(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None:
+    """A state read back from bytes goes on exactly as the state itself would."""
+    for name, stream in adversarial_streams().items():
+        straight = _walk(mechanism, guarantee, stream)
+        resumed = _walk(mechanism, guarantee, stream, through_codec=True)
+        for a, b in zip(straight.values, resumed.values, strict=True):
+            if not np.array_equal(a.numbers, b.numbers) or a.fresh != b.fresh:
+                raise CheckFailedError(f"{type(mechanism).__name__} on {name!r}: resuming changes what is published")
+        if straight.charges != resumed.charges:
+            raise CheckFailedError(f"{type(mechanism).__name__} on {name!r}: resuming changes what is charged")
+
+
+def check_reads_only_the_meter(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None:
+    """Given the same answers from the meter, other data bring the same questions and the same publication.
+
+    This catches an author who reads exact values by any road at all.
+    """
+    streams = adversarial_streams()
+    for name, stream in streams.items():
+        transcript = Transcript()
+        first = _walk(mechanism, guarantee, stream, make_meter=partial(RecordingMeter, transcript=transcript))
+        other = stream[::-1] * 3 + streams["one bin"] + 1
+        second = _walk(mechanism, guarantee, other, make_meter=partial(ReplayingMeter, transcript=transcript))
+        for a, b in zip(first.values, second.values, strict=True):
+            same = np.array_equal(a.numbers, b.numbers) and np.array_equal(a.std, b.std) and a.fresh == b.fresh
+            if not same:
+                raise CheckFailedError(
+                    f"{type(mechanism).__name__} on {name!r}: exact data reach its values past the meter"
+                )
+        if transcript.entries:
+            raise CheckFailedError(f"{type(mechanism).__name__} on {name!r}: other data bring fewer questions")
+
+
+STREAM_CHECKS: Final = (
+    check_parameters,
+    check_charges,
+    check_values,
+    check_state,
+    check_reads_only_the_meter,
+)
+
+
+def applicable(mechanism: StreamMechanism[Any]) -> list[Guarantee]:
+    """The guarantees of the suite that the mechanism accepts; it must accept one, and refuse with a clear error."""
+    accepted: list[Guarantee] = []
+    for guarantee in GUARANTEES:
+        try:
+            _walk(mechanism, guarantee, adversarial_streams()["constant"])
+        except InvalidInputError:
+            continue
+        except VeilstreamError as error:
+            raise CheckFailedError(f"{type(mechanism).__name__} under {guarantee}: {error}") from error
+        accepted.append(guarantee)
+    if not accepted:
+        raise CheckFailedError(f"{type(mechanism).__name__}: it accepts none of the suite's guarantees")
+    return accepted
+
+
+def check_stream(mechanism: StreamMechanism[Any]) -> None:
+    """Run every check of a stream mechanism; raises CheckFailedError on the first rule broken."""
+    for guarantee in applicable(mechanism):
+        for check in STREAM_CHECKS:
+            check(mechanism, guarantee)
+
+
+def check_histogram(histogram: HistogramMechanism) -> None:
+    """Run every check of a one-time histogram, as the release step of a stream."""
+    check_stream(Sample(histogram))

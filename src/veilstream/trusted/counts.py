@@ -1,0 +1,383 @@
+"""Exact counts in an opaque vector that knows how far one unit can move it.
+
+Mechanism authors never state a sensitivity: every operation here derives it. Reading the numbers needs
+``veilstream.trusted.opening``, which only the Meter, the scores and the codec may import.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.errors import InvalidInputError, SealedAccessError
+from veilstream.privacy.charge import Names, Span, Times, time_type
+from veilstream.privacy.rationals import sqrt_up
+from veilstream.trusted import transforms
+from veilstream.values.values import Numbers
+
+Index: TypeAlias = NDArray[np.int64] | Sequence[int] | slice
+
+FOURIER_GRID = 20
+FOURIER_NORM = 2.0**33
+"""Largest Euclidean norm of a vector that ``fourier`` leaves as it is; it bounds the floating-point error below."""
+FOURIER_ERROR = Fraction(1, 1 << 9)
+"""Twice the L2 error of shrinking to norm 2³³ and a float64 FFT, with the generous factor 2¹⁰ on 2⁻⁵³."""
+PUBLIC_GRID = 8
+"""Public reals meet exact counts on multiples of 2⁻⁸."""
+PIECE = 1 << 15
+"""Values that are compared at a time: they stay in the processor's cache."""
+
+
+class Sealed:
+    """Exact values ``v · 2^-grid`` (``v`` whole), read from the timestamps in ``span``.
+
+    At any single timestamp one unit moves the vector by at most ``l1`` in the L1 norm and ``l2`` in the L2 norm.
+    Sums add these bounds, except that disjoint spans take the larger one: a timestamp is then in one of them only.
+    How many timestamps of the span a unit may touch is the guarantee's business and is left to the Meter.
+
+    ``bins`` names the bins that the values were read from, None for all. Only where ``placed`` says that value i
+    belongs to bin i (of ``bins``) does selecting values narrow the names: a sum or a Fourier coordinate reads many.
+
+    >>> a = seal(np.array([3, 4, 5]), t=7)
+    >>> a
+    Sealed(size=3, span=7..7, l1=1)
+    >>> (a + a).l1, (a + seal(np.array([1, 1, 1]), t=8)).l1, a.total().l1
+    (Fraction(2, 1), Fraction(1, 1), Fraction(1, 1))
+    >>> list(a)
+    Traceback (most recent call last):
+    ...
+    veilstream.errors.SealedAccessError: exact values cannot be read; ask the Meter for a noisy answer
+    """
+
+    __slots__ = ("__exact", "_l1", "_l2", "bins", "grid", "placed", "shape", "since", "span")
+
+    def __init__(
+        self,
+        exact: NDArray[np.int64],
+        span: Span,
+        l1: Fraction,
+        *,
+        l2: Fraction | None = None,
+        grid: int = 0,
+        shape: tuple[int, ...] | None = None,
+        bins: Names | None = None,
+        since: Times | None = None,
+        placed: bool = False,
+    ) -> None:
+        self.__exact = exact
+        self.span = span
+        self._l1 = l1
+        self._l2 = l1 if l2 is None else l2
+        self.grid = grid
+        self.shape = shape if shape is not None else (exact.size,)
+        self.bins = bins
+        self.since = since
+        self.placed = placed
+
+    @property
+    def size(self) -> int:
+        return int(self.__exact.shape[-1])
+
+    @property
+    def l1(self) -> Fraction:
+        """How far one unit moves the vector at one timestamp, in the L1 norm."""
+        # The L2 norm helps only where it is the smaller one.
+        if self._l1 is self._l2:
+            return self._l1
+        return self._l1 if self._l1 <= self._l2 else min(self._l1, sqrt_up(Fraction(self.size)) * self._l2)
+
+    @property
+    def l2(self) -> Fraction:
+        """How far one unit moves the vector at one timestamp, in the L2 norm."""
+        return min(self._l1, self._l2)
+
+    def __add__(self, other: Sealed) -> Sealed:
+        if self.size != other.size:
+            raise InvalidInputError(f"sum of sealed vectors of {self.size} and {other.size} values; nothing was done")
+        grid = max(self.grid, other.grid)
+        apart = not self.span.touches(other.span)
+        same_bins = self.bins is other.bins or (
+            self.bins is not None and other.bins is not None and np.array_equal(self.bins, other.bins)
+        )
+        return Sealed(
+            _finer(self.__exact, grid - self.grid) + _finer(other.__exact, grid - other.grid),
+            self.span | other.span,
+            max(self._l1, other._l1) if apart else self._l1 + other._l1,
+            l2=max(self._l2, other._l2) if apart else self._l2 + other._l2,
+            grid=grid,
+            shape=self.shape,
+            bins=self.bins if same_bins else None,
+            since=None if self.since is None else self._since_with(other),
+            placed=self.placed and other.placed and same_bins,
+        )
+
+    def pending(self) -> Sealed:
+        """The same values, with a memory for every bin of where its own span begins (see ``cleared``)."""
+        return self._derive(self.__exact, since=self._since() if self.placed else None, placed=self.placed)
+
+    def cleared(self, bins: NDArray[np.bool_] | NDArray[np.int64]) -> Sealed:
+        """Zero in ``bins``, a mask or positions; the span of those bins begins anew after the last timestamp read."""
+        exact = self.__exact.copy()
+        # Three dots before an index cost half as much again as the zeros.
+        exact[bins if exact.ndim == 1 else (..., bins)] = 0
+        since = _anew(self._since(), bins, self.span.last) if self.placed else None
+        return self._derive(exact, since=since, placed=self.placed)
+
+    def _since_with(self, other: Sealed) -> Times:
+        # A bin's span begins at the latest just after this vector's last timestamp.
+        later = other.since is None and other.span.first > self.span.last
+        return self._since() if later else np.minimum(self._since(), other._since())
+
+    def _since(self) -> Times:
+        first = self.span.first
+        return np.full(self.size, first, dtype=time_type(first)) if self.since is None else self.since
+
+    def select(self, bins: Index) -> Sealed:
+        """Some of the values, by public positions (each at most once)."""
+        chosen = _positions(bins, self.size)
+        exact = self.__exact.take(chosen, axis=-1)
+        if not self.placed:
+            return self._derive(exact)
+        named = chosen if self.bins is None else self.bins[chosen]
+        since = None if self.since is None else self.since[chosen]
+        return self._derive(exact, bins=named, since=since, placed=True)
+
+    def without(self, bins: Index) -> Sealed:
+        """The same values but 0 at ``bins``, which have not been read."""
+        dropped = _positions(bins, self.size)
+        exact = self.__exact.copy()
+        exact[dropped if exact.ndim == 1 else (..., dropped)] = 0
+        read: Names | None = None
+        if self.placed:
+            kept = np.ones(self.size, dtype=np.bool_)
+            kept[dropped] = False
+            # Where most bins are read, a truth value for each takes less time and room than their positions.
+            read = kept if self.bins is None else self.bins[kept]
+        return self._derive(exact, bins=read)
+
+    def dealt(self, later: Sealed, together: Index, apart: Index, alone: Index) -> tuple[Sealed, Sealed, Sealed]:
+        """Deal out what waits here and in ``later``: two vectors to be published, and the sum of what goes on waiting.
+
+        The first has these values at ``apart``, the sums of both at ``together``, then those of ``later`` at ``apart``;
+        the second has the sums at ``alone``; in the third, all of these are 0 and begin anew (see ``cleared``).
+        The spans do not touch and no position comes twice: at any single timestamp only one of the two vectors moves,
+        and each of its values is in one place, so that the larger ``l1`` holds.
+        """
+        both, split, single = (_positions(bins, self.size) for bins in (together, apart, alone))
+        spent = np.concatenate([split, both, single])
+        named = np.zeros(self.size, dtype=np.bool_)
+        named[spent] = True
+        whole = self.bins is None and later.bins is None and self.placed and later.placed
+        distinct = np.count_nonzero(named) == spent.size
+        if not whole or self.size != later.size or self.span.touches(later.span) or not distinct:
+            raise InvalidInputError(
+                "dealt: it takes two whole vectors of spans that do not touch, and each position once; nothing was done"
+            )
+        grid = max(self.grid, later.grid)
+        mine, its = _finer(self.__exact, grid - self.grid), _finer(later.__exact, grid - later.grid)
+        total, since = mine + its, self._since_with(later)
+        groups = [mine.take(split, axis=-1), total.take(both, axis=-1), its.take(split, axis=-1)]
+
+        def part(exact: NDArray[np.int64], **where: Any) -> Sealed:
+            l1, l2 = max(self._l1, later._l1), max(self._l2, later._l2)
+            return Sealed(exact, self.span | later.span, l1, l2=l2, grid=grid, **where)
+
+        grouped = spent[: split.size + both.size]
+        of_groups = part(np.concatenate(groups, axis=-1), bins=grouped, since=since.take(grouped))
+        of_alone = part(total.take(single, axis=-1), bins=single, since=since.take(single))
+        total[spent if total.ndim == 1 else (..., spent)] = 0
+        waiting = part(total, since=_anew(since, spent, later.span.last), shape=self.shape, placed=True)
+        return of_groups, of_alone, waiting
+
+    def sums(self, groups: NDArray[np.int64], count: int) -> Sealed:
+        """Sums over public groups: value i goes into group ``groups[i]`` of ``count``; -1 leaves it out."""
+        if groups.shape != (self.size,) or (groups.size and (groups.min() < -1 or groups.max() >= count)):
+            raise InvalidInputError(
+                f"sums: {groups.size} labels up to {groups.max(initial=-1)} for {self.size} values "
+                f"and {count} groups; nothing was done"
+            )
+        summed = np.zeros(count, dtype=np.int64)
+        kept = groups >= 0
+        np.add.at(summed, groups[kept], self.__exact[kept])
+        return self._derive(summed, l2=self._l1)
+
+    def total(self) -> Sealed:
+        """The sum of all values, as a vector of one."""
+        return self._derive(self.__exact.sum(axis=-1, keepdims=True), l2=self._l1)
+
+    def minus(self, public: Numbers) -> Sealed:
+        """Differences to public numbers (taken at multiples of 2⁻⁸ if they are not whole)."""
+        grid = max(self.grid, _public_grid(public))
+        return self._derive(
+            (self.__exact << (grid - self.grid)) - _on_grid(public, grid), grid=grid, placed=self.placed
+        )
+
+    def distance(self, public: Numbers) -> Sealed:
+        """The L1 distance to public numbers, as a vector of one; ``l1`` carries over, as |‖x−p‖−‖y−p‖| ≤ ‖x−y‖."""
+        if self.__exact.ndim > 1 or public.ndim > 1:
+            difference = self.minus(public)
+            exact = np.abs(difference.__exact).sum(axis=-1, keepdims=True)
+            return difference._derive(exact, l2=self._l1)
+        grid = max(self.grid, _public_grid(public))
+        total = 0
+        for start in range(0, self.size, PIECE):
+            piece = slice(start, start + PIECE)
+            total += int(self._gaps(public, piece, grid).sum())
+        return self._derive(np.array([total], dtype=np.int64), l2=self._l1, grid=grid)
+
+    def distances(self, public: Numbers, starts: NDArray[np.int64]) -> Sealed:
+        """L1 distances to public numbers, one for each run of values that begins at one of ``starts``.
+
+        ``l1`` carries over: each distance moves by at most what its own values move.
+        """
+        if starts.size == 0 or starts[0] != 0 or (np.diff(starts) < 1).any() or starts[-1] >= self.size:
+            raise InvalidInputError(
+                f"distances of {starts.size} runs of {self.size} values: runs begin at 0 and rise; nothing was done"
+            )
+        grid = max(self.grid, _public_grid(public))
+        exact = np.add.reduceat(self._gaps(public, slice(None), grid), starts, axis=-1)
+        return self._derive(exact, l2=self._l1, grid=grid)
+
+    def _gaps(self, public: Numbers, piece: slice, grid: int) -> NDArray[np.int64]:
+        mine = self.__exact[..., piece] if grid == self.grid else self.__exact[..., piece] << (grid - self.grid)
+        gaps: NDArray[np.int64] = mine - _on_grid(public[..., piece], grid)
+        np.abs(gaps, out=gaps)
+        return gaps
+
+    def haar(self, axes: Sequence[int] | None = None) -> Sealed:
+        """Unnormalised Haar differences, whole numbers: [total, then left half − right half of every dyadic block].
+
+        In more dimensions the transform runs along each of ``axes`` of ``shape`` (all of them by default), every one
+        padded with zeros to a power of two. Along an axis padded to 2^k each count meets the total and one block per
+        level with weight ±1, so that a column has 1 + k entries of size 1 and ``l1`` grows by the product of these
+        1 + k, ``l2`` by its root.
+        """
+        chosen = range(len(self.shape)) if axes is None else axes
+        exact = transforms.haar(transforms.pad(self.__exact, self.shape, chosen), chosen).reshape(-1)
+        columns = Fraction(math.prod(transforms.haar_column(self.shape[axis]) for axis in chosen))
+        return self._derive(exact, l1=self._l1 * columns, l2=self._l1 * sqrt_up(columns))
+
+    def walsh(self, kept: NDArray[np.int64]) -> Sealed:
+        """Some Walsh-Hadamard coefficients of the table, every axis of ``shape`` padded with zeros to a power of two.
+
+        ``kept`` are distinct flat positions in the padded table. Each count enters each coefficient with weight ±1:
+        ``l1`` grows by their number, ``l2`` by its root.
+        """
+        padded = transforms.pad(self.__exact, self.shape, range(len(self.shape))).reshape(-1)
+        if kept.size == 0 or np.unique(kept).size != kept.size or kept.min() < 0 or kept.max() >= padded.size:
+            raise InvalidInputError(
+                f"walsh: {kept.size} positions; they must be distinct and from 0 to {padded.size - 1}; nothing was done"
+            )
+        columns = Fraction(kept.size)
+        exact = transforms.walsh(padded)[kept]
+        return self._derive(exact, l1=self._l1 * columns, l2=self._l1 * sqrt_up(columns))
+
+    def fourier(self) -> Sealed:
+        """Orthonormal real Fourier coordinates [mean, cos 1, sin 1, cos 2, ...] on a grid of 2⁻²⁰.
+
+        An isometry: ``l2`` carries over, plus what rounding (√size · 2⁻²⁰) and the floats' own error can add. A vector
+        of norm above 2³³ is first shrunk to that norm, so that the error is bounded whatever the data. This is the
+        projection on a ball, which moves no two vectors apart: no data are refused and ``l2`` stays true. Counts of
+        people who count once never come near it.
+        """
+        from scipy.fft import rfft
+
+        values = self.__exact * 2.0**-self.grid
+        values *= FOURIER_NORM / max(float(np.linalg.norm(values)), FOURIER_NORM)
+        spectrum = rfft(values, norm="ortho")
+        size = self.size
+        coordinates = np.empty(size)
+        coordinates[0] = spectrum[0].real
+        paired = (size - 1) // 2
+        coordinates[1 : 2 * paired : 2] = spectrum[1 : paired + 1].real * np.sqrt(2)
+        coordinates[2 : 2 * paired + 1 : 2] = spectrum[1 : paired + 1].imag * np.sqrt(2)
+        if size % 2 == 0:
+            coordinates[-1] = spectrum[-1].real
+        rounding = sqrt_up(Fraction(size)) / (1 << FOURIER_GRID)
+        l2 = self.l2 + rounding + FOURIER_ERROR
+        exact = np.rint(coordinates * (1 << FOURIER_GRID)).astype(np.int64)
+        return self._derive(exact, l1=sqrt_up(Fraction(size)) * l2, l2=l2, grid=FOURIER_GRID)
+
+    def _derive(
+        self,
+        exact: NDArray[np.int64],
+        *,
+        l1: Fraction | None = None,
+        l2: Fraction | None = None,
+        grid: int | None = None,
+        bins: Names | None = None,
+        since: Times | None = None,
+        placed: bool = False,
+    ) -> Sealed:
+        return Sealed(
+            exact,
+            self.span,
+            self._l1 if l1 is None else l1,
+            l2=self._l2 if l2 is None else l2,
+            grid=self.grid if grid is None else grid,
+            shape=self.shape if exact.shape[-1] == self.size else None,
+            bins=self.bins if bins is None else bins,
+            since=since,
+            placed=placed,
+        )
+
+    def __repr__(self) -> str:
+        return f"Sealed(size={self.size}, span={self.span.first}..{self.span.last}, l1={self.l1})"
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise SealedAccessError("exact values cannot be read; ask the Meter for a noisy answer")
+
+    __array__ = __iter__ = __len__ = __getitem__ = __bool__ = __float__ = __int__ = __index__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
+
+
+def seal(counts: NDArray[np.int64], t: int, l1: int = 1, shape: tuple[int, ...] | None = None) -> Sealed:
+    """Close exact counts of timestamp ``t``, to which one unit contributes at most ``l1`` in total."""
+    if np.size(counts) == 0:
+        raise InvalidInputError(f"counts of 0 bins at t={t}: at least 1 is needed; nothing was done")
+    return Sealed(np.array(counts, dtype=np.int64), Span(t, t), Fraction(l1), shape=shape, placed=True)
+
+
+def _positions(bins: Index, size: int) -> NDArray[np.int64]:
+    """Different positions from 0 to size − 1."""
+    # Rising positions between the limits are all different: seen at once, where sorting costs more than noise.
+    rising = isinstance(bins, np.ndarray) and bins.dtype == np.int64 and bool((bins[1:] > bins[:-1]).all())
+    if isinstance(bins, np.ndarray) and rising and bins.size and bins[0] >= 0 and bins[-1] < size:
+        return bins
+    chosen = np.arange(size, dtype=np.int64)[bins]
+    if np.unique(chosen).size != chosen.size:
+        raise InvalidInputError("select: a position occurs twice; use sums; nothing was done")
+    return chosen
+
+
+def _anew(since: Times, bins: NDArray[np.bool_] | NDArray[np.int64], last: int) -> Times:
+    """Spans of ``bins`` begin after ``last``, those of others where they did."""
+    renewed = since.astype(np.promote_types(since.dtype, time_type(last + 1)))
+    renewed[bins] = last + 1
+    return renewed
+
+
+def _finer(exact: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+    return exact << bits if bits else exact
+
+
+def _public_grid(public: Numbers) -> int:
+    if public.dtype.kind == "i":
+        return 0
+    for start in range(0, public.size, PIECE):
+        piece = public[..., start : start + PIECE]
+        if not np.array_equal(piece, np.rint(piece)):
+            return PUBLIC_GRID
+    return 0
+
+
+def _on_grid(public: Numbers, grid: int) -> NDArray[np.int64]:
+    if public.dtype.kind == "i":
+        whole = public.astype(np.int64, copy=False)
+        return whole << grid if grid else whole
+    return np.rint(public * float(1 << grid)).astype(np.int64)

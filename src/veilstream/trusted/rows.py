@@ -1,0 +1,172 @@
+"""Exact rows of a table in an opaque set, in an order that a keyed hash gives them.
+
+``SealedRecords`` gathers equal records and so forgets that there are rows; rank statistics of a sample and estimates
+on blocks need them. The order makes "the first k rows" and "the rows of block b" stable: every row carries a hash of
+its content and of how many equal rows came before it, so that adding a person adds one entry to the sorted list and
+moves no other between blocks, whatever the key.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.errors import InvalidInputError, SealedAccessError
+from veilstream.privacy.charge import Span
+from veilstream.trusted.counts import Sealed
+from veilstream.trusted.records import SealedRecords, gathered
+from veilstream.values.boxes import require_dense
+
+Codes = NDArray[np.int32]
+Hashes = NDArray[np.uint64]
+MAX_BINS_OF_ATTRIBUTE = 10**7
+
+
+class SealedRows:
+    """Rows of codes 0 ≤ code < ``shape`` (one column per attribute), read from the timestamps in ``span``.
+
+    At any single timestamp one unit has at most ``l1`` rows. ``bins`` names the part of a public partition that the
+    rows belong to, for parallel composition at event level. How many rows there are is private.
+
+    >>> hashes = np.array([5, 9], dtype=np.uint64)
+    >>> rows = SealedRows([np.array([3, 1]), np.array([0, 1])], hashes, (4, 2), Span(0, 0), 1)
+    >>> rows, rows.margin(0)
+    (SealedRows(shape=4x2, span=0..0, l1=1), Sealed(size=4, span=0..0, l1=1))
+    >>> len(rows)
+    Traceback (most recent call last):
+    ...
+    veilstream.errors.SealedAccessError: exact rows cannot be read; ask the Meter for a noisy answer
+    """
+
+    __slots__ = ("__columns", "__hashes", "bins", "l1", "shape", "span")
+
+    def __init__(
+        self,
+        columns: Sequence[NDArray[Any]],
+        hashes: Hashes,
+        shape: tuple[int, ...],
+        span: Span,
+        l1: int | Fraction,
+        *,
+        bins: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.__columns = tuple(np.asarray(column, dtype=np.int32) for column in columns)
+        self.__hashes = hashes
+        self.shape = shape
+        self.span = span
+        self.l1 = Fraction(l1)
+        self.bins = bins
+
+    def margin(self, axis: int) -> Sealed:
+        """Rows by their value of one attribute: each row is counted once, so ``l1`` carries over."""
+        return self._sealed(np.bincount(self.__columns[axis], minlength=self.shape[axis]))
+
+    def counts(self, axes: Sequence[int]) -> Sealed:
+        """Rows by their values of several attributes, row-major; without attributes their number."""
+        shape = tuple(self.shape[axis] for axis in axes)
+        require_dense(shape)
+        return self._sealed(np.bincount(self._cells(axes), minlength=math.prod(shape)))
+
+    def parts(self, axes: Sequence[int]) -> list[SealedRows]:
+        """The rows of every cell of some attributes, row-major, each named by its number.
+
+        The cells are disjoint, so a unit that has c_p rows in part p, Σ c_p ≤ l1, costs at most Σ ε·c_p/l1 ≤ ε if each
+        part is asked with ε and noise for l1: the names let the accountant see it at event level.
+        """
+        cells = self._cells(axes)
+        count = math.prod(self.shape[axis] for axis in axes)
+        order = np.argsort(cells, kind="stable")
+        ends = np.searchsorted(cells[order], np.arange(count + 1))
+        return [
+            SealedRows(
+                [column[order[first:last]] for column in self.__columns],
+                self.__hashes[order[first:last]],
+                self.shape,
+                self.span,
+                self.l1,
+                bins=np.array([part], dtype=np.int64),
+            )
+            for part, (first, last) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
+        ]
+
+    def project(self, axes: Sequence[int]) -> SealedRows:
+        """The same rows, in the same order, with some attributes only."""
+        columns = [self.__columns[axis] for axis in axes]
+        shape = tuple(self.shape[axis] for axis in axes)
+        return SealedRows(columns, self.__hashes, shape, self.span, self.l1, bins=self.bins)
+
+    def records(self) -> SealedRecords:
+        """The rows gathered by cell, for methods that never list the domain: a row is a count, ``l1`` carries over."""
+        cells = np.stack(self.__columns, axis=1).astype(np.int64)
+        filled, counts = gathered(cells, np.ones(len(cells), dtype=np.int64), self.shape)
+        return SealedRecords(filled, counts, self.shape, self.span, self.l1)
+
+    def _cells(self, axes: Sequence[int]) -> NDArray[np.int64]:
+        cells = np.zeros(self.__hashes.size, dtype=np.int64)
+        for axis in axes:
+            cells = cells * self.shape[axis] + self.__columns[axis]
+        return cells
+
+    def _sealed(self, counts: NDArray[np.int64]) -> Sealed:
+        return Sealed(counts.astype(np.int64), self.span, self.l1, bins=self.bins)
+
+    def __repr__(self) -> str:
+        shape = "x".join(map(str, self.shape))
+        return f"SealedRows(shape={shape}, span={self.span.first}..{self.span.last}, l1={self.l1})"
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise SealedAccessError("exact rows cannot be read; ask the Meter for a noisy answer")
+
+    __array__ = __iter__ = __len__ = __getitem__ = __bool__ = __float__ = __int__ = __index__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
+
+
+class SealedTable(Sealed):
+    """Rows as a stream takes them: a vector of counts that tells how far the table has moved, and the rows.
+
+    The vector holds the counts of every cell of ``parts`` attributes, then for every such cell one histogram per
+    remaining attribute, and ``spare`` zeros where a release keeps what is not a count. A row is counted once
+    among the cells and once in each histogram: ``l1`` is that of the rows times 1 + the number of remaining attributes.
+    """
+
+    __slots__ = ("rows",)
+
+    def __init__(self, rows: SealedRows, parts: Sequence[int], spare: int) -> None:
+        others = [axis for axis in range(len(rows.shape)) if axis not in parts]
+        pieces = [getattr(rows.counts(parts), "_Sealed__exact")]  # noqa: B009 (a private name)
+        cells = [rows] if not parts else rows.parts(parts)
+        for part in cells:
+            pieces += [getattr(part.margin(axis), "_Sealed__exact") for axis in others]  # noqa: B009
+        pieces.append(np.zeros(spare, dtype=np.int64))
+        super().__init__(np.concatenate(pieces), rows.span, rows.l1 * (1 + len(others)))
+        self.rows = rows
+
+
+def ordered_rows(
+    columns: Sequence[NDArray[Any]], hashes: Hashes, shape: Sequence[int], t: int, l1: int = 1
+) -> SealedRows:
+    """Close the rows of timestamp ``t`` in the order of ``hashes``, ties by content.
+
+    ``l1`` is the holder's promise that no unit has more than that many rows.
+    """
+    lengths = tuple(int(length) for length in shape)
+    if not lengths or min(lengths) < 1 or max(lengths) > MAX_BINS_OF_ATTRIBUTE:
+        raise InvalidInputError(
+            f"table of attributes with {lengths} values: each has 1 to {MAX_BINS_OF_ATTRIBUTE}; nothing was released"
+        )
+    if type(l1) is not int or l1 < 1:
+        raise InvalidInputError(f"l1 {l1!r}: a whole number of at least 1; nothing was released")
+    if len(columns) != len(lengths) or any(column.shape != hashes.shape for column in columns):
+        raise InvalidInputError(f"table of {len(columns)} columns for {len(lengths)} attributes; nothing was released")
+    if any(c.size and (c.min() < 0 or c.max() >= size) for c, size in zip(columns, lengths, strict=True)):
+        raise InvalidInputError("table: a code lies outside its attribute; nothing was released")
+    order = np.argsort(hashes, kind="stable")
+    ranked = hashes[order]
+    if (ranked[1:] == ranked[:-1]).any():
+        order = np.lexsort((*reversed(list(columns)), hashes))
+    return SealedRows([column[order] for column in columns], hashes[order], lengths, Span(t, t), l1)
