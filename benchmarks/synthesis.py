@@ -1,7 +1,7 @@
 """Synthetic tables: time, and errors of random range counts against trees, filters, wavelets and graphical models.
 
-The figures of the thesis are in ``python -m research reproduce copula``; here is what it does not have. MST and AIM need
-an environment with dpmm (``benchmarks.private_pgm``). Real tables come from the directory that VEILSTREAM_DATA names;
+The figures of the thesis are in ``python -m research reproduce copula``; here is what it lacks. MST and AIM need an
+environment with dpmm (``benchmarks.private_pgm``). Real tables come from the directory that VEILSTREAM_DATA names;
 what is absent is left out. Finished measurements are kept in build/benchmarks/synthesis: delete it to measure anew.
 """
 

@@ -38,14 +38,14 @@ def dataset(name: str, directory: str | Path | None = None) -> Counts:
     (156, 50)
     """
     if name not in DATASETS:
-        raise InvalidInputError(f"data set {name!r}: choose from {', '.join(DATASETS)}; nothing was read")
+        raise InvalidInputError(
+            name="data set", value=name, limit=f"choose from {', '.join(DATASETS)}", outcome="nothing was read"
+        )
     chosen = DATASETS[name]
     try:
         return chosen.counts(_table(name, chosen.file, directory))
     except (pl.exceptions.PolarsError, OSError):
-        raise UnreadableFileError(
-            f"{chosen.file}: not the table that data set {name!r} is made of; nothing was used"
-        ) from None
+        raise UnreadableFileError(f"{chosen.file}: not the table that data set {name!r} is made of") from None
 
 
 def _table(name: str, file: str | None, directory: str | Path | None) -> pl.DataFrame:
@@ -53,11 +53,16 @@ def _table(name: str, file: str | None, directory: str | Path | None) -> pl.Data
         return pl.read_csv((files("veilstream") / "cli" / "bundled" / "ilinet_regions.csv.gz").read_bytes())
     if directory is None:
         raise InvalidInputError(
-            f"data set {name!r}: it is not part of the package, name its directory; nothing was read"
+            name="data set",
+            value=name,
+            limit="it is not part of the package, name its directory",
+            outcome="nothing was read",
         )
     path = Path(directory) / file
     if not path.is_file():
-        raise UnreadableFileError(f"{file}: there is no such file in the directory of data sets; nothing was read")
+        raise UnreadableFileError(
+            f"{file}: there is no such file in the directory of data sets", outcome="nothing was read"
+        )
     return pl.read_csv(path, infer_schema_length=None, null_values=["NA", "X"])
 
 
@@ -122,9 +127,7 @@ def _messages(table: pl.DataFrame) -> Counts:
 def _whole(column: pl.Series, length: int) -> Counts:
     numbers: NDArray[np.float64] = column.cast(pl.Float64).to_numpy()
     if numbers.size != length or not np.isfinite(numbers).all():
-        raise UnreadableFileError(
-            f"series '{column.name}': {numbers.size} values, {length} whole ones are needed; stopped"
-        )
+        raise UnreadableFileError(f"series '{column.name}': {numbers.size} values, {length} whole ones are needed")
     whole: Counts = np.rint(numbers).astype(np.int64)
     return whole[:, None]
 

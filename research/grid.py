@@ -70,9 +70,7 @@ def stream_jobs(
         for name, mechanism in mechanisms.items()
     ]
     if not jobs:
-        raise InvalidInputError(
-            "0 jobs: name a mechanism, a guarantee, a workload and a seed at least; nothing was run"
-        )
+        raise InvalidInputError("0 jobs: name a mechanism, a guarantee, a workload and a seed at least")
     return jobs
 
 

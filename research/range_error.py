@@ -41,15 +41,14 @@ class RangeError:
 
     def __post_init__(self) -> None:
         if self.queries < 1:
-            raise InvalidInputError(f"queries {self.queries}: at least 1 is needed; nothing was measured")
+            raise InvalidInputError(name="queries", value=self.queries, limit="at least 1 is needed")
         if self.bound is not None and not self.bound > 0:
-            raise InvalidInputError(f"bound {self.bound}: it must be above 0; nothing was measured")
+            raise InvalidInputError(name="bound", value=self.bound, limit="it must be above 0")
 
     def __call__(self, released: Reals, original: Reals) -> float:
         if released.shape != original.shape or original.ndim != 2 or not original.size:
             raise InvalidInputError(
-                f"streams of shapes {released.shape} and {original.shape}: the same steps × bins are needed; nothing "
-                "was measured"
+                f"streams of shapes {released.shape} and {original.shape}: the same steps × bins are needed"
             )
         truth = _truth(original, self)
         gaps = np.abs(_answers(released, self.shape, self.ranges()) - truth)

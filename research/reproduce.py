@@ -48,9 +48,9 @@ def reproduce(
     from veilstream.errors import InvalidInputError
 
     if scale not in list(Scale):
-        raise InvalidInputError(f"scale {scale!r}: choose from {', '.join(Scale)}; nothing was run")
+        raise InvalidInputError(name="scale", value=scale, limit=f"choose from {', '.join(Scale)}")
     if workers is not None and workers < 1:
-        raise InvalidInputError(f"workers {workers}: at least 1 is needed; nothing was run")
+        raise InvalidInputError(name="workers", value=workers, limit="at least 1 is needed")
     place = data or (Path(os.environ[DATA]) if DATA in os.environ else None)
     setting = Setting(Scale(scale), place)
     wanted = chosen(figures or [])

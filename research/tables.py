@@ -143,7 +143,9 @@ class RangeCounts:
 
 def _file(directory: Path, name: str) -> Path:
     if not (directory / name).is_file():
-        raise UnreadableFileError(f"{name}: there is no such file in the directory of data sets; nothing was read")
+        raise UnreadableFileError(
+            f"{name}: there is no such file in the directory of data sets", outcome="nothing was read"
+        )
     return directory / name
 
 

@@ -30,5 +30,5 @@ def chosen(names: Sequence[str]) -> list[tuple[Paper, Figure]]:
     known = {figure.name for _, figure in every} | PAPERS.keys()
     for name in names:
         if name not in known:
-            raise InvalidInputError(f"figure {name!r}: choose from {', '.join(sorted(known))}; nothing was run")
+            raise InvalidInputError(name="figure", value=name, limit=f"choose from {', '.join(sorted(known))}")
     return [(paper, figure) for paper, figure in every if not names or paper.name in names or figure.name in names]

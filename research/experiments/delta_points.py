@@ -72,7 +72,7 @@ def _taxis(data: Path | None) -> Reals:
 def _grid(name: str, data: Path | None, rng: np.random.Generator) -> Reals:  # noqa: TID251 (a type)
     cells = pl.read_csv(_file(data, GRID_FILE)).filter(pl.col("dataset") == name)
     if cells.is_empty():
-        raise InvalidInputError(f"points {name!r}: no such grid; nothing was run")
+        raise InvalidInputError(name="points", value=name, limit="no such grid")
     corners = np.repeat(cells.select("row", "col").to_numpy(), cells["count"].cast(pl.Int64).to_numpy(), axis=0)
     return (corners + rng.random(corners.shape)) / GRID_SIDE
 
@@ -80,7 +80,7 @@ def _grid(name: str, data: Path | None, rng: np.random.Generator) -> Reals:  # n
 def _file(data: Path | None, name: str) -> Path:
     path = None if data is None else data / name
     if path is None or not path.is_file():
-        raise UnreadableFileError(f"{name}: there is no such file in the directory of data sets; nothing was run")
+        raise UnreadableFileError(f"{name}: there is no such file in the directory of data sets")
     return path
 
 

@@ -39,7 +39,7 @@ class Setting:
         """A file of real data."""
         path = None if self.data is None else self.data / name
         if path is None or not path.is_file():
-            raise UnreadableFileError(f"{name}: there is no such file in the directory of data sets; nothing was run")
+            raise UnreadableFileError(f"{name}: there is no such file in the directory of data sets")
         return path
 
 

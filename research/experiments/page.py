@@ -80,7 +80,9 @@ def _write(page: Path, text: str) -> None:
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InvalidInputError(f"page {page}: {error.strerror}; results are kept, the page was not written") from None
+        raise InvalidInputError(
+            name="page", value=page, limit=f"{error.strerror}; results are kept, the page was not written"
+        ) from None
 
 
 def _head(paper: Paper) -> str:

@@ -57,4 +57,4 @@ def generator(seed: int) -> Generator:
 def at_least(value: float, least: float, name: str) -> None:
     """Refuse a parameter below its limit."""
     if not value >= least:
-        raise InvalidInputError(f"{name} {value} of a workload: at least {least} is needed; nothing was generated")
+        raise InvalidInputError(f"{name} {value} of a workload: at least {least} is needed")

@@ -57,22 +57,16 @@ class Census:
             at_least(getattr(self, name), 1, name)
         at_least(self.drift, 0, "drift")
         if not 0 <= self.rate <= 1:
-            raise InvalidInputError(f"rate {self.rate} of a census: between 0 and 1 is needed; nothing was generated")
+            raise InvalidInputError(f"rate {self.rate} of a census: between 0 and 1 is needed")
         size = self.size if self.population is None else int(self.population.sum())
         if size < 2 * self.people:
-            raise InvalidInputError(
-                f"population of {size} for {self.people} people: at least twice as many are needed; "
-                "nothing was generated"
-            )
+            raise InvalidInputError(f"population of {size} for {self.people} people: at least twice as many are needed")
         bins = math.prod(self.shape)
         if self.population is None and self.shape != SHAPE:
-            raise InvalidInputError(
-                f"shape {self.shape} without a population: only {SHAPE} is known; nothing was generated"
-            )
+            raise InvalidInputError(f"shape {self.shape} without a population: only {SHAPE} is known")
         if self.population is not None and self.population.size != bins:
             raise InvalidInputError(
-                f"population of {self.population.size} bins for shape {self.shape}: {bins} are needed; "
-                "nothing was generated"
+                f"population of {self.population.size} bins for shape {self.shape}: {bins} are needed"
             )
 
     def snapshots(self, seed: int) -> Iterator[Counts]:

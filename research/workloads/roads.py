@@ -38,8 +38,8 @@ class RoadNetwork:
             roads = pl.read_csv(edges, columns=["node_a", "node_b", "road_class"])
         except (OSError, pl.exceptions.PolarsError):
             raise UnreadableFileError(
-                f"{nodes.name} and {edges.name}: CSV files with columns node_id, x, y and node_a, node_b, road_class "
-                "are needed; nothing was generated"
+                f"{nodes.name} and {edges.name}: CSV files with columns node_id, x, y and node_a, node_b, "
+                "road_class are needed"
             ) from None
         ids = points["node_id"].to_numpy()
         order = np.argsort(ids)
@@ -48,9 +48,7 @@ class RoadNetwork:
             wanted = roads[name].to_numpy()
             at = order[np.searchsorted(ids, wanted, sorter=order).clip(0, ids.size - 1)]
             if not np.array_equal(ids[at], wanted):
-                raise UnreadableFileError(
-                    f"{edges.name}: an edge ends at a node that {nodes.name} lacks; nothing was generated"
-                )
+                raise UnreadableFileError(f"{edges.name}: an edge ends at a node that {nodes.name} lacks")
             found.append(at.astype(np.int64))
         x, y = (points[name].to_numpy().astype(np.float64) for name in ("x", "y"))
         return cls(x, y, found[0], found[1], roads["road_class"].to_numpy().astype(np.int64))
@@ -106,8 +104,7 @@ class MovingObjects:
             at_least(getattr(self, name), 1, name)
         if not 0 < self.top_speed <= 1:
             raise InvalidInputError(
-                f"top_speed {self.top_speed} of moving objects: a share of the map above 0 and up to 1 is needed; "
-                "nothing was generated"
+                f"top_speed {self.top_speed} of moving objects: a share of the map above 0 and up to 1 is needed"
             )
 
     @property

@@ -43,7 +43,7 @@ class TaxiGrid:
         at_least(self.amplify, 1, "amplify")
         west, east, south, north = self.box
         if not (west < east and south < north):
-            raise InvalidInputError(f"box {self.box}: west < east and south < north are needed; nothing was generated")
+            raise InvalidInputError(name="box", value=self.box, limit="west < east and south < north are needed")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ class TaxiGrid:
             read = pl.read_parquet(self.path, columns=[self.taxi, "time", "lon", "lat"])
         except (OSError, pl.exceptions.PolarsError):
             raise UnreadableFileError(
-                f"{self.path.name}: not a Parquet file with columns {self.taxi}, time, lon, lat; nothing was generated"
+                f"{self.path.name}: not a Parquet file with columns {self.taxi}, time, lon, lat"
             ) from None
         west, east, south, north = self.box
         last = (

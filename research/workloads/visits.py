@@ -36,9 +36,7 @@ class WebRequests:
         """From a series of requests, divided into ``units`` runs of (nearly) equal length."""
         flat = series.reshape(-1)
         if not 1 <= units <= flat.size:
-            raise InvalidInputError(
-                f"units {units} of web requests: 1 to {flat.size} can be cut from the series; nothing was generated"
-            )
+            raise InvalidInputError(f"units {units} of web requests: 1 to {flat.size} can be cut from the series")
         totals = np.add.reduceat(flat, np.arange(units) * flat.size // units)
         return cls(totals.astype(np.int64), urls)
 

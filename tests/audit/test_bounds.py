@@ -94,7 +94,7 @@ def test_constant_and_one_dimensional_outputs_are_taken() -> None:
 
 @pytest.mark.parametrize(("trials", "confidence", "delta"), [(10, 0.9, 0), (1_000, 1.0, 0), (1_000, 0.9, 1.0)])
 def test_impossible_questions_are_refused(trials: int, confidence: float, delta: float) -> None:
-    with pytest.raises(InvalidInputError, match="nothing was bounded"):
+    with pytest.raises(InvalidInputError, match="nothing was released"):
         lower_bound(np.zeros(trials), np.zeros(trials), confidence=confidence, delta=delta)
 
 

@@ -114,7 +114,7 @@ def test_found_pairs_are_neighbours(pair: Pair) -> None:
     pair.check(Guarantee(1, w=WINDOW))
     there = np.flatnonzero(pair.person.any(axis=1))
     if there[-1] > there[0]:
-        with pytest.raises(InvalidInputError, match="nothing was run"):
+        with pytest.raises(InvalidInputError, match="nothing was released"):
             pair.check(Guarantee(1, w=int(there[-1] - there[0])))
 
 
@@ -144,5 +144,5 @@ def test_pairs_put_the_person_where_their_names_say() -> None:
     burst = border_burst(4)
     assert burst.person[:, 0].nonzero()[0].tolist() == [2, 3, 4, 5]
     assert every_bin(2, bins=3).person.sum(axis=1).tolist() == [3, 3, 0]
-    assert every_bin(2, bins=3).l1 == 3
+    assert every_bin(2, bins=3).max_contribution == 3
     assert alternation(7, None, steps=4).others[:, 0].tolist() == [1000, 7, -7, 7]

@@ -46,7 +46,7 @@ def test_names_are_listed() -> None:
 def test_what_cannot_be_run_is_refused(words: tuple[str, ...]) -> None:
     result = run(*words)
     assert result.exit_code == 2
-    assert "nothing was run" in result.stderr
+    assert "nothing was released" in result.stderr
 
 
 def test_finished_attacks_are_not_repeated(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_counts_that_were_aggregated_before(city: City) -> None:
     assert outcome.code == 0, outcome.err
     assert (outcome.json["steps"], outcome.json["bins"]) == (5, 2)
     with Ledger.open(city.ledger) as ledger:
-        assert ledger.streams()[0].l1 == 2
+        assert ledger.streams()[0].max_contribution == 2
     assert pl.read_csv(city.table)["time"].unique().sort().to_list() == [0, 1, 2, 3, 4]
 
 

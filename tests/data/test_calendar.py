@@ -157,7 +157,7 @@ def test_a_time_of_the_wrong_kind_is_refused() -> None:
     ],
 )
 def test_bad_calendars_are_refused(arguments: Any) -> None:
-    with pytest.raises(InvalidInputError, match="no calendar was made"):
+    with pytest.raises(InvalidInputError, match="nothing was released"):
         Calendar(*arguments)
 
 

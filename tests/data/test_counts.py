@@ -79,4 +79,4 @@ def test_unknown_rows_and_bad_bounds_are_refused() -> None:
         counts(strange)
     assert counts(strange, unknown="drop") == EXPECTED
     with pytest.raises(InvalidInputError, match="l1 0"):
-        counts(rows(), l1=0)
+        counts(rows(), max_contribution=0)

@@ -95,7 +95,7 @@ def test_frames_and_batches() -> None:
 
 @pytest.mark.parametrize("source", [3, None, [3], ["x", 4]])
 def test_what_is_no_table_is_refused(source: Any) -> None:
-    with pytest.raises(InvalidInputError, match="nothing was published"):
+    with pytest.raises(InvalidInputError, match="nothing was released"):
         counts(source)
 
 
@@ -134,7 +134,7 @@ def test_a_broken_row_in_the_middle_is_named_and_not_shown(tmp_path: Path, name:
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
     path.write_bytes((HEADER + GOOD).encode() + b"\xff\xfe,2024-01-01T00:10:00,a,s\n")
-    with pytest.raises(UnreadableFileError, match="nothing was published"):
+    with pytest.raises(UnreadableFileError, match="nothing was released"):
         counts(path)
 
 
@@ -173,7 +173,7 @@ def test_a_truncated_file_is_broken(tmp_path: Path) -> None:
     (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "spoilt.parquet").write_bytes(whole[:4] + bytes(400) + whole[404:])
     for name in ("e.csv.gz", "cut.parquet", "spoilt.parquet"):
-        with pytest.raises(UnreadableFileError, match="nothing was published"):
+        with pytest.raises(UnreadableFileError, match="nothing was released"):
             counts(tmp_path / name)
 
 
@@ -185,7 +185,7 @@ def test_a_lazy_frame_that_fails_is_broken() -> None:
 
 @pytest.mark.parametrize("row", ['"u3,2024-01-01T02:00:00,a,s\n', 'u3,2024-01-01T02:00:00,a,"s\n'])
 def test_a_quote_that_never_closes_is_broken(tmp_path: Path, row: str) -> None:
-    with pytest.raises(UnreadableFileError, match="nothing was published"):
+    with pytest.raises(UnreadableFileError, match="nothing was released"):
         counts(write_csv(tmp_path / "e.csv", HEADER + GOOD + row + GOOD))
 
 

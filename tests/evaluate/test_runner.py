@@ -22,7 +22,7 @@ def noted(path: str, number: int) -> dict[str, float]:
     with Path(path).open("a", encoding="utf-8") as log:
         log.write(f"{number}\n")
     if number == 13:
-        raise InvalidInputError("number 13: not liked; nothing was measured")
+        raise InvalidInputError("number 13: not liked; nothing was released")
     return {"double": 2.0 * number, "half": number / 2}
 
 

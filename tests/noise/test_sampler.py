@@ -206,23 +206,23 @@ BAD_SCALES: list[Any] = [
 
 @pytest.mark.parametrize("scale", BAD_SCALES, ids=range(len(BAD_SCALES)))
 def test_bad_scales_are_refused(scale: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"^scale .*nothing was drawn$"):
+    with pytest.raises(InvalidInputError, match=r"^scale .*nothing was released$"):
         SecureNoise().laplace(scale, 3)
-    with pytest.raises(InvalidInputError, match=r"^sigma .*nothing was drawn$"):
+    with pytest.raises(InvalidInputError, match=r"^sigma .*nothing was released$"):
         SecureNoise().gaussian(scale, 3)
 
 
 @pytest.mark.parametrize("size", [-1, 1.0, True, None, "3", (2, -1), (2, 1.5), [3]])
 def test_bad_sizes_are_refused(size: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"^size .*nothing was drawn$"):
+    with pytest.raises(InvalidInputError, match=r"^size .*nothing was released$"):
         SecureNoise().laplace(1, size)
-    with pytest.raises(InvalidInputError, match=r"^size .*nothing was drawn$"):
+    with pytest.raises(InvalidInputError, match=r"^size .*nothing was released$"):
         SecureNoise().gaussian(1, size)
 
 
 @pytest.mark.parametrize("size", [-1, 1.0, True, None, (2,)])
 def test_bad_word_counts_are_refused(size: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"^size .*nothing was drawn$"):
+    with pytest.raises(InvalidInputError, match=r"^size .*nothing was released$"):
         SecureNoise().uniform_words(size)
 
 

@@ -163,7 +163,7 @@ def test_the_gaps_are_left_as_they_were() -> None:
     ids=["empty", "two dimensions", "floats", "negative"],
 )
 def test_bad_gaps_are_refused_without_showing_them(gaps: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"nothing was drawn$") as caught:
+    with pytest.raises(InvalidInputError, match=r"nothing was released$") as caught:
         SecureNoise().select(gaps, 1)
     assert "424242" not in str(caught.value)
     assert "717171" not in str(caught.value)
@@ -171,7 +171,7 @@ def test_bad_gaps_are_refused_without_showing_them(gaps: Any) -> None:
 
 @pytest.mark.parametrize("rate", [-1, "nan", float("inf"), True, None, 10**13])
 def test_bad_rates_are_refused(rate: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"^rate .*nothing was drawn$"):
+    with pytest.raises(InvalidInputError, match=r"^rate .*nothing was released$"):
         SecureNoise().select(np.array([0, 1]), rate)
 
 

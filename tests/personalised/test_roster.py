@@ -15,7 +15,7 @@ from veilstream.personalised import LevelCosts, PersonalAccounts, Roster, count_
 
 @pytest.mark.parametrize("bad", [None, "", float("nan"), 0, -1, "0", "many", 2000, float("inf"), "1e-9"])
 def test_missing_non_positive_or_absurd_budgets_are_refused_with_their_row(bad: object) -> None:
-    with pytest.raises(InvalidBudgetError, match=r"budget of row 2.*no roster was made"):
+    with pytest.raises(InvalidBudgetError, match=r"budget of row 2.*nothing was released"):
         Roster(["a", "b", "c"], ["1", bad, "1"])
 
 

@@ -187,8 +187,8 @@ def test_a_state_of_a_newer_version_is_refused(tmp_path: Path, monkeypatch: pyte
 def test_sealed_snapshots_bring_their_own_time_and_bound() -> None:
     p = publisher()
     assert p.feed(seal(COUNTS, 4)).t == 4
-    with pytest.raises(InvalidInputError, match="l1=2"):
-        p.feed(seal(COUNTS, 5, l1=2))
+    with pytest.raises(InvalidInputError, match="max_contribution=2"):
+        p.feed(seal(COUNTS, 5, max_contribution=2))
     with pytest.raises(InvalidInputError, match="t=6 for a snapshot of step 5"):
         p.feed(seal(COUNTS, 5), t=6)
     with pytest.raises(InvalidInputError, match="over 2 steps"):
@@ -196,7 +196,7 @@ def test_sealed_snapshots_bring_their_own_time_and_bound() -> None:
 
 
 def test_a_larger_bound_per_person_means_more_noise() -> None:
-    assert publisher(l1=5).feed(COUNTS).std == pytest.approx(5 * publisher().feed(COUNTS).std, rel=0.05)
+    assert publisher(max_contribution=5).feed(COUNTS).std == pytest.approx(5 * publisher().feed(COUNTS).std, rel=0.05)
 
 
 @pytest.mark.parametrize("make", [vs.Publisher, vs.noise.SecureNoise])

@@ -142,7 +142,7 @@ def test_a_table_names_the_ends_of_every_box() -> None:
 
 def test_rows_become_records_whose_bound_is_theirs() -> None:
     columns = [np.array([3, 1, 3, 0]), np.array([0, 1, 0, 1])]
-    rows = ordered_rows(columns, np.arange(4, dtype=np.uint64), (4, 2), t=0, l1=2)
+    rows = ordered_rows(columns, np.arange(4, dtype=np.uint64), (4, 2), t=0, max_contribution=2)
     cells, counts = open_records(rows.records())
     assert (cells.tolist(), counts.tolist()) == ([[0, 1], [1, 1], [3, 0]], [1, 1, 2])
     assert rows.records().l1 == 2

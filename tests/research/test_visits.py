@@ -30,7 +30,7 @@ def test_stations_are_busy_at_rush_hours_of_working_days() -> None:
 
 
 def test_bad_parameters_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match=r"units 11 .* 1 to 10 .*nothing was generated"):
+    with pytest.raises(InvalidInputError, match=r"units 11 .* 1 to 10 .*nothing was released"):
         WebRequests.cut(np.ones(10, dtype=np.int64), 11)
     with pytest.raises(InvalidInputError, match="stations 0"):
         StationVisits(stations=0)

@@ -24,7 +24,7 @@ def test_one_person_more_moves_the_counts_by_exactly_l1(
     clipped = ClippedValues(*bounds, resolution)
     moved = clipped.encode([*values, extra]) - clipped.encode(values)
     assert (moved >= 0).all()
-    assert moved.sum() == clipped.l1
+    assert moved.sum() == clipped.max_contribution
 
 
 @given(
@@ -40,7 +40,7 @@ def test_all_rows_of_one_person_move_a_step_by_at_most_l1(rows: list[tuple[int, 
         return clipped.encode_events(np.array(users, dtype=np.int64), whole, values, 5, combine)
 
     moved = encoded(rows) - encoded([row for row in rows if row[0] != 2])
-    assert (np.abs(moved).sum(axis=1) <= clipped.l1).all()
+    assert (np.abs(moved).sum(axis=1) <= clipped.max_contribution).all()
 
 
 def test_numbers_come_back_to_within_the_grid() -> None:
@@ -57,7 +57,9 @@ def test_noise_of_count_sum_and_average_is_as_told() -> None:
     """200,000 steps' noise by batch: standard deviations within 6 standard errors of at most 0.5 %."""
     clipped = ClippedValues(10, 50)
     snapshots = np.tile(clipped.encode(np.full(2_000, 25.0)), (100, 1))
-    y = vs.simulate_many(Uniform(), vs.Guarantee(1, w=5), snapshots, seed=3, runs=2_000, l1=clipped.l1)
+    y = vs.simulate_many(
+        Uniform(), vs.Guarantee(1, w=5), snapshots, seed=3, runs=2_000, max_contribution=clipped.max_contribution
+    )
     totals = clipped.decode_numbers(np.asarray(y), y.noise_std[0])
     for name in ("count", "sum", "mean"):
         told = getattr(totals, f"{name}_std").mean()
@@ -69,7 +71,9 @@ def test_a_filtered_average_follows_the_values() -> None:
     clipped = ClippedValues(0, 100)
     speeds = np.repeat([30.0, 60.0], 100)
     snapshots = np.stack([clipped.encode(np.full(3_000, speed)) for speed in speeds])
-    y = vs.simulate(Fast(horizon=200), vs.Guarantee(1, w=None), snapshots, seed=1, l1=clipped.l1)
+    y = vs.simulate(
+        Fast(horizon=200), vs.Guarantee(1, w=None), snapshots, seed=1, max_contribution=clipped.max_contribution
+    )
     mean = clipped.decode_numbers(np.asarray(y)).mean
     assert np.abs(mean[20:90] - 30).max() < 6
     assert np.abs(mean[150:] - 60).max() < 6

@@ -147,7 +147,9 @@ def test_pending_values_and_thresholds_survive_the_codec() -> None:
     from veilstream.storage.codec import decode, encode
     from veilstream.trusted.counts import seal
 
-    pending = (seal(np.array([3, 4]), 2, l1=2).pending() + seal(np.array([1, 1]), 3)).cleared(np.array([True, False]))
+    pending = (seal(np.array([3, 4]), 2, max_contribution=2).pending() + seal(np.array([1, 1]), 3)).cleared(
+        np.array([True, False])
+    )
     stored = encode(_Held(pending))
     back = decode(stored.header, stored.arrays, _Held).pending
     assert open_counts(back).tolist() == [0, 5]

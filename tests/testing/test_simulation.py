@@ -36,6 +36,6 @@ def test_the_shape_of_the_bins_reaches_the_mechanism() -> None:
 
 def test_a_shape_that_does_not_fit_is_refused() -> None:
     with pytest.raises(
-        InvalidInputError, match=r"shape \(2, 2\) for 6 bins: its product must be 6; nothing was simulated"
+        InvalidInputError, match=r"shape \(2, 2\) for 6 bins: its product must be 6; nothing was released"
     ):
         simulate(ShapeTeller(), Guarantee(1, w=1), np.ones((2, 6), dtype=np.int64), 1, shape=(2, 2))

@@ -51,7 +51,11 @@ def meter_at(t: int, guarantee: Guarantee, bins: int = 3) -> tuple[Meter, Record
 @pytest.mark.parametrize(("w", "times"), [(1, 1), (2, 2), (3, 3), (50, 3), (None, 3)])
 def test_noise_is_scaled_to_what_one_unit_can_move_within_the_guarantee(w: int | None, times: int) -> None:
     meter, noise = meter_at(2, Guarantee(1, w=w))
-    three_steps = seal(np.array([1, 2]), 0, l1=2) + seal(np.array([1, 2]), 1, l1=2) + seal(np.array([1, 2]), 2, l1=2)
+    three_steps = (
+        seal(np.array([1, 2]), 0, max_contribution=2)
+        + seal(np.array([1, 2]), 1, max_contribution=2)
+        + seal(np.array([1, 2]), 2, max_contribution=2)
+    )
     values = meter.laplace(three_steps, Fraction(1, 4), "publish")
     assert noise.asked == [("laplace", Fraction(2 * times * 4))]
     assert values.numbers.tolist() == [3, 6]
@@ -162,7 +166,7 @@ def test_gaussian_noise_is_wider_than_its_charge_says_by_the_rounding_only() -> 
     guarantee = Guarantee(1, w=10, delta="1e-6")
     meter, noise = meter_at(0, guarantee)
     share = guarantee.mu_squared / 10
-    values = meter.gaussian(seal(np.array([5, 6]), 0, l1=3), share, "publish")
+    values = meter.gaussian(seal(np.array([5, 6]), 0, max_contribution=3), share, "publish")
     (_, sigma), *_ = noise.asked
     needed = 3 / math.sqrt(share)
     assert sigma >= 2**10
@@ -376,7 +380,7 @@ def test_a_comparison_beyond_the_sensitivity_of_its_block_is_refused() -> None:
     meter, _ = meter_at(0, Guarantee(1, w=4))
     threshold = meter.open_threshold(Fraction(1, 10), Fraction(1, 10), Fraction(1), "decide")
     with pytest.raises(InvalidInputError, match="sensitivity 2"):
-        meter.above(threshold, seal(np.array([1]), 0, l1=2).total(), 1.0)
+        meter.above(threshold, seal(np.array([1]), 0, max_contribution=2).total(), 1.0)
     with pytest.raises(InvalidInputError, match="2 values"):
         meter.above(threshold, seal(np.array([1, 1]), 0), 1.0)
 

@@ -169,7 +169,7 @@ def test_fourier_takes_any_counts_and_keeps_its_bound(counts: list[int], places:
     other = one.copy()
     for place in places:
         other[place % one.size] += 1
-    a, b = (seal(x, 0, l1=3).fourier() for x in (one, other))
+    a, b = (seal(x, 0, max_contribution=3).fourier() for x in (one, other))
     moved = np.linalg.norm((open_counts(a) - open_counts(b)) / 2.0**20)
     assert a.l2 == b.l2 < 3 + Fraction(1, 100)
     assert moved <= a.l2
@@ -191,7 +191,7 @@ def test_fourier_shrinks_large_counts_in_proportion_and_leaves_others_alone() ->
 
 
 def test_sums_over_time_take_the_maximum_only_when_apart() -> None:
-    a, b = seal(np.array([1, 1]), 0, l1=2), seal(np.array([1, 1]), 1, l1=3)
+    a, b = seal(np.array([1, 1]), 0, max_contribution=2), seal(np.array([1, 1]), 1, max_contribution=3)
     assert (a + b).l1 == 3
     assert ((a + b) + b).l1 == 6
     assert a.total().l1 == Fraction(2)
@@ -300,7 +300,7 @@ def test_dealt_values_of_many_runs_go_together() -> None:
 )
 def test_what_would_be_dealt_twice_is_refused(later: Sealed, positions: tuple[list[int], list[int], list[int]]) -> None:
     waiting = seal(np.arange(4), 0).pending() + seal(np.arange(4), 1)
-    with pytest.raises(InvalidInputError, match=r"dealt: .*nothing was done"):
+    with pytest.raises(InvalidInputError, match=r"dealt: .*nothing was released"):
         waiting.dealt(later, *positions)
     with pytest.raises(InvalidInputError, match="occurs twice"):
         waiting.dealt(seal(np.full(4, 1), 2), [0, 0], [1], [])

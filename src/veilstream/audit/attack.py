@@ -89,7 +89,7 @@ def attack(
     """
     wanted = claim.quick if trials is None else trials
     if wanted < FEWEST_TRIALS:
-        raise InvalidInputError(f"trials {wanted} a side: at least {FEWEST_TRIALS} are needed; nothing was run")
+        raise InvalidInputError(f"trials {wanted} a side: at least {FEWEST_TRIALS} are needed")
     delta = float(claim.delta)
     learning = min(wanted // 2, LEARNING)
     counted = wanted - learning

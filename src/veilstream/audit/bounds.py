@@ -151,7 +151,7 @@ def choose_event(
             if value > best:
                 best, chosen = value, event
     if chosen is None:
-        raise InvalidInputError("events: none was given to choose from; nothing was bounded")
+        raise InvalidInputError("events: none was given to choose from")
     return chosen
 
 
@@ -208,10 +208,10 @@ def lower_bound(
     (True, 100000)
     """
     if not 0 < confidence < 1 or not 0 <= delta < 1:
-        raise InvalidInputError(f"confidence {confidence} and delta {delta}: from 0, and below 1; nothing was bounded")
+        raise InvalidInputError(f"confidence {confidence} and delta {delta}: from 0, and below 1")
     trials = min(len(left), len(right))
     if trials < FEWEST_TRIALS:
-        raise InvalidInputError(f"trials {trials} a side: at least {FEWEST_TRIALS} are needed; nothing was bounded")
+        raise InvalidInputError(f"trials {trials} a side: at least {FEWEST_TRIALS} are needed")
     half = trials // 2
     rest = trials - half
     event = choose_event(left[:half], right[:half], confidence=confidence, delta=delta, events=events, counted=rest)

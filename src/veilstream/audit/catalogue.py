@@ -47,7 +47,7 @@ def claims_of(name: str) -> list[Claim]:
     if name not in AUDITS:
         near = get_close_matches(name, AUDITS, n=2, cutoff=0.5)
         hint = f", did you mean {' or '.join(map(repr, near))}?" if near else "."
-        raise InvalidInputError(f"mechanism {name!r}: unknown{hint} Audited are {', '.join(AUDITS)}; nothing was run")
+        raise InvalidInputError(name="mechanism", value=name, limit=f"unknown{hint} Audited are {', '.join(AUDITS)}")
     return AUDITS[name]()
 
 

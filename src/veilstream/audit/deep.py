@@ -64,9 +64,9 @@ def audit(
     (3, True)
     """
     if trials is not None and trials < FEWEST_TRIALS:
-        raise InvalidInputError(f"trials {trials} a side: at least {FEWEST_TRIALS} are needed; nothing was run")
+        raise InvalidInputError(f"trials {trials} a side: at least {FEWEST_TRIALS} are needed")
     if not 0 < share <= 1:
-        raise InvalidInputError(f"share {share}: above 0 and at most 1; nothing was run")
+        raise InvalidInputError(name="share", value=share, limit="above 0 and at most 1")
     claims = [(name, number, claim) for name in names or AUDITS for number, claim in enumerate(claims_of(name))]
     jobs: list[Job] = []
     for name, number, claim in claims:
@@ -116,6 +116,11 @@ def write_table(findings: Sequence[Finding], page: Path) -> None:
     """Put the table between the markers of ``page``."""
     text = page.read_text(encoding="utf-8")
     if BEGIN not in text or END not in text:
-        raise InvalidInputError(f"page {page.name}: the markers {BEGIN} and {END} are missing; nothing was written")
+        raise InvalidInputError(
+            name="page",
+            value=page.name,
+            limit=f"the markers {BEGIN} and {END} are missing",
+            outcome="nothing was written",
+        )
     before, rest = text.split(BEGIN, 1)
     page.write_text(f"{before}{BEGIN}\n{markdown(findings)}\n{END}{rest.split(END, 1)[1]}", encoding="utf-8")

@@ -69,7 +69,7 @@ class Tape:
         return self._next(lambda: self.source.gaussian(sigma, size))
 
     def select(self, gaps: NDArray[np.int64], rate: Fraction) -> int:
-        raise InvalidInputError("a choice of one run on a tape of many: the Meter asks for all; nothing was drawn")
+        raise InvalidInputError("a choice of one run on a tape of many: the Meter asks for all")
 
     def select_each(
         self,
@@ -81,7 +81,7 @@ class Tape:
     ) -> NDArray[np.int64]:
         source = self.source
         if not isinstance(source, JointNoise):
-            raise InvalidInputError("choices of many runs at once: the source of noise makes one; nothing was drawn")
+            raise InvalidInputError("choices of many runs at once: the source of noise makes one")
         return self._next(lambda: source.select_each(gaps, sizes, rate, lengths, repeats).reshape(repeats, -1))
 
     def _next(self, draw: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -49,7 +49,7 @@ class GroupedBins:
         state: Any = self.mechanism.start(self.guarantee, trials)
         seen: list[NDArray[Any]] = []
         for t, count in enumerate(history.tolist()):
-            now = seal(np.full(trials, count, dtype=np.int64), t, pair.l1)
+            now = seal(np.full(trials, count, dtype=np.int64), t, pair.max_contribution)
             state, released = self.mechanism.step(state, now, Meter(accountant, noise, t))
             if t >= first:
                 seen += [released.numbers, state.window.guess, state.window.open_units]

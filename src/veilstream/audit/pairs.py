@@ -30,19 +30,19 @@ class Pair:
     name: str
     others: Counts = field(repr=False)
     person: Counts = field(repr=False)
-    l1: int = 1
+    max_contribution: int = 1
     follows: bool = False
     shape: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.others.shape != self.person.shape or self.others.ndim != 2:
-            raise InvalidInputError(f"pair {self.name!r}: two tables of steps × bins are needed; nothing was run")
-        if (self.person < 0).any() or (self.person.sum(axis=1) > self.l1).any() or not self.person.any():
+            raise InvalidInputError(name="pair", value=self.name, limit="two tables of steps × bins are needed")
+        if (self.person < 0).any() or (self.person.sum(axis=1) > self.max_contribution).any() or not self.person.any():
             raise InvalidInputError(
-                f"pair {self.name!r}: a person adds from 1 to {self.l1} counts in a step; nothing was run"
+                name="pair", value=self.name, limit=f"a person adds from 1 to {self.max_contribution} counts in a step"
             )
         if not self.follows and (self.others < 0).any():
-            raise InvalidInputError(f"pair {self.name!r}: a count is negative; nothing was run")
+            raise InvalidInputError(name="pair", value=self.name, limit="a count is negative")
 
     @property
     def steps(self) -> int:
@@ -58,8 +58,9 @@ class Pair:
         spread = int(there[-1] - there[0]) + 1
         if guarantee.w is not None and spread > guarantee.w:
             raise InvalidInputError(
-                f"pair {self.name!r}: the person is there within {spread} steps, neighbours differ within "
-                f"{guarantee.w}; nothing was run"
+                name="pair",
+                value=self.name,
+                limit=f"the person is there within {spread} steps, neighbours differ within {guarantee.w}",
             )
 
     def feed(self, present: bool) -> Callable[[int, NDArray[Any] | None], Sealed]:
@@ -70,7 +71,7 @@ class Pair:
             others: Counts = self.others[t]
             if self.follows and published is not None:
                 others = np.maximum(np.rint(published).astype(np.int64) + others, 0)
-            return seal(others + added[t], t, self.l1, shape=self.shape or (self.bins,))
+            return seal(others + added[t], t, self.max_contribution, shape=self.shape or (self.bins,))
 
         return counts
 
@@ -129,7 +130,7 @@ def every_bin(w: int | None, steps: int = 3, bins: int = 3) -> Pair:
     last = steps - 1 if w is None else min(w, steps) - 1
     person = _table(steps, bins)
     person[: last + 1] = 1
-    return Pair("one person in every bin", _table(steps, bins, 20), person, l1=bins)
+    return Pair("one person in every bin", _table(steps, bins, 20), person, max_contribution=bins)
 
 
 def moving(w: int | None, steps: int = 4, bins: int = 2) -> Pair:

@@ -155,7 +155,7 @@ def _window(text: str | None) -> int | str | None:
         return int(text)
     except ValueError:
         raise InvalidBudgetError(
-            f"window {text!r}: 1 for event level, a whole number of steps, or 'user'; nothing was released"
+            name="window", value=text, limit="1 for event level, a whole number of steps, or 'user'"
         ) from None
 
 
@@ -167,7 +167,7 @@ def settings_of(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise InvalidInputError(f"set {pair!r}: write it as name=value, e.g. interval=6; nothing was released")
+            raise InvalidInputError(name="set", value=pair, limit="write it as name=value, e.g. interval=6")
         settings[name.strip()] = value.strip()
     return settings
 

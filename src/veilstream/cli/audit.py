@@ -51,11 +51,9 @@ def audit(
 
     if list_only:
         return _tell_names(AUDITS, as_json)
-    part: Fraction = rational(share, "share", outcome="nothing was run")
+    part: Fraction = rational(share, "share")
     if not 0 < confidence < 1 or (workers is not None and workers < 1):
-        raise InvalidInputError(
-            f"confidence {confidence} and workers {workers}: between 0 and 1, and at least 1; nothing was run"
-        )
+        raise InvalidInputError(f"confidence {confidence} and workers {workers}: between 0 and 1, and at least 1")
     with ExitStack() as stack:
         place = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         findings = run(

@@ -41,7 +41,7 @@ def run_demo(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInputError(f"output {out}: {error.strerror}; nothing was released") from None
+        raise InvalidInputError(name="output", value=out, limit=f"{error.strerror}") from None
     with bundled_data() as data:
         paths = {"file": str(data), "ledger": str(out / "budget.db"), "out": str(out / "releases.parquet")}
         plan = make_plan(Job.build({**JOB, **paths}))

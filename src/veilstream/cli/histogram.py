@@ -96,7 +96,7 @@ def histogram(
     # Every row is read and checked before the ledger is touched.
     snapshot = rows.snapshot()
     with Ledger.open(ledger) as book:
-        publisher = Publisher(listed, guarantee, mechanism, book, stream=stream, l1=counts_per_user)
+        publisher = Publisher(listed, guarantee, mechanism, book, stream=stream, max_contribution=counts_per_user)
         before = book.release_at(stream, 0) is not None
         release = publisher.feed(snapshot)
         written = None
@@ -134,11 +134,14 @@ class _Rows:
 
         if (self.user is None) != self.row_per_person:
             raise InvalidInputError(
-                "user: name the column of people's ids with --user, or declare with --row-per-person that every row is "
-                "another person, but not both; nothing was read"
+                "user: name the column of people's ids with --user, or declare with --row-per-person that "
+                "every row is another person, but not both",
+                outcome="nothing was read",
             )
         if self.unknown not in ("error", "drop"):
-            raise InvalidInputError(f"unknown {self.unknown!r}: it is 'error' or 'drop'; nothing was read")
+            raise InvalidInputError(
+                name="unknown", value=self.unknown, limit="it is 'error' or 'drop'", outcome="nothing was read"
+            )
 
     def snapshot(self) -> Sealed:
         from veilstream.data import read_events
@@ -201,7 +204,8 @@ def _release_boxes(
     if rows.bins_per_user != 1:
         raise InvalidInputError(
             f"bins-per-user {rows.bins_per_user}: on a domain too large to list a person's rows, at most "
-            "--counts-per-user of them, may lie in different cells; leave it out; nothing was read"
+            "--counts-per-user of them, may lie in different cells; leave it out",
+            outcome="nothing was read",
         )
     records = rows.records()
     with Ledger.open(ledger) as book:
@@ -228,7 +232,9 @@ def _steps(post: list[str]) -> tuple[Step, ...]:
     steps: dict[str, Step] = {"non-negative": NonNegative(), "total": ConsistentTotal(), "whole": Whole()}
     for name in post:
         if name not in steps:
-            raise InvalidInputError(f"post {name!r}: unknown, the steps are {', '.join(steps)}; nothing was read")
+            raise InvalidInputError(
+                name="post", value=name, limit=f"unknown, the steps are {', '.join(steps)}", outcome="nothing was read"
+            )
     return tuple(steps[name] for name in post)
 
 

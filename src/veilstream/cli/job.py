@@ -21,7 +21,7 @@ class Job(BaseModel):
     """Everything ``veilstream publish`` needs to know; unknown names are errors.
 
     >>> job = Job.build({"time": "ts", "user": "id", "every": "1h", "epsilon": "1", "window": 24})
-    >>> job.mechanism, job.people_level, job.l1
+    >>> job.mechanism, job.people_level, job.max_contribution
     ('uniform', 'id', 1)
     >>> Job.build({"time": "ts", "user": "id", "every": "1h", "epsilon": "1", "windw": 24})
     Traceback (most recent call last):
@@ -70,7 +70,7 @@ class Job(BaseModel):
         return None if self.value is not None else self.user
 
     @property
-    def l1(self) -> int:
+    def max_contribution(self) -> int:
         """How many counts one person may add to a step."""
         return self.counts_per_user if self.per_person is None else self.per_person
 
@@ -99,7 +99,7 @@ class Job(BaseModel):
             return cls.model_validate(dict(settings))
         except ValidationError as error:
             problems = "; ".join(_problem(dict(item)) for item in error.errors(include_url=False))
-            raise InvalidInputError(f"{problems}; nothing was read") from None
+            raise InvalidInputError(f"{problems}", outcome="nothing was read") from None
 
     @classmethod
     def load(cls, config: Path | None, given: Mapping[str, Any]) -> Self:
@@ -117,11 +117,17 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InvalidInputError(f"config {path}: there is no such file; nothing was read") from None
+        raise InvalidInputError(
+            name="config", value=path, limit="there is no such file", outcome="nothing was read"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"config {path}: not valid TOML ({error}); nothing was read") from None
+        raise InvalidInputError(
+            name="config", value=path, limit=f"not valid TOML ({error})", outcome="nothing was read"
+        ) from None
     except OSError as error:
-        raise InvalidInputError(f"config {path}: {error.strerror}; nothing was read") from None
+        raise InvalidInputError(
+            name="config", value=path, limit=f"{error.strerror}", outcome="nothing was read"
+        ) from None
     for name in PATHS:
         value = settings.get(name)
         if isinstance(value, str) and "://" not in value:

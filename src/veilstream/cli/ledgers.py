@@ -33,7 +33,7 @@ def _opened(url: str) -> Generator[Ledger]:
 
     database = database_file(url)
     if database is not None and not database.is_file():
-        raise LedgerError(f"ledger {database}: there is no such file; nothing was read")
+        raise LedgerError(name="ledger", value=database, limit="there is no such file", outcome="nothing was read")
     with Ledger.open(url) as ledger:
         yield ledger
 
@@ -47,7 +47,12 @@ def _chosen(ledger: Ledger, stream: str | None) -> list[StreamSpec]:
     found = [spec for spec in specs if spec.name == stream]
     if not found:
         known = ", ".join(spec.name for spec in specs) or "none"
-        raise InvalidInputError(f"stream {stream!r}: not in this ledger, its streams are: {known}; nothing was read")
+        raise InvalidInputError(
+            name="stream",
+            value=stream,
+            limit=f"not in this ledger, its streams are: {known}",
+            outcome="nothing was read",
+        )
     return found
 
 
@@ -85,7 +90,7 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
         "promise": promised,
         "mechanism": mechanism,
         "bins": spec.bins,
-        "l1": spec.l1,
+        "l1": spec.max_contribution,
         "releases": len(windows),
         "charges": [
             {"purpose": purpose, "outcome": outcome, "of_some_bins": some, "count": count, "epsilon": str(cost)}

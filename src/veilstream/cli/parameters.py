@@ -72,7 +72,7 @@ def build_mechanism(
     given = dict(settings or {})
     if histogram is not None:
         if not any(parameter.is_histogram for parameter in parameters(stream)):
-            raise InvalidInputError(f"histogram {histogram!r}: mechanism '{name}' takes none; nothing was released")
+            raise InvalidInputError(name="histogram", value=histogram, limit=f"mechanism '{name}' takes none")
         given[HISTOGRAM] = histogram
     made: StreamMechanism[Any] = _make(stream, name, given)
     return made
@@ -86,9 +86,7 @@ def _make(kind: type[Any], name: str, given: Mapping[str, Any]) -> Any:
         first, dot, rest = key.partition(".")
         if first not in known:
             choices = "; ".join(str(parameter) for parameter in known.values()) or "none"
-            raise InvalidInputError(
-                f"parameter '{first}' of '{name}': unknown; its parameters are: {choices}; nothing was released"
-            )
+            raise InvalidInputError(f"parameter '{first}' of '{name}': unknown; its parameters are: {choices}")
         if dot:
             inner.setdefault(first, {})[rest] = value
         else:
@@ -112,9 +110,7 @@ def _value(parameter: Parameter, owner: str, value: Any, inner: Mapping[str, Any
         converted = _as_kind(kind, value)
         if converted is not _NO:
             return converted
-    raise InvalidInputError(
-        f"parameter '{parameter.name}' of '{owner}': {value!r} is not {kind_name(parameter.kind)}; nothing was released"
-    )
+    raise InvalidInputError(f"parameter '{parameter.name}' of '{owner}': {value!r} is not {kind_name(parameter.kind)}")
 
 
 def _find(catalogue: Mapping[str, Any], name: str, what: str) -> Any:
@@ -122,9 +118,7 @@ def _find(catalogue: Mapping[str, Any], name: str, what: str) -> Any:
         return catalogue[name]
     near = get_close_matches(name, catalogue, n=2, cutoff=0.5)
     hint = f", did you mean {' or '.join(repr(n) for n in near)}?" if near else "."
-    raise InvalidInputError(
-        f"{what} {name!r}: unknown{hint} The {what}s are {', '.join(catalogue)}; nothing was released"
-    )
+    raise InvalidInputError(name=what, value=name, limit=f"unknown{hint} The {what}s are {', '.join(catalogue)}")
 
 
 _NO: Any = object()

@@ -75,9 +75,13 @@ def _mechanism(method: str, threshold: str | None, minimum: int, groups: int | N
     from veilstream.personalised import Minimum, Partitioned, Sampling, Stretching, Threshold
 
     if threshold is not None and method not in ("threshold", "sampling"):
-        raise InvalidInputError(f"threshold {threshold}: method '{method}' has none; nothing was read")
+        raise InvalidInputError(
+            name="threshold", value=threshold, limit=f"method '{method}' has none", outcome="nothing was read"
+        )
     if rounds != 1 and method not in ("waste", "utility"):
-        raise InvalidInputError(f"rounds {rounds}: method '{method}' has one; nothing was read")
+        raise InvalidInputError(
+            name="rounds", value=rounds, limit=f"method '{method}' has one", outcome="nothing was read"
+        )
     match method:
         case "stretching":
             return Stretching()
@@ -88,14 +92,18 @@ def _mechanism(method: str, threshold: str | None, minimum: int, groups: int | N
         case "sampling":
             return Sampling(threshold)
         case "threshold" if threshold is None:
-            raise InvalidInputError("threshold: missing; method 'threshold' needs --threshold; nothing was read")
+            raise InvalidInputError(
+                "threshold: missing; method 'threshold' needs --threshold", outcome="nothing was read"
+            )
         case "threshold":
             assert threshold is not None
             return Threshold(threshold)
         case "minimum":
             return Minimum()
         case _:
-            raise InvalidInputError(f"method {method!r}: one of {', '.join(METHODS)}; nothing was read")
+            raise InvalidInputError(
+                name="method", value=method, limit=f"one of {', '.join(METHODS)}", outcome="nothing was read"
+            )
 
 
 def _domain(path: str | None, by: list[str]) -> Domain:
@@ -104,13 +112,16 @@ def _domain(path: str | None, by: list[str]) -> Domain:
 
     if path is None:
         if by:
-            raise InvalidInputError(f"by '{by[0]}': its public bins are needed, give --domain; nothing was read")
+            raise InvalidInputError(
+                f"by '{by[0]}': its public bins are needed, give --domain", outcome="nothing was read"
+            )
         return Domain({})
     known = Domain.from_json(path)
     for name in by:
         if name not in known.axes:
             raise InvalidInputError(
-                f"by '{name}': not in the domain, its attributes are {', '.join(known.names)}; nothing was read"
+                f"by '{name}': not in the domain, its attributes are {', '.join(known.names)}",
+                outcome="nothing was read",
             )
     return Domain({name: known.axes[name] for name in by}) if by else known
 
@@ -123,7 +134,7 @@ def _table(file: str, columns: list[str]) -> pl.DataFrame:
 
     batches = list(open_batches(file, columns))
     if not batches or not sum(len(batch) for batch in batches):
-        raise InvalidInputError(f"{file}: 0 rows, at least 1 person is needed; nothing was released")
+        raise InvalidInputError(f"{file}: 0 rows, at least 1 person is needed")
     return pl.concat(batches)
 
 
@@ -131,9 +142,7 @@ def _ids(column: pl.Series, name: str) -> list[Any]:
     from veilstream.errors import InvalidInputError
 
     if column.null_count():
-        raise InvalidInputError(
-            f"column '{name}': {column.null_count()} rows have no person; each needs one; nothing was released"
-        )
+        raise InvalidInputError(f"column '{name}': {column.null_count()} rows have no person; each needs one")
     return column.to_list()
 
 
@@ -141,12 +150,13 @@ def _places(domain: Domain, table: pl.DataFrame, unknown: str) -> Any:
     from veilstream.errors import InvalidInputError, UnknownValueError
 
     if unknown not in ("error", "drop"):
-        raise InvalidInputError(f"unknown {unknown!r}: 'error' or 'drop'; nothing was released")
+        raise InvalidInputError(name="unknown", value=unknown, limit="'error' or 'drop'")
     places = domain.encode(table)
     if unknown == "error" and (places < 0).any():
         raise UnknownValueError(
-            f"attributes {', '.join(domain.unknown_attributes(table))}: a value lies outside the public domain; "
-            "widen it or give --unknown drop; nothing was released"
+            name="attributes",
+            value=", ".join(domain.unknown_attributes(table)),
+            limit="a value lies outside the public domain; widen it or give --unknown drop",
         )
     return places
 

@@ -75,7 +75,8 @@ def chosen_axes(domain: str | dict[str, Any], by: tuple[str, ...] | None, kind: 
     for name in by:
         if name not in known.axes:
             raise InvalidInputError(
-                f"by '{name}': not in the domain, its attributes are {', '.join(known.names)}; nothing was read"
+                f"by '{name}': not in the domain, its attributes are {', '.join(known.names)}",
+                outcome="nothing was read",
             )
     return kind({name: known.axes[name] for name in by})
 
@@ -107,21 +108,22 @@ def _public_columns(job: Job, columns: list[str]) -> pl.DataFrame:
     source = require_file(job)
     distinct = [batch.unique() for batch in open_batches(source, columns)]
     if not distinct:
-        raise InvalidInputError(f"{source}: 0 rows, so no public values can be found in it; nothing was read")
+        raise InvalidInputError(f"{source}: 0 rows, so no public values can be found in it", outcome="nothing was read")
     return pl.concat(distinct).unique()
 
 
 def require_file(job: Job) -> str:
     """The input, which a preview may do without."""
     if job.file is None:
-        raise InvalidInputError("file: missing, name a CSV or Parquet file; nothing was read")
+        raise InvalidInputError("file: missing, name a CSV or Parquet file", outcome="nothing was read")
     return job.file
 
 
 def require_ledger(job: Job) -> str:
     if job.ledger is None:
         raise InvalidInputError(
-            "ledger: missing; without --ledger budget.db nobody would remember what was spent; nothing was read"
+            "ledger: missing; without --ledger budget.db nobody would remember what was spent",
+            outcome="nothing was read",
         )
     return job.ledger
 
@@ -144,8 +146,9 @@ def _check_start(job: Job, plan: Plan) -> None:
     except InvalidInputError as error:
         if plan.guarantee.w is None and str(error).startswith("horizon") and "horizon" not in job.settings:
             raise InvalidInputError(
-                f"horizon of '{job.mechanism}': missing; at --window user one budget lasts for the whole stream, so "
-                f"say how many steps it must cover, e.g. --set horizon={plan.calendar.steps} for this time range; "
-                "nothing was read"
+                f"horizon of '{job.mechanism}': missing; at --window user one budget lasts for the whole "
+                f"stream, so say how many steps it must cover, e.g. --set horizon={plan.calendar.steps} for "
+                "this time range",
+                outcome="nothing was read",
             ) from None
         raise

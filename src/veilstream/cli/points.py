@@ -74,9 +74,13 @@ def _mechanism(kind: str, quantile: str | None, cells: int | None) -> PointMecha
     from veilstream.metric import ChosenMedian, HatGrid, SmoothMedian, SortedPoints
 
     if quantile is not None and kind not in ("median", "smooth-median"):
-        raise InvalidInputError(f"quantile {quantile}: release '{kind}' has none; nothing was read")
+        raise InvalidInputError(
+            name="quantile", value=quantile, limit=f"release '{kind}' has none", outcome="nothing was read"
+        )
     if cells is not None and kind != "grid":
-        raise InvalidInputError(f"cells {cells}: release '{kind}' has none; nothing was read")
+        raise InvalidInputError(
+            name="cells", value=cells, limit=f"release '{kind}' has none", outcome="nothing was read"
+        )
     match kind:
         case "sorted":
             return SortedPoints()
@@ -87,7 +91,9 @@ def _mechanism(kind: str, quantile: str | None, cells: int | None) -> PointMecha
         case "grid":
             return HatGrid(cells)
         case _:
-            raise InvalidInputError(f"release {kind!r}: one of {', '.join(KINDS)}; nothing was read")
+            raise InvalidInputError(
+                name="release", value=kind, limit=f"one of {', '.join(KINDS)}", outcome="nothing was read"
+            )
 
 
 def _places(file: str, at: list[str], user: str | None, row_per_person: bool) -> Any:
@@ -100,16 +106,17 @@ def _places(file: str, at: list[str], user: str | None, row_per_person: bool) ->
 
     if (user is None) != row_per_person:
         raise InvalidInputError(
-            "user: name the column of people's ids with --user, or declare with --row-per-person that every row is "
-            "another person, but not both; nothing was read"
+            "user: name the column of people's ids with --user, or declare with --row-per-person that "
+            "every row is another person, but not both",
+            outcome="nothing was read",
         )
     batches = list(open_batches(file, at if user is None else [user, *at]))
     if not sum(len(batch) for batch in batches):
-        raise InvalidInputError(f"{file}: 0 rows, at least 1 point is needed; nothing was released")
+        raise InvalidInputError(f"{file}: 0 rows, at least 1 point is needed")
     table = pl.concat(batches)
     if user is not None:
         if table[user].null_count():
-            raise InvalidInputError(f"column '{user}': a row has no person, each needs one; nothing was released")
+            raise InvalidInputError(f"column '{user}': a row has no person, each needs one")
         table = table.unique(user, keep="first", maintain_order=True)
     return np.stack([as_numbers(table[name]) for name in at], axis=1)
 

@@ -60,7 +60,9 @@ def preview(plan: Plan) -> Preview:
     oblivious = bool(getattr(plan.mechanism, "oblivious", False))
     runs = max(1, min(200 if oblivious else ADAPTIVE_RUNS, DRAWS // (simulated * plan.bins)))
     zeros = np.zeros((simulated, plan.bins), dtype=np.int64)
-    result = simulate_many(plan.mechanism, guarantee, zeros, seed=1, runs=runs, l1=plan.job.l1)
+    result = simulate_many(
+        plan.mechanism, guarantee, zeros, seed=1, runs=runs, max_contribution=plan.job.max_contribution
+    )
     fresh = np.atleast_2d(result.fresh)
     window = simulated if guarantee.w is None else min(guarantee.w, simulated)
     spent = result.spent
@@ -78,7 +80,7 @@ def preview(plan: Plan) -> Preview:
         epsilon_per_window=fullest,
         noise_std=float(np.mean(result.noise_std)),
         mean_absolute_error=float(np.abs(np.asarray(result)).mean()),
-        outlook=tuple(forecast(plan.mechanism, guarantee, plan.bins, plan.job.l1, steps).lines),
+        outlook=tuple(forecast(plan.mechanism, guarantee, plan.bins, plan.job.max_contribution, steps).lines),
     )
 
 
@@ -89,7 +91,7 @@ def describe_preview(plan: Plan, seen: Preview) -> list[tuple[str, str]]:
     lines = [
         ("guarantee", str(plan.guarantee)),
         ("meaning", seen.promise),
-        ("one person", f"counts for at most {plan.job.l1} in a step, {_who_bounds(plan)}"),
+        ("one person", f"counts for at most {plan.job.max_contribution} in a step, {_who_bounds(plan)}"),
         ("steps", f"{seen.steps} x {plan.calendar.every} from {plan.calendar.label(0)}"),
         ("bins", f"{seen.bins:,}"),
         ("cost of a release", f"epsilon {number(seen.epsilon_per_release)}"),

@@ -132,14 +132,23 @@ def _head(plan: Plan, url: str, database: Path | None, key_file: Path) -> int | 
         known.check(plan.calendar, key_file)
     elif head is not None:
         raise LedgerError(
-            f"key file {key_file}: missing, but stream {plan.job.stream!r} has releases; it says which time each step "
-            "is and which rows count, so restore it from a backup; nothing was released"
+            name="key file",
+            value=key_file,
+            limit=f"missing, but stream {plan.job.stream!r} has releases; it says which time each step is and "
+            "which rows count, so restore it from a backup",
         )
     return head
 
 
 def _publisher(plan: Plan, ledger: Ledger) -> Publisher[Any]:
-    return Publisher(plan.domain, plan.guarantee, plan.mechanism, ledger, stream=plan.job.stream, l1=plan.job.l1)
+    return Publisher(
+        plan.domain,
+        plan.guarantee,
+        plan.mechanism,
+        ledger,
+        stream=plan.job.stream,
+        max_contribution=plan.job.max_contribution,
+    )
 
 
 @contextmanager
@@ -153,7 +162,7 @@ def _snapshots(plan: Plan, key: StreamKey, summary: Summary) -> Generator[Iterat
             value=job.value,
             domain=plan.domain,
             calendar=plan.calendar,
-            l1=job.l1,
+            max_contribution=job.max_contribution,
             unknown=job.unknown,
             missing_time=job.missing_time,
             dropped=summary.dropped,

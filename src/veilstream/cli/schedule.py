@@ -116,11 +116,11 @@ def read_weights(text: str) -> tuple[Fraction, ...]:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             raise UnreadableFileError(
-                f"weights {path}: neither numbers nor a readable text file; nothing was planned"
+                name="weights", value=path, limit="neither numbers nor a readable text file"
             ) from None
     numbers = tuple(rational(part, "weights") for part in text.replace(",", " ").split())
     if not numbers:
-        raise InvalidInputError("weights: 0 numbers, at least 1 is needed; nothing was planned")
+        raise InvalidInputError("weights: 0 numbers, at least 1 is needed")
     return numbers
 
 
@@ -141,13 +141,13 @@ def make_schedule(
 
     guarantee = Guarantee(epsilon, window)
     if error not in ("variance", "absolute"):
-        raise InvalidInputError(f"error {error!r}: 'variance' or 'absolute'; nothing was planned")
+        raise InvalidInputError(name="error", value=error, limit="'variance' or 'absolute'")
     if steps is not None and steps < 1:
-        raise InvalidInputError(f"steps {steps}: at least 1 is needed; nothing was planned")
+        raise InvalidInputError(name="steps", value=steps, limit="at least 1 is needed")
     if window is None and steps is None:
         raise InvalidInputError(
-            f"steps: missing; at --window user one budget lasts for the whole stream, so say how many steps it must "
-            f"cover, e.g. --steps {len(weights)}; nothing was planned"
+            "steps: missing; at --window user one budget lasts for the whole stream, so say how many "
+            f"steps it must cover, e.g. --steps {len(weights)}"
         )
     power = 2 if error == "variance" else 1
     measure = PowerError(power, power)
@@ -204,7 +204,9 @@ def window_of(text: str, outcome: str) -> int | None:
     try:
         return int(text)
     except ValueError:
-        raise InvalidBudgetError(f"window {text!r}: a whole number of steps, or 'user'; {outcome}") from None
+        raise InvalidBudgetError(
+            name="window", value=text, limit=f"a whole number of steps, or 'user'; {outcome}"
+        ) from None
 
 
 def _tell(planned: Planned) -> None:

@@ -56,14 +56,17 @@ def series(
     from veilstream.errors import InvalidInputError
 
     if (value is None) is not count:
-        raise InvalidInputError("series: give either --value COLUMN of counts or --count of people; nothing was read")
+        raise InvalidInputError(
+            "series: give either --value COLUMN of counts or --count of people", outcome="nothing was read"
+        )
     chosen = {"samples": samples, "filter": kind, "sampling": sampling, "process_variance": process_variance}
     if window == "user":
         chosen["horizon"] = horizon if horizon is not None else _steps(start, end, every, zone)
         if chosen["horizon"] is None:
             raise InvalidInputError(
-                "horizon: missing; at --window user one budget lasts for the whole series, so give --start and --end, "
-                "or --horizon STEPS, or for a series without an end a --window of some steps; nothing was read"
+                "horizon: missing; at --window user one budget lasts for the whole series, so give --start "
+                "and --end, or --horizon STEPS, or for a series without an end a --window of some steps",
+                outcome="nothing was read",
             )
     return publish(
         file=file,

@@ -62,11 +62,13 @@ def synthesize(
     from veilstream.synthesis import TableDomain, fit, read_rows
 
     if unknown not in ("error", "drop"):
-        raise InvalidInputError(f"unknown {unknown!r}: 'error' or 'drop'; nothing was read")
+        raise InvalidInputError(name="unknown", value=unknown, limit="'error' or 'drop'", outcome="nothing was read")
     if rows is not None and rows < 0:
-        raise InvalidInputError(f"rows {rows}: a whole number of at least 0; nothing was read")
+        raise InvalidInputError(
+            name="rows", value=rows, limit="a whole number of at least 0", outcome="nothing was read"
+        )
     if measure is not None and report is None:
-        raise InvalidInputError("measure: it is for the page, give --report page.html too; nothing was read")
+        raise InvalidInputError("measure: it is for the page, give --report page.html too", outcome="nothing was read")
     check_writable(out, SUFFIXES)
     if report is not None:
         check_writable(report, (".html",))
@@ -115,7 +117,9 @@ def _mechanism(method: str, margins: str, copula: str) -> DPCopula:
         (margins, HISTOGRAMS, "margins"),
     ):
         if given not in known:
-            raise InvalidInputError(f"{what} {given!r}: choose from {', '.join(known)}; nothing was read")
+            raise InvalidInputError(
+                name=what, value=given, limit=f"choose from {', '.join(known)}", outcome="nothing was read"
+            )
     return DPCopula(
         dependence=BlockMLE() if method == "mle" else Kendall(),
         margins=EFPA(fallback=True) if margins == "efpa" else HISTOGRAMS[margins](),

@@ -67,20 +67,16 @@ class Categories:
     def __init__(self, values: Iterable[Category]) -> None:
         object.__setattr__(self, "values", tuple(values))
         if not self.values:
-            raise InvalidDomainError("categories: 0 values given, at least 1 is needed; no domain was made")
+            raise InvalidDomainError("categories: 0 values given, at least 1 is needed")
         kinds = {type(value) for value in self.values}
         if len(kinds) > 1 or not kinds <= {str, int, bool}:
             names = ", ".join(sorted(kind.__name__ for kind in kinds))
-            raise InvalidDomainError(
-                f"categories of type {names}: all must be strings, all integers or all booleans; no domain was made"
-            )
+            raise InvalidDomainError(f"categories of type {names}: all must be strings, all integers or all booleans")
         if len(set(self.values)) < len(self.values):
             repeated = next(value for value in self.values if self.values.count(value) > 1)
-            raise InvalidDomainError(
-                f"categories: {repeated!r} is given more than once, once is the limit; no domain was made"
-            )
+            raise InvalidDomainError(f"categories: {repeated!r} is given more than once, once is the limit")
         if isinstance(self.values[0], int) and not all(-(1 << 63) <= int(v) < 1 << 63 for v in self.values):
-            raise InvalidDomainError("categories: an integer lies outside 64 bits; no domain was made")
+            raise InvalidDomainError("categories: an integer lies outside 64 bits")
 
     @property
     def bins(self) -> int:
@@ -109,7 +105,7 @@ class Categories:
         listed = [wanted] if single else list(cast("Iterable[object]", wanted))
         missing = [value for value in listed if value not in self.values]
         if missing:
-            raise InvalidInputError(f"range on '{name}': {missing[0]!r} is not a public value; nothing was answered")
+            raise InvalidInputError(f"range on '{name}': {missing[0]!r} is not a public value")
         return np.unique([self.values.index(cast("Category", value)) for value in listed]).astype(np.int64)
 
     def to_json(self) -> list[Category]:
@@ -140,12 +136,12 @@ class Edges:
     def __init__(self, edges: Iterable[float]) -> None:
         object.__setattr__(self, "edges", tuple(float(edge) for edge in edges))
         if len(self.edges) < 2:
-            raise InvalidDomainError(f"edges: {len(self.edges)} given, at least 2 are needed; no domain was made")
+            raise InvalidDomainError(f"edges: {len(self.edges)} given, at least 2 are needed")
         if not all(map(math.isfinite, self.edges)):
-            raise InvalidDomainError("edges: all must be finite numbers; no domain was made")
+            raise InvalidDomainError("edges: all must be finite numbers")
         for low, high in pairwise(self.edges):
             if low >= high:
-                raise InvalidDomainError(f"edges: {low:g} is followed by {high:g}, they must grow; no domain was made")
+                raise InvalidDomainError(f"edges: {low:g} is followed by {high:g}, they must grow")
 
     @property
     def bins(self) -> int:
@@ -185,13 +181,9 @@ class Grid:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise InvalidDomainError(
-                f"grid from {self.low} to {self.high}: low must lie below high, both finite; no domain was made"
-            )
+            raise InvalidDomainError(f"grid from {self.low} to {self.high}: low must lie below high, both finite")
         if type(self.cells) is not int or self.cells < 1:
-            raise InvalidDomainError(
-                f"grid of {self.cells} cells: a whole number of at least 1 is needed; no domain was made"
-            )
+            raise InvalidDomainError(f"grid of {self.cells} cells: a whole number of at least 1 is needed")
 
     @property
     def bins(self) -> int:
@@ -237,12 +229,9 @@ def axis_from_json(name: str, spec: object) -> Axis:
         except InvalidDomainError:
             raise
         except (TypeError, ValueError) as error:
-            raise InvalidDomainError(
-                f"attribute '{name}': edges and ends must be numbers; no domain was made"
-            ) from error
+            raise InvalidDomainError(f"attribute '{name}': edges and ends must be numbers") from error
     raise InvalidDomainError(
-        f"attribute '{name}': give a list of values, {{'edges': [...]}} or {{'low', 'high', 'cells'}}; "
-        "no domain was made"
+        f"attribute '{name}': give a list of values, {{'edges': [...]}} or {{'low', 'high', 'cells'}}"
     )
 
 
@@ -260,7 +249,7 @@ def _ends(name: str, wanted: object) -> tuple[float, float]:
     if isinstance(wanted, tuple) and len(cast("tuple[object, ...]", wanted)) == 2:
         low, high = cast("tuple[float, float]", wanted)
         return float(low), float(high)
-    raise InvalidInputError(f"range on '{name}': give a pair (low, high) of edges; nothing was answered")
+    raise InvalidInputError(f"range on '{name}': give a pair (low, high) of edges")
 
 
 def _between(name: str, borders: NDArray[np.float64], low: float, high: float, slack: float) -> NDArray[np.int64]:
@@ -269,10 +258,8 @@ def _between(name: str, borders: NDArray[np.float64], low: float, high: float, s
         nearest = np.argsort(np.abs(borders - end), kind="stable")[:2]
         if not abs(borders[nearest[0]] - end) <= slack:
             near = " and ".join(f"{edge:g}" for edge in np.sort(borders[nearest]))
-            raise InvalidInputError(
-                f"range on '{name}': {end:g} is not an edge, the nearest are {near}; nothing was answered"
-            )
+            raise InvalidInputError(f"range on '{name}': {end:g} is not an edge, the nearest are {near}")
         places.append(int(nearest[0]))
     if places[0] >= places[1]:
-        raise InvalidInputError(f"range on '{name}': {low:g} must lie below {high:g}; nothing was answered")
+        raise InvalidInputError(f"range on '{name}': {low:g} must lie below {high:g}")
     return np.arange(places[0], places[1], dtype=np.int64)

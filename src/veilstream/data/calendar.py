@@ -65,25 +65,21 @@ class Calendar:
         try:
             ZoneInfo(self.zone)
         except (ZoneInfoNotFoundError, ValueError) as error:
-            raise InvalidInputError(f"zone '{self.zone}': no such time zone; no calendar was made") from error
+            raise InvalidInputError(f"zone '{self.zone}': no such time zone") from error
         whole = [isinstance(value, int) for value in (self.start, self.end, self.every)]
         if any(whole) and not all(whole):
             raise InvalidInputError(
-                f"calendar from {self.start} to {self.end} every {self.every}: all three are "
-                "integers or none is; "
-                "no calendar was made"
+                f"calendar from {self.start} to {self.end} every {self.every}: all three are integers or none is"
             )
         if isinstance(self.every, int):
             if self.every < 1:
-                raise InvalidInputError(f"calendar every {self.every}: at least 1 is needed; no calendar was made")
+                raise InvalidInputError(name="calendar every", value=self.every, limit="at least 1 is needed")
         else:
             parse_duration(self.every)
         if self._first >= self._last:
-            raise InvalidInputError(
-                f"calendar from {self.start} to {self.end}: start must lie before end; no calendar was made"
-            )
+            raise InvalidInputError(f"calendar from {self.start} to {self.end}: start must lie before end")
         if self.steps > MAX_STEPS:
-            raise InvalidInputError(f"calendar of {self.steps} steps: the limit is {MAX_STEPS}; no calendar was made")
+            raise InvalidInputError(f"calendar of {self.steps} steps: the limit is {MAX_STEPS}")
 
     @classmethod
     def from_public_data(cls, times: Any, every: str | int, zone: str = "UTC") -> Calendar:
@@ -133,7 +129,7 @@ class Calendar:
     def begins(self, t: int) -> datetime | int:
         """When step ``t`` begins: an integer, or a datetime in the calendar's zone."""
         if not 0 <= t < self.steps:
-            raise InvalidInputError(f"step {t}: the calendar has steps 0 to {self.steps - 1}; nothing was labelled")
+            raise InvalidInputError(name="step", value=t, limit=f"the calendar has steps 0 to {self.steps - 1}")
         tick = self._first + t * self._width if self._borders is None else int(self._borders[t])
         if isinstance(self.every, int):
             return tick
@@ -185,9 +181,7 @@ def parse_duration(every: str) -> tuple[int, str]:
     match = re.fullmatch(r"(\d+)(us|ms|s|mo|m|h|d|w|q|y)", every)
     if match is None or int(match[1]) < 1:
         raise InvalidInputError(
-            f"duration '{every}': a count of at least 1 and a unit of us, ms, s, m, h, d, w, mo, q, "
-            "y are needed; "
-            "no calendar was made"
+            f"duration '{every}': a count of at least 1 and a unit of us, ms, s, m, h, d, w, mo, q, y are needed"
         )
     return int(match[1]), match[2]
 
@@ -199,7 +193,7 @@ def _column(times: Any) -> pl.Series:
 def _observed(found: Instants) -> tuple[int, int]:
     ticks = found.ticks[found.present]
     if not len(ticks):
-        raise InvalidInputError("calendar from public data: 0 times given, at least 1 is needed; no calendar was made")
+        raise InvalidInputError("calendar from public data: 0 times given, at least 1 is needed")
     return int(ticks.min()), int(ticks.max())
 
 
@@ -210,7 +204,7 @@ def _tick(moment: Moment, zone: str) -> int:
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError as error:
-        raise InvalidInputError(f"time '{text}': not an ISO 8601 date or time; no calendar was made") from error
+        raise InvalidInputError(f"time '{text}': not an ISO 8601 date or time") from error
     aware = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=ZoneInfo(zone))
     return (aware - EPOCH) // timedelta(microseconds=1)
 

@@ -25,7 +25,7 @@ def read_counts(
     value: str,
     domain: Domain,
     calendar: Calendar,
-    l1: int,
+    max_contribution: int,
     unknown: Policy = "error",
     missing_time: Policy = "error",
     first_t: int = 0,
@@ -40,12 +40,17 @@ def read_counts(
     >>> from veilstream.data import Categories
     >>> places = Domain({"place": Categories(["a", "b"])})
     >>> rows = {"t": [0, 2], "place": ["a", "b"], "n": [3, 4]}
-    >>> steps = read_counts(rows, time="t", value="n", domain=places, calendar=Calendar(0, 3, 1), l1=1)
+    >>> steps = read_counts(rows, time="t", value="n", domain=places, calendar=Calendar(0, 3, 1), max_contribution=1)
     >>> len(list(steps))
     3
     """
-    if l1 < 1:
-        raise InvalidInputError(f"l1 {l1}: one person must be allowed at least 1 count; nothing was read")
+    if max_contribution < 1:
+        raise InvalidInputError(
+            name="l1",
+            value=max_contribution,
+            limit="one person must be allowed at least 1 count",
+            outcome="nothing was read",
+        )
     columns = tuple(dict.fromkeys((time, *domain.names, value)))
     encoder = Encoder(domain, calendar, time, unknown, missing_time, dropped or Dropped())
     cells: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
@@ -60,10 +65,8 @@ def read_counts(
     order = np.argsort(cell, kind="stable")
     cell, count = cell[order], count[order]
     if (cell[1:] == cell[:-1]).any():
-        raise InvalidInputError(
-            f"column '{value}': a time and bin has more than one row, one is the limit; nothing was published"
-        )
-    return _snapshots(cell, count, domain, calendar, l1=l1, first_t=first_t)
+        raise InvalidInputError(f"column '{value}': a time and bin has more than one row, one is the limit")
+    return _snapshots(cell, count, domain, calendar, max_contribution=max_contribution, first_t=first_t)
 
 
 def _snapshots(
@@ -72,7 +75,7 @@ def _snapshots(
     domain: Domain,
     calendar: Calendar,
     *,
-    l1: int,
+    max_contribution: int,
     first_t: int,
 ) -> Iterator[Sealed]:
     ends = np.searchsorted(cell, np.arange(calendar.steps + 1) * domain.bins)
@@ -80,7 +83,7 @@ def _snapshots(
         rows = slice(ends[step], ends[step + 1])
         dense = np.zeros(domain.bins, dtype=np.int64)
         dense[cell[rows] - step * domain.bins] = count[rows]
-        yield seal(dense, first_t + step, l1, domain.shape or None)
+        yield seal(dense, first_t + step, max_contribution, domain.shape or None)
 
 
 def whole_counts(column: pl.Series) -> NDArray[np.int64]:
@@ -92,12 +95,10 @@ def whole_counts(column: pl.Series) -> NDArray[np.int64]:
     numbers, whole = as_integers(column)
     if not whole.all():
         raise InvalidInputError(
-            f"column '{column.name}': a count is missing, fractional or not a number, whole numbers "
-            "are needed; "
-            "nothing was published"
+            f"column '{column.name}': a count is missing, fractional or not a number, whole numbers are needed"
         )
     if numbers.min(initial=0) < 0:
-        raise InvalidInputError(f"column '{column.name}': a count is negative, 0 is the limit; nothing was published")
+        raise InvalidInputError(f"column '{column.name}': a count is negative, 0 is the limit")
     return numbers
 
 

@@ -46,7 +46,7 @@ class Domain:
 
     def _check_size(self) -> None:
         if self.bins > MAX_BINS:
-            raise InvalidDomainError(f"domain of {self.bins} bins: the limit is {MAX_BINS}; no domain was made")
+            raise InvalidDomainError(f"domain of {self.bins} bins: the limit is {MAX_BINS}")
 
     @classmethod
     def from_json(cls, source: str | Path | Mapping[str, Any]) -> Domain:
@@ -59,13 +59,13 @@ class Domain:
             try:
                 loaded: object = json.loads(Path(source).read_text(encoding="utf-8"))
             except FileNotFoundError as error:
-                raise InvalidDomainError(f"domain file {source}: there is no such file; no domain was made") from error
+                raise InvalidDomainError(name="domain file", value=source, limit="there is no such file") from error
             except (ValueError, OSError) as error:
-                raise InvalidDomainError(f"domain file {source}: not readable JSON; no domain was made") from error
+                raise InvalidDomainError(name="domain file", value=source, limit="not readable JSON") from error
         else:
             loaded = source
         if not isinstance(loaded, Mapping):
-            raise InvalidDomainError("domain: give an object from attribute to bins; no domain was made")
+            raise InvalidDomainError("domain: give an object from attribute to bins")
         specs = cast("Mapping[str, object]", loaded)
         return cls({name: axis_from_json(name, spec) for name, spec in specs.items()})
 
@@ -83,7 +83,7 @@ class Domain:
         learned: dict[str, Axis] = {}
         for name in names:
             if name not in given and frame[name].dtype.is_float():
-                raise InvalidDomainError(f"attribute '{name}': real numbers need edges or a grid; no domain was made")
+                raise InvalidDomainError(f"attribute '{name}': real numbers need edges or a grid")
             learned[name] = given[name] if name in given else Categories(_observed(frame[name]))
         return cls(learned)
 
@@ -129,9 +129,7 @@ class Domain:
         full."""
         strangers = [name for name in wanted if name not in self.axes]
         if strangers:
-            raise InvalidInputError(
-                f"range on '{strangers[0]}': the attributes are {', '.join(self.names)}; nothing was answered"
-            )
+            raise InvalidInputError(f"range on '{strangers[0]}': the attributes are {', '.join(self.names)}")
         box = tuple(
             axis.select(name, wanted[name]) if name in wanted else np.arange(axis.bins, dtype=np.int64)
             for name, axis in self.axes.items()

@@ -51,15 +51,13 @@ class Encoder:
     def __post_init__(self) -> None:
         for name, policy in (("unknown", self.unknown), ("missing_time", self.missing_time)):
             if policy not in get_args(Policy):
-                raise InvalidInputError(f"{name}='{policy}': choose 'error' or 'drop'; nothing was read")
+                raise InvalidInputError(f"{name}='{policy}': choose 'error' or 'drop'", outcome="nothing was read")
 
     def encode(self, frame: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_] | None]:
         """Step and flat bin of every row, and which rows to keep (None for all)."""
         for name in (self.time, *self.domain.names):
             if isinstance(frame[name].dtype, pl.Object):
-                raise InvalidInputError(
-                    f"column '{name}': values of several types in one column; nothing was published"
-                )
+                raise InvalidInputError(f"column '{name}': values of several types in one column")
         steps = self._steps(frame[self.time])
         flat = self.domain.encode(frame)
         if steps.min(initial=0) >= 0 and flat.min(initial=0) >= 0:
@@ -72,22 +70,19 @@ class Encoder:
         if found.clock is not None:
             if self.clock is not None and found.clock is not self.clock:
                 raise InvalidInputError(
-                    f"time column '{self.time}': some times {self.clock} and some {found.clock}, "
-                    "all must be alike; nothing was published"
+                    f"time column '{self.time}': some times {self.clock} and some {found.clock}, all must be alike"
                 )
             self.clock = found.clock
         steps = self.calendar.place(found)
         missing, outside = int(np.count_nonzero(steps == MISSING)), int(np.count_nonzero(steps == OUTSIDE))
         if missing and self.missing_time == "error":
             raise InvalidInputError(
-                f"time column '{self.time}': a row has no time, every row needs one unless missing times are "
-                "dropped; nothing was published"
+                f"time column '{self.time}': a row has no time, every row needs one unless missing times are dropped"
             )
         if outside and self.unknown == "error":
             raise UnknownValueError(
-                f"time column '{self.time}': a row lies outside the public range from "
-                f"{self.calendar.start} to "
-                f"{self.calendar.end} (excluded); nothing was published"
+                f"time column '{self.time}': a row lies outside the public range from {self.calendar.start} "
+                f"to {self.calendar.end} (excluded)"
             )
         self.dropped.missing_time += missing
         self.dropped.outside_time += outside
@@ -98,7 +93,6 @@ class Encoder:
         if self.unknown == "error" and strange.any():
             name = self.domain.unknown_attributes(frame.filter(strange))[0]
             raise UnknownValueError(
-                f"attribute '{name}': a row has a value that is missing or not in the public domain; "
-                "nothing was published"
+                f"attribute '{name}': a row has a value that is missing or not in the public domain"
             )
         self.dropped.unknown += int(np.count_nonzero(strange))

@@ -46,6 +46,7 @@ def read_events(source: Any, *, user: str, time: str, by: Iterable[str] = ()) ->
     for name in (time, *attributes):
         if name == user:
             raise InvalidInputError(
-                f"column '{name}': it is the person's id and cannot also be a time or an attribute; nothing was read"
+                f"column '{name}': it is the person's id and cannot also be a time or an attribute",
+                outcome="nothing was read",
             )
     return Events(user, time, attributes, source)

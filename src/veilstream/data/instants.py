@@ -57,8 +57,8 @@ def instants(column: pl.Series, zone: str) -> Instants:
             return _finish(column, column.dt.cast_time_unit("us").dt.convert_time_zone("UTC"), Clock.AWARE)
         return _finish(column, _localise(column.dt.cast_time_unit("us"), zone), Clock.NAIVE)
     raise InvalidInputError(
-        f"time column '{column.name}' of type {column.dtype}: dates, datetimes or ISO 8601 text are needed "
-        "for a calendar of dates; nothing was counted"
+        f"time column '{column.name}' of type {column.dtype}: dates, datetimes or ISO 8601 text are "
+        "needed for a calendar of dates"
     )
 
 
@@ -72,8 +72,7 @@ def numbers(column: pl.Series) -> Instants:
         return Instants(np.zeros(len(column), np.int64), np.zeros(len(column), np.bool_), None)
     if not (column.dtype.is_numeric() or column.dtype == pl.String):
         raise InvalidInputError(
-            f"time column '{column.name}' of type {column.dtype}: whole numbers are needed for a calendar of "
-            "integers; nothing was counted"
+            f"time column '{column.name}' of type {column.dtype}: whole numbers are needed for a calendar of integers"
         )
     present = column.is_not_null().to_numpy()
     if column.dtype.is_float():
@@ -89,9 +88,7 @@ def _from_text(column: pl.Series, zone: str) -> Instants:
     with_offset, filled = len(text) - offsets.null_count(), len(text) - text.null_count()
     if 0 < with_offset < filled:
         raise InvalidInputError(
-            f"time column '{column.name}': {with_offset} of {filled} times carry an offset, all or "
-            "none must; "
-            "nothing was counted"
+            f"time column '{column.name}': {with_offset} of {filled} times carry an offset, all or none must"
         )
     if with_offset == 0:
         return _finish(column, _localise(_parse(text), zone), Clock.NAIVE)
@@ -135,7 +132,6 @@ def _finish(column: pl.Series, utc: pl.Series, clock: Clock) -> Instants:
 def _refuse_unreadable(column: pl.Series, unreadable: int) -> None:
     if unreadable:
         raise InvalidInputError(
-            f"time column '{column.name}': {unreadable} of {len(column)} times in this batch cannot "
-            "be read or do "
-            "not exist in the zone; nothing was counted"
+            f"time column '{column.name}': {unreadable} of {len(column)} times in this batch cannot be "
+            "read or do not exist in the zone"
         )

@@ -45,7 +45,7 @@ def read_public_counts(
     columns = tuple(dict.fromkeys((time, *by, *(() if value is None else (value,)))))
     batches = list(open_batches(source, columns))
     if not any(batch.height for batch in batches):
-        raise InvalidInputError("0 rows: there is nothing to compare on; nothing was done")
+        raise InvalidInputError("0 rows: there is nothing to compare on")
     rows = pl.concat(batches)
     domain = Domain.from_public_data(rows.select(by).unique(), list(by)) if by else Domain({})
     calendar = Calendar.from_public_data(rows[time].unique(), every, zone)

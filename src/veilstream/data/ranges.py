@@ -35,9 +35,7 @@ class RangeQuery:
         """The sum of the box over one flat vector of values."""
         numbers = np.asarray(values)
         if numbers.size != math.prod(self.shape):
-            raise InvalidInputError(
-                f"range over {numbers.size} values: the domain has {math.prod(self.shape)} bins; nothing was answered"
-            )
+            raise InvalidInputError(f"range over {numbers.size} values: the domain has {math.prod(self.shape)} bins")
         if not self.shape:
             return float(numbers.sum())
         return float(numbers.reshape(self.shape)[np.ix_(*self.box)].sum())

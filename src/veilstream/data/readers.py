@@ -41,10 +41,10 @@ def open_batches(source: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     elif isinstance(source, Iterable):
         for part in cast("Any", source):
             if not (isinstance(part, str | Path | pl.LazyFrame) or _is_table(part)):
-                raise InvalidInputError(f"a batch of type {type(part).__name__}: not a table; nothing was published")
+                raise InvalidInputError(f"a batch of type {type(part).__name__}: not a table")
             yield from open_batches(part, columns)
     else:
-        raise InvalidInputError(f"a source of type {type(source).__name__}: not a file or table; nothing was published")
+        raise InvalidInputError(f"a source of type {type(source).__name__}: not a file or table")
 
 
 def _module(value: object) -> str:
@@ -62,9 +62,7 @@ def _require(present: Iterable[object], columns: Sequence[str], where: str) -> N
     for column in columns:
         if names.count(column) != 1:
             found = "is missing" if column not in names else f"occurs {names.count(column)} times"
-            raise InvalidInputError(
-                f"{where}: column '{column}' {found}, the columns are {', '.join(names)}; nothing was published"
-            )
+            raise InvalidInputError(f"{where}: column '{column}' {found}, the columns are {', '.join(names)}")
 
 
 def _files(source: str | Path) -> list[Path]:
@@ -77,21 +75,21 @@ def _files(source: str | Path) -> list[Path]:
         root = Path(path.anchor) if path.is_absolute() else Path()
         found = sorted(root.glob(str(path.relative_to(path.anchor))))
     if not found:
-        raise InvalidInputError(f"{source}: 0 CSV or Parquet files found, at least 1 is needed; nothing was published")
+        raise InvalidInputError(f"{source}: 0 CSV or Parquet files found, at least 1 is needed")
     return found
 
 
 def _read_file(path: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     if not path.is_file():
-        raise InvalidInputError(f"{path}: there is no such file; nothing was published")
+        raise InvalidInputError(f"{path}: there is no such file")
     if path.stat().st_size == 0:
-        raise UnreadableFileError(f"{path}: 0 bytes, a header at least is needed; nothing was published")
+        raise UnreadableFileError(f"{path}: 0 bytes, a header at least is needed")
     if path.name.endswith(PARQUET_SUFFIXES):
         return _read_parquet(path, columns)
     if path.name.endswith(CSV_SUFFIXES):
         return _read_csv(path, columns)
     known = ", ".join(CSV_SUFFIXES + PARQUET_SUFFIXES)
-    raise InvalidInputError(f"{path}: its name must end in one of {known}; nothing was published")
+    raise InvalidInputError(f"{path}: its name must end in one of {known}")
 
 
 @contextmanager
@@ -103,7 +101,7 @@ def _broken(path: Path, rejected: list[int | None]) -> Generator[None]:
     except (arrow_error, OSError, EOFError, UnicodeDecodeError, csv.Error):
         number = rejected[0] if rejected else None
         where = "it" if number is None else f"row {number} (the header is row 1)"
-        raise UnreadableFileError(f"{path}: {where} cannot be read; nothing was published") from None
+        raise UnreadableFileError(f"{path}: {where} cannot be read") from None
 
 
 def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -143,7 +141,7 @@ def _read_csv(path: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
             for batch in reader:
                 yield _from_arrow(batch)
             if stream.quotes % 2:
-                raise UnreadableFileError(f"{path}: a quote is opened and never closed; nothing was published")
+                raise UnreadableFileError(f"{path}: a quote is opened and never closed")
 
 
 class _QuoteCount(io.RawIOBase):
@@ -172,7 +170,7 @@ def _csv_opening(path: Path) -> tuple[list[str], bool]:
         lines = csv.reader(text)
         header = next(lines, None)
         if not header:
-            raise UnreadableFileError(f"{path}: no header in its first row; nothing was published")
+            raise UnreadableFileError(f"{path}: no header in its first row")
         return header, any(row for row in lines)
 
 
@@ -181,7 +179,7 @@ def _read_lazy(frame: pl.LazyFrame, columns: Sequence[str]) -> Iterator[pl.DataF
         _require(frame.collect_schema().names(), columns, "the lazy frame")
         yield from frame.select(columns).collect_batches(chunk_size=BATCH_ROWS)
     except (pl.exceptions.PolarsError, OSError):
-        raise UnreadableFileError("the lazy frame: it cannot be read to its end; nothing was published") from None
+        raise UnreadableFileError("the lazy frame: it cannot be read to its end") from None
 
 
 def _read_table(table: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:

@@ -85,13 +85,13 @@ def compare(
     if not declared_public:
         raise InvalidInputError("counts: " + REFUSAL.format(how="declared_public=True"))
     if metric not in METRICS:
-        raise InvalidInputError(f"metric {metric!r}: choose from {', '.join(METRICS)}; nothing was compared")
+        raise InvalidInputError(name="metric", value=metric, limit=f"choose from {', '.join(METRICS)}")
     if runs < 1:
-        raise InvalidInputError(f"runs {runs}: at least 1 is needed; nothing was compared")
+        raise InvalidInputError(name="runs", value=runs, limit="at least 1 is needed")
     stream = _checked(counts)
     guarantees = [Guarantee(epsilon, w) for epsilon in epsilons]
     if not guarantees:
-        raise InvalidInputError("epsilon: at least one is needed; nothing was compared")
+        raise InvalidInputError("epsilon: at least one is needed")
     contenders = candidates(guarantees, *stream.shape, sums=sums, names=mechanisms)
     store = _store(stream, tuple(shape or (stream.shape[1],)), Path(directory))
     jobs = [
@@ -127,7 +127,7 @@ def candidates(
     """
     unknown = sorted(set(names or ()) - STREAMS.keys())
     if unknown:
-        raise InvalidInputError(f"mechanism {unknown[0]!r}: choose from {', '.join(STREAMS)}; nothing was compared")
+        raise InvalidInputError(name="mechanism", value=unknown[0], limit=f"choose from {', '.join(STREAMS)}")
     window = guarantees[0].w
     found: dict[str, StreamMechanism[Any]] = {}
     for name, kind in STREAMS.items():
@@ -145,7 +145,7 @@ def candidates(
             if _runs(mechanism, guarantees, bins):
                 found[label] = mechanism
     if not found:
-        raise InvalidInputError(f"{guarantees[0]}: no mechanism that was asked for can run on it; nothing was compared")
+        raise InvalidInputError(f"{guarantees[0]}: no mechanism that was asked for can run on it")
     return found
 
 
@@ -172,10 +172,10 @@ def _runs(mechanism: StreamMechanism[Any], guarantees: Sequence[Guarantee], bins
 def _checked(counts: ArrayLike) -> NDArray[np.int64]:
     array = np.asarray(counts)
     if array.ndim != 2 or array.size == 0:
-        raise InvalidInputError(f"counts of shape {array.shape}: steps × bins is needed; nothing was compared")
+        raise InvalidInputError(f"counts of shape {array.shape}: steps × bins is needed")
     whole = array.astype(np.int64)
     if not np.array_equal(whole, array) or (whole < 0).any():
-        raise InvalidInputError("counts: whole numbers from 0 are needed; nothing was compared")
+        raise InvalidInputError("counts: whole numbers from 0 are needed")
     return whole
 
 
@@ -201,7 +201,7 @@ def _store(counts: NDArray[np.int64], shape: tuple[int, ...], directory: Path) -
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInputError(f"output {directory}: {error.strerror}; nothing was compared") from None
+        raise InvalidInputError(name="output", value=directory, limit=f"{error.strerror}") from None
     with replacing(path) as unfinished, unfinished.open("wb") as file:
         np.save(file, counts)
     return _Store(path, shape, digest)
@@ -216,7 +216,7 @@ def _trial(
     sums: int | None,
 ) -> Measures:
     counts = store.load()
-    released = simulate(mechanism, guarantee, counts, seed, l1=per_person)
+    released = simulate(mechanism, guarantee, counts, seed, max_contribution=per_person)
     given, exact = np.asarray(released), _wanted(counts, sums)
     ranges = random_ranges(store.shape, QUERIES, seed)
     gaps = (np.abs(RangeSums(gap, store.shape).answer(ranges)).mean() for gap in given - exact)

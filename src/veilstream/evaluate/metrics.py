@@ -24,7 +24,7 @@ def average_relative_error(released: ArrayLike, original: ArrayLike, bound: floa
     """
     r, x = _aligned(released, original)
     if not bound > 0:
-        raise InvalidInputError(f"bound {bound}: it must be above 0; nothing was measured")
+        raise InvalidInputError(name="bound", value=bound, limit="it must be above 0")
     return float((np.abs(r - x) / np.maximum(x, bound)).mean())
 
 
@@ -67,7 +67,7 @@ def relative_frequency_error(released: ArrayLike, original: ArrayLike, people: i
     0.025
     """
     if people < 1:
-        raise InvalidInputError(f"people {people}: at least 1 is needed; nothing was measured")
+        raise InvalidInputError(name="people", value=people, limit="at least 1 is needed")
     return mean_absolute_error(released, original) / people
 
 
@@ -122,7 +122,7 @@ def area_under_curve(scores: ArrayLike, labels: ArrayLike) -> float:
     ones = int(truth.sum())
     zeros = truth.size - ones
     if not (ones and zeros):
-        raise InvalidInputError("labels of one class alone: the curve needs both 0 and 1; nothing was measured")
+        raise InvalidInputError("labels of one class alone: the curve needs both 0 and 1")
     ranks = rankdata(s)
     return float((ranks[truth].sum() - ones * (ones + 1) / 2) / (ones * zeros))
 
@@ -135,7 +135,7 @@ def misclassification(predicted: ArrayLike, labels: ArrayLike) -> float:
     """
     guessed, truth = _labelled(predicted, labels)
     if not np.isin(guessed, (0, 1)).all():
-        raise InvalidInputError("predicted classes other than 0 and 1: scores have no class yet; nothing was measured")
+        raise InvalidInputError("predicted classes other than 0 and 1: scores have no class yet")
     return float(((guessed == 1) != truth).mean())
 
 
@@ -144,11 +144,11 @@ def _labelled(values: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64]
     numbers, classes = np.asarray(values, dtype=np.float64), np.asarray(labels)
     if numbers.ndim != 1 or numbers.shape != classes.shape or not numbers.size:
         raise InvalidInputError(
-            f"values of shape {numbers.shape} with labels of shape {classes.shape}: one of each for every row, and at "
-            "least one row; nothing was measured"
+            f"values of shape {numbers.shape} with labels of shape {classes.shape}: one of each for every "
+            "row, and at least one row"
         )
     if not (np.isfinite(numbers).all() and np.isin(classes, (0, 1)).all()):
-        raise InvalidInputError("values must be numbers and labels 0 or 1 in every row; nothing was measured")
+        raise InvalidInputError("values must be numbers and labels 0 or 1 in every row")
     return numbers, classes == 1
 
 
@@ -157,11 +157,11 @@ def _aligned(released: ArrayLike, original: ArrayLike) -> tuple[NDArray[np.float
     r, x = _runs(released), _runs(original)
     if r.size == 0 or r.shape[1:] != x.shape[1:] or x.shape[0] not in (1, r.shape[0]):
         raise InvalidInputError(
-            f"series of shapes {np.shape(released)} and {np.shape(original)}: they must have the same steps and bins, "
-            "and at least one; nothing was measured"
+            f"series of shapes {np.shape(released)} and {np.shape(original)}: they must have the same "
+            "steps and bins, and at least one"
         )
     if not (np.isfinite(r).all() and np.isfinite(x).all()):
-        raise InvalidInputError("series with NaN or infinity: every value must be a number; nothing was measured")
+        raise InvalidInputError("series with NaN or infinity: every value must be a number")
     return r, np.broadcast_to(x, r.shape)
 
 
@@ -173,6 +173,4 @@ def _runs(series: Any) -> NDArray[np.float64]:
         return array[None]
     if array.ndim == 3:
         return array
-    raise InvalidInputError(
-        f"series of {array.ndim} axes: steps, steps × bins or runs × steps × bins; nothing was measured"
-    )
+    raise InvalidInputError(f"series of {array.ndim} axes: steps, steps × bins or runs × steps × bins")

@@ -27,8 +27,8 @@ class Ranges:
     def __post_init__(self) -> None:
         if self.low.ndim != 2 or self.low.shape != self.high.shape or (self.low >= self.high).any():
             raise InvalidInputError(
-                f"ranges of shapes {self.low.shape} and {self.high.shape}: (queries, axes) with low below high is "
-                "needed; nothing was done"
+                f"ranges of shapes {self.low.shape} and {self.high.shape}: (queries, axes) with low below "
+                "high is needed"
             )
 
     @property
@@ -60,7 +60,7 @@ def random_ranges_of_volume(shape: Sequence[int], count: int, volume: Exact, see
     """
     share = rational(volume, "volume")
     if not 0 < share <= 1:
-        raise InvalidInputError(f"volume {volume}: a share above 0 and at most 1 is needed; nothing was done")
+        raise InvalidInputError(name="volume", value=volume, limit="a share above 0 and at most 1 is needed")
     sizes = np.array(shape, dtype=np.int64)
     cuts = np.sort(_uniform((count, len(shape) - 1), (seed, 2)), axis=1)
     exponents = np.diff(cuts, axis=1, prepend=0.0, append=1.0)
@@ -90,7 +90,7 @@ class RangeSums:
         bins = math.prod(self.shape)
         rows = values.shape[:1] if values.ndim == 2 and values.shape[1] == bins and values.shape != self.shape else ()
         if values.size != bins * math.prod(rows):
-            raise InvalidInputError(f"{values.size} values for a table of shape {self.shape}; nothing was done")
+            raise InvalidInputError(f"{values.size} values for a table of shape {self.shape}")
         # Rows lie side by side in memory, so that one addition serves all of them.
         running = np.array(values.reshape(*rows, bins).T, order="C").reshape(*self.shape, *rows)
         for axis, length in enumerate(self.shape):
@@ -106,9 +106,7 @@ class RangeSums:
         """The sum of the bins in every range, for rows of tables rows × ranges."""
         axes = len(self.shape)
         if ranges.low.shape[1] != axes or ranges.low.min() < 0 or (ranges.high > np.array(self.shape)).any():
-            raise InvalidInputError(
-                f"ranges over {ranges.low.shape[1]} axes do not fit {self.shape}; nothing was answered"
-            )
+            raise InvalidInputError(f"ranges over {ranges.low.shape[1]} axes do not fit {self.shape}")
         total: Any = np.zeros((len(ranges.low), *self._running.shape[1:]), dtype=self._running.dtype)
         for corner in itertools.product((False, True), repeat=axes):
             at = np.where(np.array(corner), ranges.high, ranges.low) - 1

@@ -50,7 +50,7 @@ class Job:
     def __post_init__(self) -> None:
         taken = sorted(_OWN & self.labels.keys())
         if taken:
-            raise InvalidInputError(f"label {taken[0]!r} of a job: that column is the table's own; nothing was run")
+            raise InvalidInputError(f"label {taken[0]!r} of a job: that column is the table's own")
 
     def digest(self) -> str:
         """Names the job in the record of finished ones."""
@@ -88,9 +88,7 @@ def run_jobs(
     place = Path(directory)
     digests = [job.digest() for job in jobs]
     if len(set(digests)) < len(jobs):
-        raise InvalidInputError(
-            f"{len(jobs)} jobs, {len(set(digests))} different ones: labels must differ; nothing was run"
-        )
+        raise InvalidInputError(f"{len(jobs)} jobs, {len(set(digests))} different ones: labels must differ")
     record = place / "finished.ndjson"
     codes = {digest: job.code() for digest, job in zip(digests, jobs, strict=True)}
     known = {digest: row for digest, row in _finished(record).items() if any_code or row["code"] == codes.get(digest)}
@@ -137,8 +135,8 @@ def _run(waiting: Mapping[str, Job], workers: int) -> Iterator[tuple[str, dict[s
                 yield futures[future], future.result()
         except BrokenProcessPool:
             raise UnreadableFileError(
-                "a worker process was killed, for want of memory perhaps (try fewer workers); finished measurements "
-                "are kept"
+                "a worker process was killed, for want of memory perhaps (try fewer workers); finished "
+                "measurements are kept"
             ) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

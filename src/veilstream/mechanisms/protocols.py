@@ -89,6 +89,5 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float | bool):
         return value
     raise InvalidInputError(
-        f"parameter of type {type(value).__name__}: only numbers, texts, sequences and dataclasses can be recorded; "
-        "nothing was done"
+        f"parameter of type {type(value).__name__}: only numbers, texts, sequences and dataclasses can be recorded"
     )

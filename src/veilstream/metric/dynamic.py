@@ -26,7 +26,7 @@ def cost_of_stay(guarantee: Guarantee, steps: int) -> Fraction:
     6.1, 6.2 and 6.5. Corrected: the distance counts both ends, i_t − i_s + 1.
     """
     if type(steps) is not int or steps < 0:
-        raise InvalidBudgetError(f"steps {steps!r}: a whole number from 0; nothing was done")
+        raise InvalidBudgetError(name="steps", value=steps, limit="a whole number from 0")
     if guarantee.w is None:
         return guarantee.epsilon if steps else Fraction(0)
     return -(-steps // guarantee.w) * guarantee.epsilon

@@ -62,9 +62,9 @@ class HatGrid:
 
     def __post_init__(self) -> None:
         if self.cells is not None and (type(self.cells) is not int or not 1 <= self.cells <= MAX_CELLS):
-            raise InvalidInputError(f"cells {self.cells!r}: a whole number from 1 to {MAX_CELLS}; nothing was released")
+            raise InvalidInputError(name="cells", value=self.cells, limit=f"a whole number from 1 to {MAX_CELLS}")
         if self.noise not in (None, "flow", "nodes"):
-            raise InvalidInputError(f"noise {self.noise!r}: 'flow', 'nodes' or None; nothing was released")
+            raise InvalidInputError(name="noise", value=self.noise, limit="'flow', 'nodes' or None")
 
     def cells_for(self, guarantee: MetricGuarantee, points: int) -> int:
         """Cells along the longest side for so many points."""
@@ -134,13 +134,11 @@ class GridRanges:
 
     def __init__(self, values: NDArray[Any], space: Space, cells: int | None, *, plain: bool = False) -> None:
         if cells is None:
-            raise InvalidInputError("cells: the number that the grid was released with is needed; nothing was answered")
+            raise InvalidInputError("cells: the number that the grid was released with is needed")
         self.shape = tuple(length - plain for length in nodes(space, cells))
         self._borders = [_borders(length, plain) for length in self.shape]
         if values.shape[-1] != math.prod(self.shape):
-            raise InvalidInputError(
-                f"{values.shape[-1]} values for a grid of {'x'.join(map(str, self.shape))} nodes; nothing was answered"
-            )
+            raise InvalidInputError(f"{values.shape[-1]} values for a grid of {'x'.join(map(str, self.shape))} nodes")
         batch = values.shape[:-1]
         running: NDArray[np.float64] = np.asarray(values, dtype=np.float64).reshape(*batch, *self.shape)
         for axis in range(len(batch), running.ndim):
@@ -153,9 +151,7 @@ class GridRanges:
         """Points in each box low ≤ x < high, corners in the space's own lengths, one box a row."""
         corners = [np.atleast_2d(np.asarray(corner, dtype=np.float64)) for corner in (low, high)]
         if any(corner.shape[1] != len(self.shape) for corner in corners) or corners[0].shape != corners[1].shape:
-            raise InvalidInputError(
-                f"boxes: two corners of {len(self.shape)} numbers each are needed; nothing was answered"
-            )
+            raise InvalidInputError(f"boxes: two corners of {len(self.shape)} numbers each are needed")
         places = [[self._place(corner[:, axis], axis) for axis in range(len(self.shape))] for corner in corners]
         batch = self._running.ndim - len(self.shape)
         total = np.zeros((*self._running.shape[:batch], corners[0].shape[0]))

@@ -47,7 +47,7 @@ class MetricGuarantee:
         object.__setattr__(self, "distance", rational(distance, "distance", InvalidBudgetError))
         object.__setattr__(self, "space", space)
         if not self.distance > 0:
-            raise InvalidBudgetError(f"distance {distance}: it must be above 0; nothing was released")
+            raise InvalidBudgetError(name="distance", value=distance, limit="it must be above 0")
 
     @property
     def guarantee(self) -> Guarantee:
@@ -68,7 +68,7 @@ class MetricGuarantee:
         """What a move of this length costs: epsilon for every started ``distance`` of the guarantee."""
         length = rational(distance, "distance", InvalidBudgetError)
         if length < 0:
-            raise InvalidBudgetError(f"distance {distance}: it must be at least 0; nothing was done")
+            raise InvalidBudgetError(name="distance", value=distance, limit="it must be at least 0")
         return math.ceil(length / self.distance) * self.epsilon
 
     def seal(self, points: ArrayLike, t: int = 0, *, clip: bool = False) -> SealedPoints:

@@ -85,7 +85,7 @@ class ChosenMedian:
     def __post_init__(self) -> None:
         _inside(self.quantile, "quantile")
         if type(self.bits) is not int or not 1 <= self.bits <= 20:
-            raise InvalidInputError(f"bits {self.bits!r}: a whole number from 1 to 20; nothing was released")
+            raise InvalidInputError(name="bits", value=self.bits, limit="a whole number from 1 to 20")
 
     def size(self, guarantee: MetricGuarantee, points: int) -> int:
         guarantee.space.require_line()
@@ -110,4 +110,4 @@ def rank_of(quantile: Exact, points: int) -> int:
 
 def _inside(value: Exact, name: str) -> None:
     if not 0 < rational(value, name) < 1:
-        raise InvalidInputError(f"{name} {value}: it lies strictly between 0 and 1; nothing was released")
+        raise InvalidInputError(name=name, value=value, limit="it lies strictly between 0 and 1")

@@ -48,12 +48,12 @@ class PointRelease:
 
     def start(self, guarantee: Guarantee, bins: int) -> Released:
         if guarantee != self.metric.guarantee:
-            raise InvalidBudgetError(f"guarantee {guarantee}: the metric one says {self.metric}; nothing was released")
+            raise InvalidBudgetError(name="guarantee", value=guarantee, limit=f"the metric one says {self.metric}")
         return Released()
 
     def step(self, state: Released, now: Sealed, meter: Meter) -> tuple[Released, Values]:
         if state.done or not isinstance(now, PointSnapshot):
-            raise InvalidInputError("points: they are released once, from sealed points; nothing was released")
+            raise InvalidInputError("points: they are released once, from sealed points")
         return Released(True), self.mechanism.estimate(now.points, self.metric, meter)
 
 

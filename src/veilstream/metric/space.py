@@ -40,16 +40,16 @@ class Space:
         object.__setattr__(self, "high", _corner(high, "high"))
         if len(self.low) != len(self.high) or not 1 <= len(self.low) <= MAX_AXES:
             raise InvalidDomainError(
-                f"corners of {len(self.low)} and {len(self.high)} numbers: both have 1 to {MAX_AXES}; no space was made"
+                f"corners of {len(self.low)} and {len(self.high)} numbers: both have 1 to {MAX_AXES}"
             )
         for a, b in zip(self.low, self.high, strict=True):
             if not a < b:
-                raise InvalidDomainError(f"side {a}..{b}: low must be below high; no space was made")
+                raise InvalidDomainError(f"side {a}..{b}: low must be below high")
         if metric not in list(Metric):
-            raise InvalidDomainError(f"metric {metric!r}: one of {', '.join(Metric)}; no space was made")
+            raise InvalidDomainError(name="metric", value=metric, limit=f"one of {', '.join(Metric)}")
         object.__setattr__(self, "metric", Metric(metric))
         if max(self.extents) > SIDE * min(self.extents):
-            raise InvalidDomainError(f"sides: the longest is more than {SIDE} times the shortest; no space was made")
+            raise InvalidDomainError(f"sides: the longest is more than {SIDE} times the shortest")
 
     @property
     def axes(self) -> int:
@@ -87,9 +87,7 @@ class Space:
     def require_line(self) -> None:
         """Refuse a space whose points have no order."""
         if self.axes != 1:
-            raise InvalidInputError(
-                f"space of {self.axes} axes: only on 1 do points have an order; nothing was released"
-            )
+            raise InvalidInputError(f"space of {self.axes} axes: only on 1 do points have an order")
 
     def reach(self, distance: Fraction) -> Fraction:
         """How many units the coordinates of a point can move when the point moves by ``distance``.
@@ -107,19 +105,14 @@ class Space:
         given = np.asarray(points, dtype=np.float64)
         table = given[:, None] if given.ndim == 1 and self.axes == 1 else given
         if table.ndim != 2 or table.shape[1] != self.axes:
-            raise InvalidInputError(
-                f"points of shape {given.shape}: {self.axes} numbers each are needed; nothing was released"
-            )
+            raise InvalidInputError(f"points of shape {given.shape}: {self.axes} numbers each are needed")
         if not np.isfinite(table).all():
             raise InvalidInputError(
-                "points: a coordinate is missing or not finite; leave such points out by a public rule; nothing was "
-                "released"
+                "points: a coordinate is missing or not finite; leave such points out by a public rule"
             )
         low, high = (np.array([float(part) for part in corner]) for corner in (self.low, self.high))
         if not clip and ((table < low) | (table > high)).any():
-            raise UnknownValueError(
-                "points: one lies outside the public box; widen the box or clip the points to it; nothing was released"
-            )
+            raise UnknownValueError("points: one lies outside the public box; widen the box or clip the points to it")
         places: NDArray[np.int64] = np.floor((np.clip(table, low, high) - low) / float(self.unit) + 0.5).astype(
             np.int64
         )
@@ -134,4 +127,4 @@ class Space:
 def _corner(corner: Corner, name: str) -> tuple[Fraction, ...]:
     several = isinstance(corner, Sequence) and not isinstance(corner, str)
     parts = cast("Sequence[Exact]", corner) if several else (cast("Exact", corner),)
-    return tuple(rational(part, name, InvalidDomainError, "no space was made") for part in parts)
+    return tuple(rational(part, name, InvalidDomainError) for part in parts)

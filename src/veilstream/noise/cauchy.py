@@ -26,7 +26,7 @@ def rounded_cauchy(centre: int, scale: Fraction, noise: WordNoise) -> int:
     True
     """
     if scale <= 0:
-        raise InvalidInputError(f"scale {scale} of Cauchy noise: it must be above 0; nothing was drawn")
+        raise InvalidInputError(f"scale {scale} of Cauchy noise: it must be above 0")
     x = y = bits = 0
     negative = bool(int(noise.uniform_words(1)[0]) & 1)
     while True:

@@ -99,20 +99,16 @@ class ExactSampler:
         gaps, sizes = np.asarray(gaps), np.asarray(sizes)
         if gaps.ndim != 1 or gaps.dtype != np.int64:
             raise InvalidInputError(
-                f"gaps of type {gaps.dtype} in {gaps.ndim} dimensions: they must be int64 in one dimension; "
-                "nothing was drawn"
+                f"gaps of type {gaps.dtype} in {gaps.ndim} dimensions: they must be int64 in one dimension"
             )
         if sizes.size == 0 or int(sizes.min()) < 1 or int(sizes.sum()) != gaps.size:
             raise InvalidInputError(
-                f"gaps of length {gaps.size} for {sizes.size} questions: each must have at least 1 candidate; "
-                "nothing was drawn"
+                f"gaps of length {gaps.size} for {sizes.size} questions: each must have at least 1 candidate"
             )
         if int(gaps.min()) < 0:
-            raise InvalidInputError("gaps with a negative entry: each must be at least 0; nothing was drawn")
+            raise InvalidInputError("gaps with a negative entry: each must be at least 0")
         if lengths is not None and (lengths.shape != gaps.shape or int(lengths.min()) < 1):
-            raise InvalidInputError(
-                f"lengths of {lengths.size} runs for {gaps.size} gaps: each is at least 1; nothing was drawn"
-            )
+            raise InvalidInputError(f"lengths of {lengths.size} runs for {gaps.size} gaps: each is at least 1")
         return select_each(self._source, gaps, sizes, exact_rate, lengths, checked_length(repeats, repeats))
 
     def reaching(self, scale: RationalLike, level: int, trials: int) -> int:
@@ -125,7 +121,7 @@ class ExactSampler:
         exact_scale = checked_scale("scale", scale)
         if type(level) is not int or level < 1 or type(trials) is not int or trials < 0:
             raise InvalidInputError(
-                f"level {level!r} and trials {trials!r}: whole numbers from 1 and from 0 are needed; nothing was drawn"
+                f"level {level!r} and trials {trials!r}: whole numbers from 1 and from 0 are needed"
             )
         return draw_reaching(self._source, exact_scale, level, trials)
 
@@ -136,7 +132,7 @@ class ExactSampler:
         True
         """
         if type(bound) is not int or not 1 <= bound <= 1 << 62:
-            raise InvalidInputError(f"bound {bound!r}: a whole number from 1 to 2^62 is needed; nothing was drawn")
+            raise InvalidInputError(name="bound", value=bound, limit="a whole number from 1 to 2^62 is needed")
         return draw_below(self._source, bound, checked_length(count, count))
 
     def uniform_words(self, count: int) -> NDArray[np.uint64]:

@@ -8,7 +8,7 @@ from operator import index
 from typing import Final, SupportsIndex, TypeAlias
 
 from veilstream.errors import InvalidInputError
-from veilstream.privacy.rationals import rational, shown
+from veilstream.privacy.rationals import rational
 
 RationalLike: TypeAlias = int | str | float | Fraction | Decimal
 Size: TypeAlias = int | tuple[int, ...]
@@ -16,22 +16,21 @@ Size: TypeAlias = int | tuple[int, ...]
 SMALLEST_SCALE: Final = Fraction(1, 1 << 20)
 LARGEST_SCALE: Final = Fraction(10**12)
 LARGEST_RATE: Final = Fraction(10**12)
-NOTHING: Final = "nothing was drawn"
 
 
 def checked_scale(name: str, value: object) -> Fraction:
     """An exact scale between 2^-20 and 10^12."""
-    scale = rational(value, name, outcome=NOTHING)
+    scale = rational(value, name)
     if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
-        raise InvalidInputError(f"{name} {shown(value)}: it must lie between 2^-20 and 10^12; nothing was drawn")
+        raise InvalidInputError(name=name, value=value, limit="it must lie between 2^-20 and 10^12")
     return scale
 
 
 def checked_rate(value: object) -> Fraction:
     """An exact rate between 0 and 10^12."""
-    rate = rational(value, "rate", outcome=NOTHING)
+    rate = rational(value, "rate")
     if not 0 <= rate <= LARGEST_RATE:
-        raise InvalidInputError(f"rate {shown(value)}: it must lie between 0 and 10^12; nothing was drawn")
+        raise InvalidInputError(name="rate", value=value, limit="it must lie between 0 and 10^12")
     return rate
 
 
@@ -44,7 +43,7 @@ def checked_length(size: object, length: object) -> int:
             return index(length)
     except TypeError:
         pass
-    raise InvalidInputError(f"size {shown(size)}: it must be an int or a tuple of ints, at least 0; nothing was drawn")
+    raise InvalidInputError(name="size", value=size, limit="it must be an int or a tuple of ints, at least 0")
 
 
 def checked_shape(size: Size) -> tuple[int, ...]:

@@ -14,8 +14,10 @@ def bounded_scale(scale: Fraction, purpose: str) -> Fraction:
     """``scale``, raised to the smallest that can be drawn; refused above the largest."""
     if scale > LARGEST_SCALE:
         raise InvalidBudgetError(
-            f"noise for {purpose!r}: scale {float(scale):.3g} is above {float(LARGEST_SCALE):.0e}: the epsilon is too "
-            "small for this many releases; nothing was released"
+            name="noise for",
+            value=purpose,
+            limit=f"scale {float(scale):.3g} is above {float(LARGEST_SCALE):.0e}: the epsilon is too small for "
+            "this many releases",
         )
     return max(scale, SMALLEST_SCALE)
 

@@ -28,7 +28,7 @@ def checked_sampling(rate: Fraction) -> Fraction:
     """A sampling rate that whole bits decide: a multiple of 1/256 above 0, up to 1."""
     if not 0 < rate <= 1 or (1 << RATE_BITS) % rate.denominator:
         raise InvalidInputError(
-            f"sampling rate {rate}: a multiple of 1/{1 << RATE_BITS} from there to 1; nothing was drawn"
+            name="sampling rate", value=rate, limit=f"a multiple of 1/{1 << RATE_BITS} from there to 1"
         )
     return rate
 
@@ -92,6 +92,4 @@ def thinned_scale(epsilon: Fraction, sensitivity: Fraction, rate: Fraction) -> F
         one = 1 << PROOF_BITS
         if of_budget[1] * ((1 - rate) * of_noise[1] + rate * one) <= of_noise[0] * one:
             return scale
-    raise InvalidInputError(
-        f"sampling rate {rate} with epsilon {epsilon}: no noise could be proved large enough; nothing was drawn"
-    )
+    raise InvalidInputError(f"sampling rate {rate} with epsilon {epsilon}: no noise could be proved large enough")

@@ -85,7 +85,7 @@ class PersonalAccounts:
 
     def __init__(self, roster: Roster, w: int | None = None) -> None:
         if w is not None and (type(w) is not int or w < 1):
-            raise InvalidBudgetError(f"window {w!r}: a whole number from 1, or None for ever; nothing was released")
+            raise InvalidBudgetError(name="window", value=w, limit="a whole number from 1, or None for ever")
         self.roster = roster
         self.w = w
         self.now = 0
@@ -97,7 +97,7 @@ class PersonalAccounts:
     def advance(self, t: int) -> None:
         """Let time pass up to ``t``; what lies w steps back is no longer in the window."""
         if t < self.now:
-            raise OutOfOrderError(f"step {t}: the accounts are at {self.now} already; nothing was released")
+            raise OutOfOrderError(name="step", value=t, limit=f"the accounts are at {self.now} already")
         self.now = t
         while self.w is not None and self._recent and self._recent[0][0] <= t - self.w:
             _, amounts, unit = self._recent.popleft()
@@ -106,7 +106,7 @@ class PersonalAccounts:
     def admit(self, costs: LevelCosts, purpose: str) -> None:
         """Charge every level, or refuse and charge none."""
         if costs.scale < 0 or int(costs.parts.min(initial=0)) < 0:
-            raise InvalidBudgetError(f"charge for {purpose!r}: it is negative; nothing was released")
+            raise InvalidBudgetError(name="charge for", value=purpose, limit="it is negative")
         self._refine(costs.scale.denominator)
         amounts = costs.parts.astype(object) * int(costs.scale * self._unit)
         after = self._spent + amounts
@@ -117,7 +117,7 @@ class PersonalAccounts:
             raise BudgetExceededError(
                 f"charge {costs[level]} for {purpose!r} at t={self.now}: people of budget "
                 f"{Fraction(int(self.roster.units[level]), UNIT)} would have spent "
-                f"{Fraction(after[level], self._unit)} in {window}; nothing was released"
+                f"{Fraction(after[level], self._unit)} in {window}"
             )
         self._spend(amounts)
 

@@ -90,7 +90,7 @@ class Sampling:
             return int((roster.units * roster.sizes).sum()) // roster.people
         units = int(rational(self.threshold, "threshold") * UNIT)
         if units < 1:
-            raise InvalidInputError(f"threshold {self.threshold}: it must be at least 1/{UNIT}; nothing was released")
+            raise InvalidInputError(name="threshold", value=self.threshold, limit=f"it must be at least 1/{UNIT}")
         return units
 
     def estimate(self, x: PeopleCounts, meter: PersonalMeter) -> Values:
@@ -164,15 +164,13 @@ class Partitioned:
     def __post_init__(self) -> None:
         _check_spread(self.spread, self)
         if self.by not in ("waste", "utility"):
-            raise InvalidInputError(f"by {self.by!r} of Partitioned: 'waste' or 'utility'; nothing was released")
+            raise InvalidInputError(name="by", of="Partitioned", value=self.by, limit="'waste' or 'utility'")
         if self.k is not None and self.by == "utility":
             raise InvalidInputError(
-                f"k {self.k} of Partitioned: by='utility' finds the number itself; nothing was released"
+                name="k", of="Partitioned", value=self.k, limit="by='utility' finds the number itself"
             )
         if type(self.number) is not int or self.number < 1:
-            raise InvalidInputError(
-                f"number {self.number!r} of Partitioned: a whole number from 1; nothing was released"
-            )
+            raise InvalidInputError(name="number", of="Partitioned", value=self.number, limit="a whole number from 1")
 
     def groups(self, roster: Levels) -> list[Group]:
         """One round of groups, from public budgets alone."""
@@ -209,7 +207,7 @@ class ExponentialCount:
 
     def estimate(self, x: PeopleCounts, meter: PersonalMeter) -> Values:
         if x.bins != 1:
-            raise InvalidInputError(f"{x.bins} bins: a personal exponential count is of one; nothing was released")
+            raise InvalidInputError(f"{x.bins} bins: a personal exponential count is of one")
         scores = personal_count_scores(x.table, x.roster.sizes, x.roster.units)
         return Values(np.asarray([meter.select(x, scores, ONE, "count")], dtype=np.int64), float("nan"))
 
@@ -235,4 +233,4 @@ class ExponentialMedian:
 def _check_spread(spread: float, mechanism: object) -> None:
     if not 0 <= spread < float("inf"):
         name = type(mechanism).__name__
-        raise InvalidInputError(f"spread {spread!r} of {name}: a number from 0; nothing was released")
+        raise InvalidInputError(f"spread {spread!r} of {name}: a number from 0")

@@ -84,14 +84,12 @@ class _LinearClassifier(LinearPredictor, ABC):
         """
         if accounts is None:
             if people is not None or of:
-                raise InvalidInputError(
-                    "people, of: they name people and data on a ledger, give accounts; nothing was released"
-                )
+                raise InvalidInputError("people, of: they name people and data on a ledger, give accounts")
             roster = self._roster(X, epsilon)
             self.accounts_ = PersonalAccounts(roster)
             return self._fit(X, y, roster, None, PersonalMeter(self.accounts_))
         if epsilon is not None:
-            raise InvalidInputError("epsilon: the roster of the accounts has the budgets; nothing was released")
+            raise InvalidInputError("epsilon: the roster of the accounts has the budgets")
         self.accounts_ = accounts
         return self._fit(X, y, accounts.roster, people, accounts, of)
 
@@ -187,7 +185,7 @@ class _LinearClassifier(LinearPredictor, ABC):
                 return everybody(roster)
             case "threshold":
                 if self.threshold is None:
-                    raise InvalidInputError("threshold: missing; strategy='threshold' needs one; nothing was released")
+                    raise InvalidInputError("threshold: missing; strategy='threshold' needs one")
                 return at_least(roster, self.threshold)
             case "waste":
                 return privacy_aware(roster, minimum=smallest)
@@ -198,27 +196,22 @@ class _LinearClassifier(LinearPredictor, ABC):
     def _check(self) -> None:
         if self.strategy not in STRATEGIES:
             known = ", ".join(STRATEGIES)
-            raise InvalidInputError(f"strategy {self.strategy!r}: one of {known}; nothing was released")
+            raise InvalidInputError(name="strategy", value=self.strategy, limit=f"one of {known}")
         if self.perturbation not in ("objective", "output"):
-            raise InvalidInputError(
-                f"perturbation {self.perturbation!r}: 'objective' or 'output'; nothing was released"
-            )
+            raise InvalidInputError(name="perturbation", value=self.perturbation, limit="'objective' or 'output'")
         if not 0 < float(self.data_norm) < float("inf"):
-            raise InvalidInputError(f"data_norm {self.data_norm!r}: it must be above 0; nothing was released")
+            raise InvalidInputError(name="data_norm", value=self.data_norm, limit="it must be above 0")
 
     def _features(self, given: ArrayLike) -> Floats:
         """Rows strictly within the unit ball, also after rounding."""
         rows: Floats = np.asarray(given, dtype=np.float64)
         if rows.ndim != 2 or not rows.size:
-            raise InvalidInputError(
-                f"features of shape {rows.shape}: people × dimensions is needed; nothing was released"
-            )
+            raise InvalidInputError(f"features of shape {rows.shape}: people × dimensions is needed")
         if not np.isfinite(rows).all():
-            raise InvalidInputError("features: a value is missing or infinite; nothing was released")
+            raise InvalidInputError("features: a value is missing or infinite")
         if not self.clip and (np.sqrt(((rows / float(self.data_norm)) ** 2).sum(axis=1)) > 1).any():
             raise InvalidInputError(
-                f"features: a row has a norm above data_norm={self.data_norm}; give a larger public bound or "
-                "clip=True; nothing was released"
+                f"features: a row has a norm above data_norm={self.data_norm}; give a larger public bound or clip=True"
             )
         inside: Floats = self._scaled(rows) * (1 - 2.0**-45)
         return inside
@@ -227,7 +220,7 @@ class _LinearClassifier(LinearPredictor, ABC):
         target = np.asarray(labels)
         self.classes_ = np.unique(target)
         if self.classes_.size != 2:
-            raise InvalidInputError(f"labels of {self.classes_.size} classes: two are needed; nothing was released")
+            raise InvalidInputError(f"labels of {self.classes_.size} classes: two are needed")
         return np.where(target == self.classes_[1], 1, -1)
 
 

@@ -107,7 +107,7 @@ class PersonalMeter:
         """
         self._same_roster(x)
         if not np.array_equal(scores.units, x.roster.units):
-            raise InvalidInputError(f"scores for {purpose!r}: of other budgets than the roster's; nothing was released")
+            raise InvalidInputError(name="scores for", value=purpose, limit="of other budgets than the roster's")
         highest = x.roster.highest
         meter = self._admitted(LevelCosts.at_rate(x.roster.units, share / UNIT), highest * share, purpose, x.table)
         return meter.select(scores.scores, highest * share, purpose)
@@ -155,10 +155,10 @@ class PersonalMeter:
         self, x: SealedExamples, weights: NDArray[np.int64], sizes: NDArray[np.int64], loss: Loss, strength: float
     ) -> Risk:
         if not 0 < strength < float("inf"):
-            raise InvalidInputError(f"regularisation {strength!r}: it must be above 0; nothing was released")
+            raise InvalidInputError(name="regularisation", value=strength, limit="it must be above 0")
         inside = weights > 0
         if not inside.any() or int(weights.max()) > WEIGHT or int(weights.min()) < 0:
-            raise InvalidInputError(f"weights: from 0 to {WEIGHT}, and one above 0; nothing was released")
+            raise InvalidInputError(f"weights: from 0 to {WEIGHT}, and one above 0")
         total = Fraction(int((weights * sizes).sum()), WEIGHT)
         smallest = Fraction(int(weights[inside].min()), WEIGHT)
         return Risk(loss, strength, total, smallest, int(sizes[inside].sum()), x.dimensions)
@@ -187,7 +187,7 @@ class PersonalMeter:
 
     def _bits(self, purpose: str) -> BitNoise:
         if not isinstance(self._noise, BitNoise):
-            raise InvalidInputError(f"noise for {purpose!r}: it needs a source of bits; nothing was released")
+            raise InvalidInputError(name="noise for", value=purpose, limit="it needs a source of bits")
         return self._noise
 
     def _admitted(self, costs: LevelCosts, largest: Fraction, purpose: str, x: Sealed) -> Meter:
@@ -200,7 +200,7 @@ class PersonalMeter:
 
     def _charge(self, costs: LevelCosts, largest: Fraction, purpose: str, span: Span) -> None:
         if not largest > 0:
-            raise InvalidBudgetError(f"charge {largest} for {purpose!r}: it must be above 0; nothing was released")
+            raise InvalidBudgetError(f"charge {largest} for {purpose!r}: it must be above 0")
         if self.accounts.w is not None or span.last > self.accounts.now:
             self.accounts.advance(span.last)
         self.accounts.admit(costs, purpose)
@@ -208,7 +208,7 @@ class PersonalMeter:
 
     def _same_roster(self, x: PeopleCounts) -> None:
         if x.roster is not self.accounts.roster:
-            raise InvalidInputError("counts of another roster than that of the accounts; nothing was released")
+            raise InvalidInputError("counts of another roster than that of the accounts")
 
 
 class SimulatedMeter(PersonalMeter):
@@ -226,5 +226,5 @@ class SimulatedMeter(PersonalMeter):
 def _threshold_units(threshold: Fraction) -> int:
     level = int(rational(threshold, "threshold") * UNIT)
     if level < 1:
-        raise InvalidBudgetError(f"threshold {threshold}: it must be at least 1/{UNIT}; nothing was released")
+        raise InvalidBudgetError(name="threshold", value=threshold, limit=f"it must be at least 1/{UNIT}")
     return level

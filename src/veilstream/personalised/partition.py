@@ -53,7 +53,7 @@ def at_least(roster: Levels, threshold: object) -> list[Group]:
     first = int(np.searchsorted(roster.units, math.ceil(limit * UNIT)))
     if first == roster.levels:
         raise InvalidInputError(
-            f"threshold {threshold}: nobody has so much, the highest budget is {roster.highest}; nothing was released"
+            name="threshold", value=threshold, limit=f"nobody has so much, the highest budget is {roster.highest}"
         )
     return groups_from_cuts(roster, [first, roster.levels])
 
@@ -104,8 +104,7 @@ def privacy_aware(roster: Levels, k: int | None = None, minimum: int = 1, most: 
     if k is not None:
         if len(choices) < k:
             raise InvalidInputError(
-                f"{k} groups of at least {minimum} people: the levels of the roster allow {len(choices)}; "
-                "nothing was released"
+                f"{k} groups of at least {minimum} people: the levels of the roster allow {len(choices)}"
             )
         return choices[-1]
     scores = [sum(wasted(roster, [group]) / group.people for group in groups) for groups in choices]
@@ -218,9 +217,9 @@ def risk_loss(dimensions: int, regularisation: float, smoothness: float = 0.25) 
 def _check_sizes(roster: Levels, k: int | None, minimum: int) -> None:
     if type(minimum) is not int or not 1 <= minimum <= roster.people:
         raise InvalidInputError(
-            f"minimum {minimum!r}: a group has from 1 to the {roster.people} people there are; nothing was released"
+            name="minimum", value=minimum, limit=f"a group has from 1 to the {roster.people} people there are"
         )
     if k is not None and (type(k) is not int or not 1 <= k <= roster.levels):
         raise InvalidInputError(
-            f"k {k!r}: a whole number of groups from 1 to the {roster.levels} levels there are; nothing was released"
+            name="k", value=k, limit=f"a whole number of groups from 1 to the {roster.levels} levels there are"
         )

@@ -35,8 +35,7 @@ class PeopleCounts:
         if table.span.steps != 1 or table.l1 > 1 or table.grid or table.size != self.roster.levels * self.bins:
             raise InvalidInputError(
                 f"table of {table.size} numbers over {table.span.steps} steps with l1={table.l1}: counts of "
-                f"{self.roster.levels} levels and {self.bins} bins at one step with l1=1 are needed; "
-                "nothing was released"
+                f"{self.roster.levels} levels and {self.bins} bins at one step with l1=1 are needed"
             )
 
     def of_group(self, group: Group) -> Sealed:
@@ -60,19 +59,16 @@ def count_levels(
     """The same from the levels of people, each of whom the caller names once."""
     places: NDArray[Any] = np.asarray(bins_of_people)
     if type(bins) is not int or bins < 1 or roster.levels * bins > MAX_CELLS:
-        raise InvalidInputError(
-            f"bins {bins!r} times {roster.levels} levels: from 1 to {MAX_CELLS} cells in all; nothing was released"
-        )
+        raise InvalidInputError(f"bins {bins!r} times {roster.levels} levels: from 1 to {MAX_CELLS} cells in all")
     if places.shape != levels.shape or (places.size and places.dtype.kind not in "iu"):
         raise InvalidInputError(
-            f"{places.size} bins of type {places.dtype} for {levels.size} people: one whole number each is needed; "
-            "nothing was released"
+            f"{places.size} bins of type {places.dtype} for {levels.size} people: one whole number each is needed"
         )
     if places.size and (int(places.min()) < -1 or int(places.max()) >= bins):
-        raise InvalidInputError(f"records: a bin lies outside -1..{bins - 1}; nothing was released")
+        raise InvalidInputError(f"records: a bin lies outside -1..{bins - 1}")
     inside = places >= 0
     cells = levels[inside] * bins + places[inside].astype(np.int64)
     counts = np.bincount(cells, minlength=roster.levels * bins)
     if (counts.reshape(roster.levels, bins).sum(axis=1) > roster.sizes).any():
-        raise InvalidInputError("records: a level has more records than people; nothing was released")
+        raise InvalidInputError("records: a level has more records than people")
     return PeopleCounts(roster, bins, seal(counts, t))

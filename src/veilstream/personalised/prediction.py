@@ -82,7 +82,7 @@ class LinearPredictor:
         for name, value in parameters.items():
             if name not in known:
                 raise InvalidInputError(
-                    f"parameter {name!r}: {type(self).__name__} has {', '.join(known)}; nothing was set"
+                    name="parameter", value=name, limit=f"{type(self).__name__} has {', '.join(known)}"
                 )
             setattr(self, name, value)
         return self

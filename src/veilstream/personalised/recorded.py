@@ -89,7 +89,7 @@ class LedgerAccounts(LedgerHolder):
                 mechanism=json.dumps(described, sort_keys=True),
                 bins=roster.levels,
                 domain=None,
-                l1=1,
+                max_contribution=1,
             )
         )
 

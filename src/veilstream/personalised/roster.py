@@ -10,8 +10,8 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilstream.errors import InvalidBudgetError, InvalidInputError
-from veilstream.privacy.rationals import Exact, rational, shown
+from veilstream.errors import InvalidBudgetError, InvalidInputError, shown
+from veilstream.privacy.rationals import Exact, rational
 
 UNIT: Final = 1 << 24
 """Personal budgets are whole multiples of 1/UNIT: sums over people stay exact in 64 bits."""
@@ -75,15 +75,14 @@ class Roster(Levels):
         people = _checked_ids(ids)
         distinct, which = _units(budgets, step)
         if which.size != people.size:
-            raise InvalidInputError(f"roster of {people.size} people and {which.size} budgets; no roster was made")
+            raise InvalidInputError(f"roster of {people.size} people and {which.size} budgets")
         rising = bool((people[1:] > people[:-1]).all())
         order = np.arange(people.size) if rising else np.argsort(people, kind="stable")
         self._ids = people[order]
         twice = np.flatnonzero(self._ids[1:] == self._ids[:-1])
         if twice.size:
             raise InvalidInputError(
-                f"roster: the person of row {int(order[twice[0] + 1]) + 1} is there twice, each may be there once; "
-                "no roster was made"
+                f"roster: the person of row {int(order[twice[0] + 1]) + 1} is there twice, each may be there once"
             )
         units, merged = np.unique(distinct, return_inverse=True)
         level: NDArray[np.int64] = merged.reshape(-1)[which].astype(np.int64)
@@ -91,8 +90,8 @@ class Roster(Levels):
         self._level: NDArray[np.int64] = level[order]
         if self.units.size > MAX_LEVELS:
             raise InvalidBudgetError(
-                f"roster with {self.units.size} different budgets: at most {MAX_LEVELS}; round them down with a step "
-                "such as 0.001; no roster was made"
+                f"roster with {self.units.size} different budgets: at most {MAX_LEVELS}; round them down with "
+                "a step such as 0.001"
             )
 
     @classmethod
@@ -109,11 +108,9 @@ class Roster(Levels):
         found = np.minimum(place, self._ids.size - 1)
         missing = np.flatnonzero(self._ids[found] != wanted)
         if missing.size:
-            raise InvalidInputError(
-                f"records: the person of row {int(missing[0]) + 1} is not on the roster; nothing was released"
-            )
+            raise InvalidInputError(f"records: the person of row {int(missing[0]) + 1} is not on the roster")
         if np.unique(found).size != found.size:
-            raise InvalidInputError("records: a person is there twice, each may have one record; nothing was released")
+            raise InvalidInputError("records: a person is there twice, each may have one record")
         return self._level[found]
 
     def fingerprint(self) -> str:
@@ -138,15 +135,14 @@ def _checked_ids(ids: ArrayLike | Sequence[Any]) -> NDArray[Any]:
     people: NDArray[Any] = np.asarray(ids)
     if people.dtype.kind == "O":
         if any(one is None or one != one for one in people.tolist()):  # noqa: PLR0124 (NaN is not itself)
-            raise InvalidInputError("roster: a person has no id; no roster was made")
+            raise InvalidInputError("roster: a person has no id")
         people = np.asarray([str(one) for one in people.tolist()], dtype=np.str_)
     if people.ndim != 1 or people.dtype.kind not in "iuU":
         raise InvalidInputError(
-            f"ids of type {people.dtype} in {people.ndim} dimensions: one column of texts or whole numbers is needed; "
-            "nothing was released"
+            f"ids of type {people.dtype} in {people.ndim} dimensions: one column of texts or whole numbers is needed"
         )
     if not 1 <= people.size <= MAX_PEOPLE:
-        raise InvalidInputError(f"roster of {people.size} people: from 1 to {MAX_PEOPLE}; no roster was made")
+        raise InvalidInputError(f"roster of {people.size} people: from 1 to {MAX_PEOPLE}")
     return people
 
 
@@ -160,31 +156,25 @@ def _units(budgets: ArrayLike | Sequence[Any], step: Exact | None) -> tuple[NDAr
         distinct: list[Any] = [given[at] for at in first.tolist()]
     else:
         if given.dtype.kind == "f" and np.isnan(given).any():
-            raise InvalidBudgetError(
-                f"budget of row {int(np.flatnonzero(np.isnan(given))[0]) + 1}: missing; no roster was made"
-            )
+            raise InvalidBudgetError(f"budget of row {int(np.flatnonzero(np.isnan(given))[0]) + 1}: missing")
         values, first, inverse = np.unique(given, return_index=True, return_inverse=True)
         distinct = values.tolist()
-    grain = None if step is None else rational(step, "step", InvalidBudgetError, "no roster was made")
+    grain = None if step is None else rational(step, "step", InvalidBudgetError)
     if grain is not None and grain <= 0:
-        raise InvalidBudgetError(f"step {step}: it must be above 0; no roster was made")
+        raise InvalidBudgetError(name="step", value=step, limit="it must be above 0")
     whole = [_one(value, int(at) + 1, grain) for value, at in zip(distinct, first.tolist(), strict=True)]
     return np.asarray(whole, dtype=np.int64), inverse.reshape(-1).astype(np.int64)
 
 
 def _one(value: Any, row: int, grain: Fraction | None) -> int:
     if value is None or value == "":
-        raise InvalidBudgetError(f"budget of row {row}: missing; no roster was made")
-    exact = rational(value, f"budget of row {row}", InvalidBudgetError, "no roster was made")
+        raise InvalidBudgetError(f"budget of row {row}: missing")
+    exact = rational(value, f"budget of row {row}", InvalidBudgetError)
     if not 0 < exact <= MAX_BUDGET:
-        raise InvalidBudgetError(
-            f"budget of row {row}, {shown(value)}: it must be above 0 and at most {MAX_BUDGET}; no roster was made"
-        )
+        raise InvalidBudgetError(f"budget of row {row}, {shown(value)}: it must be above 0 and at most {MAX_BUDGET}")
     rounded = exact if grain is None else exact // grain * grain
     units = int(rounded * UNIT)
     if units == 0:
         least = Fraction(1, UNIT) if grain is None else grain
-        raise InvalidBudgetError(
-            f"budget of row {row}, {shown(value)}: rounded down to a multiple of {least} it is 0; no roster was made"
-        )
+        raise InvalidBudgetError(f"budget of row {row}, {shown(value)}: rounded down to a multiple of {least} it is 0")
     return units

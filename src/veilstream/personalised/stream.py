@@ -79,8 +79,9 @@ class PersonalisedPublisher(LedgerHolder):
         foreign = [one for one in others if not one.startswith(f"{name}/")]
         if foreign:
             raise LedgerMismatchError(
-                f"stream {stream!r}: {foreign[0]!r} is of other people or groups; who changed groups would pay twice; "
-                "nothing was released"
+                name="stream",
+                value=stream,
+                limit=f"{foreign[0]!r} is of other people or groups; who changed groups would pay twice",
             )
         self.publishers: list[Publisher[Any]] = [
             Publisher(
@@ -107,20 +108,16 @@ class PersonalisedPublisher(LedgerHolder):
             lowest = self.roster.budgets[int(group.levels.min())]
             if group.epsilon > lowest:
                 raise InvalidInputError(
-                    f"group {number + 1} at epsilon {group.epsilon}: one of its people has {lowest}; "
-                    "nothing was released"
+                    f"group {number + 1} at epsilon {group.epsilon}: one of its people has {lowest}"
                 )
         if int(met.max(initial=0)) > 1 or not self.groups:
-            raise InvalidInputError(
-                "groups: a level of budgets is in two of them, or there are none; nothing was released"
-            )
+            raise InvalidInputError("groups: a level of budgets is in two of them, or there are none")
 
     def feed(self, x: PeopleCounts) -> GroupedRelease:
         """Publish the counts of one timestamp, group by group."""
         if x.roster is not self.roster or x.bins != self.bins:
             raise InvalidInputError(
-                f"counts of {x.bins} bins and perhaps another roster: the stream has {self.bins} bins; "
-                "nothing was released"
+                f"counts of {x.bins} bins and perhaps another roster: the stream has {self.bins} bins"
             )
         pairs = zip(self.publishers, self.groups, strict=True)
         releases = [publisher.feed(x.of_group(group)) for publisher, group in pairs]

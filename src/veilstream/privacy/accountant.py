@@ -74,8 +74,8 @@ class Accountant:
             return
         if self.guarantee.w is None or self._pure.peak(-(1 << 62)):
             raise BudgetExceededError(
-                f"charges by bin and timestamp under {self.guarantee}: they need a window, and to be the first of a "
-                "stream; nothing was released"
+                f"charges by bin and timestamp under {self.guarantee}: they need a window, and to be the "
+                "first of a stream"
             )
         self._pure = self._by_bin(self._pure)
         self.unnamed = self.guarantee.w > 1
@@ -87,7 +87,7 @@ class Accountant:
 
     def advance(self, t: int) -> None:
         if self.now is not None and t < self.now:
-            raise OutOfOrderError(f"step {t}: the stream is at {self.now} already; nothing was released")
+            raise OutOfOrderError(name="step", value=t, limit=f"the stream is at {self.now} already")
         self.now = t
         self._pure.advance(t)
         self._gaussian.advance(t)
@@ -140,13 +140,13 @@ class Accountant:
         if self._timestamps > 1 and any(charge.mu_squared for charge in charges):
             raise BudgetExceededError(
                 f"charge for {charges[0].purpose!r} is Gaussian in a stream that is charged by event under "
-                f"{self.guarantee}: only pure charges add up so; nothing was released"
+                f"{self.guarantee}: only pure charges add up so"
             )
         if any(charge.bins is not None for charge in charges):
             if self.guarantee.w != 1 and not isinstance(self._pure, BinTimeline):
                 raise BudgetExceededError(
-                    f"charge for {charges[0].purpose!r} names bins under {self.guarantee}: only at w=1 is one unit "
-                    "in one bin, unless all is charged by event; nothing was released"
+                    f"charge for {charges[0].purpose!r} names bins under {self.guarantee}: only at w=1 is one "
+                    "unit in one bin, unless all is charged by event"
                 )
             self._check_names(charges)
             self._name_bins(charges)
@@ -162,8 +162,9 @@ class Accountant:
         for charge in charges:
             if charge.bins is not None and charge.bins.dtype == np.bool_ and charge.bins.shape != (self.bins,):
                 raise InvalidInputError(
-                    f"charge for {charge.purpose!r}: truth values for {charge.bins.size} bins, where there are "
-                    f"{self.bins}; nothing was released"
+                    name="charge for",
+                    value=charge.purpose,
+                    limit=f"truth values for {charge.bins.size} bins, where there are {self.bins}",
                 )
 
     def _check_line(
@@ -178,9 +179,7 @@ class Accountant:
             return
         for amount, charge in wanted:
             if amount.numerator < 0:
-                raise BudgetExceededError(
-                    f"charge {amount} for {charge.purpose!r}: it is negative; nothing was released"
-                )
+                raise BudgetExceededError(f"charge {amount} for {charge.purpose!r}: it is negative")
         cost = self._would_cost(line, wanted)
         if cost > budget:
             amount = sum((amount for amount, _ in wanted), ZERO)
@@ -189,7 +188,7 @@ class Accountant:
                 window = "one timestamp"
             raise BudgetExceededError(
                 f"charge {amount} for {wanted[0][1].purpose!r} at t={self.now}: {window} would cost {cost}, "
-                f"{name} is {budget}; nothing was released"
+                f"{name} is {budget}"
             )
 
     def _would_cost(self, line: Timeline | BinTimeline, wanted: list[tuple[Fraction, Charge]]) -> Fraction:

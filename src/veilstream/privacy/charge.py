@@ -35,7 +35,7 @@ class Span:
 
     def __post_init__(self) -> None:
         if self.first > self.last:
-            raise InvalidInputError(f"span {self.first}..{self.last}: first is after last; no span was made")
+            raise InvalidInputError(f"span {self.first}..{self.last}: first is after last")
 
     @property
     def steps(self) -> int:
@@ -73,8 +73,9 @@ class Charge:
             return
         if self.bins is None or self.bins.dtype == np.bool_ or self.bins.shape != self.since.shape:
             raise InvalidInputError(
-                f"charge for {self.purpose!r}: {self.since.size} beginnings, where each needs the position of its bin; "
-                "nothing was charged"
+                name="charge for",
+                value=self.purpose,
+                limit=f"{self.since.size} beginnings, where each needs the position of its bin",
             )
 
     @property

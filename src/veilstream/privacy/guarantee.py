@@ -50,21 +50,19 @@ class Guarantee:
         exact = rational(epsilon, "epsilon", InvalidBudgetError)
         if not 0 < exact <= MAX_EPSILON:
             raise InvalidBudgetError(
-                f"epsilon {epsilon}: it must be above 0 and at most {MAX_EPSILON}; nothing was released"
+                name="epsilon", value=epsilon, limit=f"it must be above 0 and at most {MAX_EPSILON}"
             )
         if w is not None and (type(w) is not int or not 1 <= w <= MAX_WINDOW):
             raise InvalidBudgetError(
-                f"window {w!r}: a whole number from 1 to {MAX_WINDOW}, or None for user level; nothing was released"
+                name="window", value=w, limit=f"a whole number from 1 to {MAX_WINDOW}, or None for user level"
             )
         slack = rational(delta, "delta", InvalidBudgetError)
         if not 0 <= slack < 1:
-            raise InvalidBudgetError(f"delta {delta}: it must be at least 0 and below 1; nothing was released")
+            raise InvalidBudgetError(name="delta", value=delta, limit="it must be at least 0 and below 1")
         default = Fraction(1) if slack == 0 else Fraction(1, 10)
         share = default if pure_share is None else rational(pure_share, "pure_share", InvalidBudgetError)
         if not 0 <= share <= 1 or (slack == 0 and share != 1):
-            raise InvalidBudgetError(
-                f"pure_share {share}: between 0 and 1, and 1 when delta is 0; nothing was released"
-            )
+            raise InvalidBudgetError(name="pure_share", value=share, limit="between 0 and 1, and 1 when delta is 0")
         object.__setattr__(self, "epsilon", exact)
         object.__setattr__(self, "w", w)
         object.__setattr__(self, "delta", slack)
@@ -82,7 +80,7 @@ class Guarantee:
         epsilon 1/4 for what one person contributes in one step
         """
         if self.w is None:
-            raise InvalidBudgetError(f"{self}: there is no end of timestamps to share it; nothing was released")
+            raise InvalidBudgetError(f"{self}: there is no end of timestamps to share it")
         return self if self.w == 1 else Guarantee(self.pure / self.w, w=1)
 
     def steps_at_once(self, steps: int) -> int:

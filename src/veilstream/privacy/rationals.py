@@ -22,9 +22,7 @@ _LONGEST_TEXT: Final = 1000
 _LARGEST_EXPONENT: Final = 1000
 
 
-def rational(
-    value: object, name: str, error: type[InvalidInputError] = InvalidInputError, outcome: str = "nothing was released"
-) -> Fraction:
+def rational(value: object, name: str, error: type[InvalidInputError] = InvalidInputError) -> Fraction:
     """``value`` as an exact fraction; a float is taken at its shortest decimal.
 
     >>> rational(0.1, "epsilon"), rational("3/8", "epsilon"), rational("1e-6", "delta")
@@ -49,7 +47,7 @@ def rational(
     except (TypeError, ValueError, ArithmeticError):
         pass
     raise error(
-        f"{name} {shown(value)}: it must be a finite int, Fraction, Decimal, decimal str or float; {outcome}"
+        name=name, value=value, limit="it must be a finite int, Fraction, Decimal, decimal str or float"
     ) from None
 
 
@@ -61,15 +59,6 @@ def _parsed(text: str) -> Fraction:
     if "/" not in text and not -_LARGEST_EXPONENT <= Decimal(text).adjusted() <= _LARGEST_EXPONENT:
         raise ValueError
     return Fraction(text)
-
-
-def shown(value: object) -> str:
-    """A value as an error message may quote it."""
-    try:
-        text = repr(value)
-    except ValueError:
-        text = f"a {type(value).__name__} too long to print"
-    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def round_down(value: Fraction) -> Fraction:

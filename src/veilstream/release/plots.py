@@ -65,9 +65,9 @@ def plot_releases(
     for demonstrations on public data alone, and ``truth_note``, which must then be given, says so in the picture.
     """
     if frame.is_empty():
-        raise InvalidInputError(f"plot {path}: 0 releases to draw, at least 1 is needed; nothing was drawn")
+        raise InvalidInputError(name="plot", value=path, limit="0 releases to draw, at least 1 is needed")
     if truth is not None and not truth_note:
-        raise InvalidInputError(f"plot {path}: true counts need a note on why they may be shown; nothing was drawn")
+        raise InvalidInputError(name="plot", value=path, limit="true counts need a note on why they may be shown")
     matplotlib: Any = import_module("matplotlib")
     figures: Any = import_module("matplotlib.figure")
     agg: Any = import_module("matplotlib.backends.backend_agg")

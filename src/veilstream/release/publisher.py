@@ -56,19 +56,19 @@ class Publisher(LedgerHolder, Generic[S]):
         ledger: str | Path | Ledger | None = None,
         *,
         stream: str = "default",
-        l1: int = 1,
+        max_contribution: int = 1,
     ) -> None:
         self.domain = bins if isinstance(bins, Domain) else None
         self.bins = bins.bins if isinstance(bins, Domain) else bins
         self._shape = self.domain.shape if self.domain else (self.bins,)
         if type(self.bins) is not int or not 1 <= self.bins <= MAX_BINS:
-            raise InvalidInputError(f"bins {bins!r}: a whole number from 1 to {MAX_BINS}; nothing was released")
-        if type(l1) is not int or not 1 <= l1 <= MAX_COUNT:
-            raise InvalidInputError(f"l1 {l1!r}: a whole number from 1 to {MAX_COUNT}; nothing was released")
+            raise InvalidInputError(name="bins", value=bins, limit=f"a whole number from 1 to {MAX_BINS}")
+        if type(max_contribution) is not int or not 1 <= max_contribution <= MAX_COUNT:
+            raise InvalidInputError(name="l1", value=max_contribution, limit=f"a whole number from 1 to {MAX_COUNT}")
         self.guarantee = guarantee
         self.mechanism = mechanism
         self.stream = stream
-        self.l1 = l1
+        self.max_contribution = max_contribution
         self._first = mechanism.start(guarantee, self.bins)
         super().__init__(ledger)
         self.ledger.register(
@@ -78,7 +78,7 @@ class Publisher(LedgerHolder, Generic[S]):
                 mechanism=describe(mechanism),
                 bins=self.bins,
                 domain=self.domain.fingerprint() if self.domain else None,
-                l1=l1,
+                max_contribution=max_contribution,
             )
         )
         self._noise = SecureNoise()
@@ -109,7 +109,7 @@ class Publisher(LedgerHolder, Generic[S]):
             _in_order(step, head)
             if now is None:
                 assert counts is not None
-                now = seal(counts, step, self.l1, self._shape)
+                now = seal(counts, step, self.max_contribution, self._shape)
             try:
                 return self._step(transaction, now, step)
             except BaseException:
@@ -127,7 +127,9 @@ class Publisher(LedgerHolder, Generic[S]):
             last = None if transaction.head is None else transaction.release_at(transaction.head)
             stored = transaction.state()
             if last is None or stored is None:
-                raise OutOfOrderError(f"stream {self.stream!r}: nothing was released yet that could be repeated")
+                raise OutOfOrderError(
+                    name="stream", value=self.stream, limit="nothing was released yet that could be repeated"
+                )
             self._catch_up(transaction)
             self._accountant.advance(last.t + 1)
             self._at = last.t + 1
@@ -136,13 +138,13 @@ class Publisher(LedgerHolder, Generic[S]):
             return transaction.commit_step(last.t + 1, [], stored, values, Fraction(0), left)
 
     def _accepted(self, now: Sealed, t: int | None) -> int:
-        if now.span.steps != 1 or now.size != self.bins or now.l1 > self.l1 or now.grid:
+        if now.span.steps != 1 or now.size != self.bins or now.l1 > self.max_contribution or now.grid:
             raise InvalidInputError(
                 f"snapshot of {now.size} bins over {now.span.steps} steps with l1={now.l1}: the stream takes "
-                f"{self.bins} bins of one step with l1 ≤ {self.l1}; nothing was released"
+                f"{self.bins} bins of one step with l1 ≤ {self.max_contribution}"
             )
         if t is not None and t != now.span.first:
-            raise InvalidInputError(f"t={t} for a snapshot of step {now.span.first}; nothing was released")
+            raise InvalidInputError(f"t={t} for a snapshot of step {now.span.first}")
         return now.span.first
 
     def _step(self, transaction: Transaction, now: Sealed, t: int) -> Release:
@@ -152,8 +154,8 @@ class Publisher(LedgerHolder, Generic[S]):
             state, values = self.mechanism.step(self._state, now, meter)
             if values.numbers.shape != (self.bins,):
                 raise InvalidInputError(
-                    f"{type(self.mechanism).__name__} returned values of shape {values.numbers.shape} for {self.bins} "
-                    "bins; nothing was released"
+                    f"{type(self.mechanism).__name__} returned values of shape {values.numbers.shape} for "
+                    f"{self.bins} bins"
                 )
             encoded = encode(state)
         except BaseException as error:
@@ -186,16 +188,14 @@ def checked_counts(counts: NDArray[Any], bins: int) -> NDArray[np.int64]:
     """A 1-D vector of whole, non-negative counts as int64, or a clear error that names no value."""
     array = np.asarray(counts)
     if array.shape != (bins,):
-        raise InvalidInputError(f"snapshot of shape {array.shape}: the stream has {bins} bins; nothing was released")
+        raise InvalidInputError(f"snapshot of shape {array.shape}: the stream has {bins} bins")
     if array.dtype.kind == "f":
         if not np.isfinite(array).all() or (array != np.rint(array)).any():
-            raise InvalidInputError(
-                "snapshot: counts must be whole numbers (no NaN, no fractions); nothing was released"
-            )
+            raise InvalidInputError("snapshot: counts must be whole numbers (no NaN, no fractions)")
     elif array.dtype.kind not in "iu":
-        raise InvalidInputError(f"snapshot of type {array.dtype}: whole numbers are needed; nothing was released")
+        raise InvalidInputError(f"snapshot of type {array.dtype}: whole numbers are needed")
     if array.size and (array.min() < 0 or array.max() > MAX_COUNT):
-        raise InvalidInputError(f"snapshot: counts lie between 0 and {MAX_COUNT}; nothing was released")
+        raise InvalidInputError(f"snapshot: counts lie between 0 and {MAX_COUNT}")
     return array.astype(np.int64)
 
 
@@ -211,10 +211,10 @@ def newly_spent(charges: Sequence[Charge], guarantee: Guarantee) -> Fraction:
 
 def _in_order(t: int, head: int | None) -> None:
     if type(t) is not int:
-        raise InvalidInputError(f"t={t!r}: a whole number is needed; nothing was released")
+        raise InvalidInputError(f"t={t!r}: a whole number is needed")
     if head is None or t == head + 1:
         return
     if t <= head:
-        raise OutOfOrderError(f"step {t}: the stream is at {head} already and never held it; nothing was released")
+        raise OutOfOrderError(name="step", value=t, limit=f"the stream is at {head} already and never held it")
     missing = f"step {head + 1} is" if t == head + 2 else f"steps {head + 1}..{t - 1} are"
-    raise OutOfOrderError(f"step {t} after {head}: {missing} missing; feed zeros for empty steps; nothing was released")
+    raise OutOfOrderError(f"step {t} after {head}: {missing} missing; feed zeros for empty steps")

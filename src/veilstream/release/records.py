@@ -122,13 +122,9 @@ def release_records(
     (True, True, Fraction(1, 1))
     """
     if (records.span.first, records.span.last) != (0, 0):
-        raise InvalidInputError(
-            f"records of steps {records.span.first}..{records.span.last}: they must be of step 0; nothing was released"
-        )
+        raise InvalidInputError(f"records of steps {records.span.first}..{records.span.last}: they must be of step 0")
     if domain is not None and domain.shape != records.shape:
-        raise InvalidInputError(
-            f"records of shape {records.shape}: the domain has shape {domain.shape}; nothing was released"
-        )
+        raise InvalidInputError(f"records of shape {records.shape}: the domain has shape {domain.shape}")
     guarantee = Guarantee(epsilon, w=None)
     method = OnRecords(mechanism, records.shape, steps)
     with _opened(ledger) as book:
@@ -139,7 +135,7 @@ def release_records(
                 mechanism=describe(method),
                 bins=_numbers_of_a_box(records.shape),
                 domain=None if domain is None else domain.fingerprint(),
-                l1=int(records.l1),
+                max_contribution=int(records.l1),
             )
         )
         with book.transaction(name) as transaction:

@@ -69,8 +69,7 @@ def check_names(domain: Domain) -> None:
     for name in domain.names:
         if name in OWN_COLUMNS:
             raise InvalidInputError(
-                f"attribute '{name}': the table of releases has a column of that name; rename the attribute; nothing "
-                "was released"
+                f"attribute '{name}': the table of releases has a column of that name; rename the attribute"
             )
 
 
@@ -107,12 +106,10 @@ def check_writable(path: str | Path, suffixes: Iterable[str]) -> None:
     target = Path(path)
     known = tuple(suffixes)
     if not target.name.lower().endswith(known):
-        raise InvalidInputError(
-            f"output {target}: its name must end in one of {', '.join(known)}; nothing was released"
-        )
+        raise InvalidInputError(name="output", value=target, limit=f"its name must end in one of {', '.join(known)}")
     folder = target.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK) or target.is_dir():
-        raise InvalidInputError(f"output {target}: it cannot be written there; nothing was released")
+        raise InvalidInputError(name="output", value=target, limit="it cannot be written there")
 
 
 @contextmanager
@@ -125,7 +122,9 @@ def replacing(path: str | Path) -> Generator[Path]:
         partial.replace(target)
     except OSError as error:
         raise InvalidInputError(
-            f"output {target}: {error.strerror}; it was left as it was, releases are safe in the ledger"
+            name="output",
+            value=target,
+            limit=f"{error.strerror}; it was left as it was, releases are safe in the ledger",
         ) from None
     finally:
         partial.unlink(missing_ok=True)
@@ -139,7 +138,12 @@ def write_table(tables: Iterable[pl.DataFrame], path: str | Path) -> int:
     name = Path(path).name.lower()
     write = next((write for suffix, write in WRITERS.items() if name.endswith(suffix)), None)
     if write is None:
-        raise InvalidInputError(f"output {path}: its name must end in one of {', '.join(WRITERS)}; nothing was written")
+        raise InvalidInputError(
+            name="output",
+            value=path,
+            limit=f"its name must end in one of {', '.join(WRITERS)}",
+            outcome="nothing was written",
+        )
     with replacing(path) as partial:
         return write(iter(tables), partial)
 

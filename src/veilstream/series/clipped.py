@@ -48,7 +48,7 @@ class ClippedValues:
     >>> snapshot = wages.encode([1200.0, 3400.0, 9999.0])
     >>> snapshot
     array([1080, 1920])
-    >>> p = vs.Publisher(2, vs.Guarantee(1, w=12), vs.STREAMS["uniform"](), l1=wages.l1)
+    >>> p = vs.Publisher(2, vs.Guarantee(1, w=12), vs.STREAMS["uniform"](), max_contribution=wages.max_contribution)
     >>> totals = wages.decode(p.feed(snapshot))
     >>> totals.sum.shape, float(totals.sum_std.round()), float(totals.count_std.round(1))
     ((), 84853.0, 24.0)
@@ -61,14 +61,14 @@ class ClippedValues:
     def __post_init__(self) -> None:
         low, high = rational(self.low, "low"), rational(self.high, "high")
         if not low < high:
-            raise InvalidInputError(f"bounds {self.low}..{self.high}: low must be below high; nothing was released")
+            raise InvalidInputError(f"bounds {self.low}..{self.high}: low must be below high")
         if type(self.resolution) is not int or not 1 <= self.resolution <= MAX_RESOLUTION:
             raise InvalidInputError(
-                f"resolution {self.resolution!r}: a whole number from 1 to {MAX_RESOLUTION}; nothing was released"
+                name="resolution", value=self.resolution, limit=f"a whole number from 1 to {MAX_RESOLUTION}"
             )
 
     @property
-    def l1(self) -> int:
+    def max_contribution(self) -> int:
         """How far one person moves the two counts of a step."""
         return self.resolution
 
@@ -100,12 +100,10 @@ class ClippedValues:
         """
         frame = pl.DataFrame({"user": users, "step": steps, "value": np.asarray(values, dtype=np.float64)})
         if frame["user"].null_count() or frame["step"].null_count():
-            raise InvalidInputError("events: a user or a step is missing; nothing was released")
+            raise InvalidInputError("events: a user or a step is missing")
         whole = frame["step"].dtype.is_integer()
         if not whole or (len(frame) and not frame["step"].is_between(0, horizon - 1).all()):
-            raise InvalidInputError(
-                f"events: steps must be whole numbers from 0 to {horizon - 1}; nothing was released"
-            )
+            raise InvalidInputError(f"events: steps must be whole numbers from 0 to {horizon - 1}")
         joined = pl.col("value").sum() if combine == "sum" else pl.col("value").mean()
         people = frame.group_by("user", "step").agg(joined)
         g = self._on_grid(people["value"].to_numpy())
@@ -117,9 +115,7 @@ class ClippedValues:
 
     def _on_grid(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         if np.isnan(values).any():
-            raise InvalidInputError(
-                "values: one is missing (NaN); leave out people without a value; nothing was released"
-            )
+            raise InvalidInputError("values: one is missing (NaN); leave out people without a value")
         low, high = self._ends
         share = (np.clip(values, low, high) - low) / (high - low)
         return np.clip(np.rint(share * self.resolution), 0, self.resolution).astype(np.int64)
@@ -134,7 +130,7 @@ class ClippedValues:
     def decode_numbers(self, numbers: Numbers, std: ArrayLike = 0.0) -> Totals:
         """The same from arrays whose last axis holds the two counts, and the standard deviation of their noise."""
         if numbers.shape[-1:] != (2,):
-            raise InvalidInputError(f"values of shape {numbers.shape}: two counts in the last axis are needed; stopped")
+            raise InvalidInputError(f"values of shape {numbers.shape}: two counts in the last axis are needed")
         low, high = self._ends
         pair = np.asarray(numbers, dtype=np.float64) / self.resolution
         noise = np.broadcast_to(np.asarray(std, dtype=np.float64) / self.resolution, pair.shape)

@@ -49,7 +49,7 @@ class FourierSeries:
             value: int | None = getattr(self, name)
             if value is not None and (type(value) is not int or value < 1):
                 raise InvalidInputError(
-                    f"{name} {value!r} of FourierSeries: a whole number of at least 1 is needed; nothing was released"
+                    name=name, of="FourierSeries", value=value, limit="a whole number of at least 1 is needed"
                 )
 
     def estimate(self, snapshots: Sequence[Sealed], epsilon: Fraction, meter: Meter) -> Values:
@@ -57,8 +57,10 @@ class FourierSeries:
         steps, kept = len(snapshots), 2 * self.coefficients - 1
         if kept > steps:
             raise InvalidInputError(
-                f"coefficients {self.coefficients} of FourierSeries: {kept} real coordinates of {steps} steps, at most "
-                f"{(steps + 1) // 2} can be kept; nothing was released"
+                name="coefficients",
+                of="FourierSeries",
+                value=self.coefficients,
+                limit=f"{kept} real coordinates of {steps} steps, at most {(steps + 1) // 2} can be kept",
             )
         spectrum = series_coordinates(snapshots, kept, meter.guarantee, self.appearances)
         noisy = meter.laplace(spectrum, epsilon, "fourier")

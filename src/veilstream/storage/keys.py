@@ -53,8 +53,11 @@ class StreamKey:
             known = getattr(self, name)
             if value != known:
                 raise LedgerMismatchError(
-                    f"stream {self.stream!r}: {name} is recorded as {known!r} in {path}, given {value!r}; steps would "
-                    "mean other times and people would be charged twice; nothing was changed, nothing was released"
+                    name="stream",
+                    value=self.stream,
+                    limit=f"{name} is recorded as {known!r} in {path}, given {value!r}; steps would mean other times "
+                    "and people would be charged twice",
+                    outcome="nothing was changed, nothing was released",
                 )
 
 
@@ -68,8 +71,7 @@ def key_path(database: Path | None, stream: str, given: str | None) -> Path:
         return Path(given)
     if database is None:
         raise InvalidInputError(
-            "key_file: missing; a ledger that is not a file needs --key-file for the stream's bounding key; "
-            "nothing was released"
+            "key_file: missing; a ledger that is not a file needs --key-file for the stream's bounding key"
         )
     return database.with_name(f"{database.name}.{quote(stream, safe='')}.key")
 
@@ -79,21 +81,21 @@ def load(path: Path, stream: str) -> StreamKey | None:
     try:
         stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if stored["format"] > FORMAT:
-            raise LedgerVersionError(f"key file {path}: written by a newer veilstream; nothing was released")
+            raise LedgerVersionError(name="key file", value=path, limit="written by a newer veilstream")
         key = StreamKey(**{name: stored[name] for name in ("stream", "start", "every", "zone", "key")})
         known = len(key.secret) >= KEY_BYTES
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise LedgerError(f"key file {path}: {error.strerror}; nothing was released") from None
+        raise LedgerError(name="key file", value=path, limit=f"{error.strerror}") from None
     except (ValueError, KeyError, TypeError):
         known = False
         key = None
     if not known or key is None:
-        raise LedgerError(f"key file {path}: not a veilstream key file; restore it; nothing was released")
+        raise LedgerError(name="key file", value=path, limit="not a veilstream key file; restore it")
     if key.stream != stream:
         raise LedgerMismatchError(
-            f"key file {path}: it belongs to stream {key.stream!r}, given {stream!r}; nothing was released"
+            name="key file", value=path, limit=f"it belongs to stream {key.stream!r}, given {stream!r}"
         )
     return key
 
@@ -114,5 +116,5 @@ def store(path: Path, key: StreamKey) -> StreamKey:
         finally:
             partial.unlink()
     except OSError as error:
-        raise LedgerError(f"key file {path}: {error.strerror}; nothing was released") from None
+        raise LedgerError(name="key file", value=path, limit=f"{error.strerror}") from None
     return load(path, key.stream) or key

@@ -52,15 +52,11 @@ class Choice:
 
     def __post_init__(self) -> None:
         if type(self.groups) is not int or not 2 <= self.groups <= 64:
-            raise InvalidInputError(
-                f"groups {self.groups!r} of Choice: a whole number from 2 to 64; nothing was released"
-            )
+            raise InvalidInputError(name="groups", of="Choice", value=self.groups, limit="a whole number from 2 to 64")
         if any(type(nu) is not int or nu < 1 for nu in self.degrees):
-            raise InvalidInputError(f"degrees {self.degrees} of Choice: whole numbers from 1; nothing was released")
+            raise InvalidInputError(name="degrees", of="Choice", value=self.degrees, limit="whole numbers from 1")
         if not (self.choose > 0 and self.measure > 0 and self.choose + self.measure < 1):
-            raise InvalidInputError(
-                f"shares {self.choose} and {self.measure} of Choice: above 0 and below 1 together; nothing was released"
-            )
+            raise InvalidInputError(f"shares {self.choose} and {self.measure} of Choice: above 0 and below 1 together")
 
     def pick(
         self, rows: SealedRows, margins: Margins, matrix: NDArray[np.float64], epsilon: Fraction, meter: Meter

@@ -83,13 +83,12 @@ class DPCopula:
             object.__setattr__(self, name, rational(getattr(self, name), name))
         if not self.ratio > 0 or not 0 < self.size_share < 1:
             raise InvalidInputError(
-                f"ratio {self.ratio} and size_share {self.size_share} of DPCopula: above 0, and the share below 1; "
-                "nothing was released"
+                f"ratio {self.ratio} and size_share {self.size_share} of DPCopula: above 0, and the share below 1"
             )
         for name in ("split_below", "most_parts"):
             value = getattr(self, name)
             if type(value) is not int or value < (1 if name == "most_parts" else 0):
-                raise InvalidInputError(f"{name} {value!r} of DPCopula: a whole number; nothing was released")
+                raise InvalidInputError(name=name, of="DPCopula", value=value, limit="a whole number")
 
     def layout(self, shape: tuple[int, ...]) -> Layout:
         """Where the numbers of a release lie, for a table of this shape."""
@@ -104,12 +103,12 @@ class DPCopula:
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         """The model of a table for ``epsilon``."""
         if not isinstance(x, SealedTable):
-            raise InvalidInputError("DPCopula: it publishes tables, not histograms; seal rows with its layout; stopped")
+            raise InvalidInputError("DPCopula: it publishes tables, not histograms; seal rows with its layout")
         layout = self.layout(x.rows.shape)
         if layout.split and meter.guarantee.w != 1:
             raise InvalidBudgetError(
-                f"DPCopula with split_below={self.split_below} under {meter.guarantee}: parts are paid for together at "
-                "w=1 only; set split_below=0; nothing was released"
+                f"DPCopula with split_below={self.split_below} under {meter.guarantee}: parts are paid for "
+                "together at w=1 only; set split_below=0"
             )
         share = epsilon * self.size_share if layout.modelled else epsilon
         noisy = meter.laplace(x.rows.counts(layout.split), share, "sizes")

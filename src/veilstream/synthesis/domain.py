@@ -28,12 +28,10 @@ class TableDomain(Domain):
 
     def _check_size(self) -> None:
         if not self.axes:
-            raise InvalidDomainError("table of 0 attributes: at least 1 is needed; no domain was made")
+            raise InvalidDomainError("table of 0 attributes: at least 1 is needed")
         for name, axis in self.axes.items():
             if axis.bins > MAX_BINS:
-                raise InvalidDomainError(
-                    f"attribute '{name}' of {axis.bins} bins: the limit is {MAX_BINS}; no domain was made"
-                )
+                raise InvalidDomainError(f"attribute '{name}' of {axis.bins} bins: the limit is {MAX_BINS}")
 
     def columns(self, frame: pl.DataFrame | Mapping[str, Any]) -> list[NDArray[np.int64]]:
         """The code of every row, attribute by attribute, -1 where a value lies outside the public bins."""
@@ -43,7 +41,7 @@ class TableDomain(Domain):
     def values(self, columns: list[NDArray[np.int64]], places: list[NDArray[np.float64]]) -> pl.DataFrame:
         """Rows of values from codes; ``places`` in [0, 1) say where inside a numeric bin a value lies."""
         if len(columns) != len(self.axes):
-            raise InvalidInputError(f"{len(columns)} columns for {len(self.axes)} attributes; no rows were made")
+            raise InvalidInputError(f"{len(columns)} columns for {len(self.axes)} attributes")
         series = [
             _values(axis, codes, place).alias(name)
             for (name, axis), codes, place in zip(self.axes.items(), columns, places, strict=True)

@@ -60,7 +60,7 @@ class TablePublisher:
         self.rows_per_user = rows_per_user
         moved = rows_per_user * (1 + len(self.layout.modelled))
         self.publisher: Publisher[Any] = Publisher(
-            self.layout.size, guarantee, stream(self.copula), ledger, stream=name, l1=moved
+            self.layout.size, guarantee, stream(self.copula), ledger, stream=name, max_contribution=moved
         )
 
     def feed(

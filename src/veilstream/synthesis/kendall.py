@@ -50,7 +50,7 @@ class Kendall:
         size = self.sample_size
         if size is not None and (type(size) is not int or not 2 <= size <= 1 << 30):
             raise InvalidInputError(
-                f"sample_size {size!r} of Kendall: a whole number of at least 2, or None; nothing was released"
+                name="sample_size", of="Kendall", value=size, limit="a whole number of at least 2, or None"
             )
 
     def correlations(self, rows: SealedRows, margins: Margins, epsilon: Fraction, meter: Meter) -> NDArray[np.float64]:
@@ -63,9 +63,9 @@ class Kendall:
         found = [latent_correlation(taus[..., at], p[j], p[k]) for at, (j, k) in enumerate(pairs_of(len(p)))]
         return np.stack(found, axis=-1)
 
-    def _public_size(self, total: float, attributes: int, l1: Fraction, epsilon: Fraction) -> int:
+    def _public_size(self, total: float, attributes: int, max_contribution: Fraction, epsilon: Fraction) -> int:
         if self.sample_size is not None:
             return self.sample_size
         # Noise wider than the Meter draws would be refused; a smaller sample has less.
-        widest = math.floor(MAX_SCALE * epsilon / (l1 * (attributes * attributes // 2)))
+        widest = math.floor(MAX_SCALE * epsilon / (max_contribution * (attributes * attributes // 2)))
         return max(2, min(round(total), LARGEST_SAMPLE, widest))

@@ -34,9 +34,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         if self.size > MAX_VALUES:
-            raise InvalidInputError(
-                f"model of {self.size} numbers in {self.parts} parts: the limit is {MAX_VALUES}; nothing was released"
-            )
+            raise InvalidInputError(f"model of {self.size} numbers in {self.parts} parts: the limit is {MAX_VALUES}")
 
     @property
     def parts(self) -> int:
@@ -70,7 +68,7 @@ class Layout:
     def seal(self, rows: SealedRows) -> SealedTable:
         """Rows as a stream of this layout takes them."""
         if rows.shape != self.shape:
-            raise InvalidInputError(f"table of shape {rows.shape} for a model of {self.shape}; nothing was released")
+            raise InvalidInputError(f"table of shape {rows.shape} for a model of {self.shape}")
         return SealedTable(rows, self.split, self.spare)
 
     def pack(self, sizes: NDArray[np.float64], parts: list[Part]) -> NDArray[np.float64]:
@@ -82,7 +80,7 @@ class Layout:
     def unpack(self, numbers: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[Part]]:
         """The sizes of the parts and the parts of a model."""
         if numbers.shape != (self.size,):
-            raise InvalidInputError(f"{numbers.size} numbers for a model of {self.size}; no model was made")
+            raise InvalidInputError(f"{numbers.size} numbers for a model of {self.size}")
         sizes = numbers[: self.parts]
         return sizes, list(self._parts(numbers))
 

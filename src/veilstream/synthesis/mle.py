@@ -47,7 +47,7 @@ class BlockMLE:
     def __post_init__(self) -> None:
         if self.blocks is not None and (type(self.blocks) is not int or not 1 <= self.blocks <= 1 << 26):
             raise InvalidInputError(
-                f"blocks {self.blocks!r} of BlockMLE: a whole number of at least 1, or None; nothing was released"
+                name="blocks", of="BlockMLE", value=self.blocks, limit="a whole number of at least 1, or None"
             )
 
     def correlations(self, rows: SealedRows, margins: Margins, epsilon: Fraction, meter: Meter) -> NDArray[np.float64]:

@@ -70,7 +70,7 @@ class CopulaModel:
         """Drawn rows as codes, one column per attribute."""
         count = self.rows if rows is None else rows
         if type(count) is not int or count < 0:
-            raise InvalidInputError(f"rows {rows!r}: a whole number of at least 0; no rows were drawn")
+            raise InvalidInputError(name="rows", value=rows, limit="a whole number of at least 0")
         generator = Generator(PCG64(SeedSequence(seed)))
         sizes, parts = self.layout.unpack(self.numbers)
         wanted = generator.multinomial(count, shares(sizes)) if len(parts) > 1 else np.array([count])
@@ -98,7 +98,7 @@ class CopulaModel:
         Numbers lie at random inside their bins, whole ones where all edges of the attribute are whole.
         """
         if kind not in ("polars", "pandas", "arrow"):
-            raise InvalidInputError(f"kind {kind!r}: 'polars', 'pandas' or 'arrow'; no rows were drawn")
+            raise InvalidInputError(name="kind", value=kind, limit="'polars', 'pandas' or 'arrow'")
         columns = self.sample_codes(rows, seed)
         generator = Generator(PCG64(SeedSequence(None if seed is None else (seed, 1))))
         frame: pl.DataFrame = self.domain.values(columns, [generator.random(column.size) for column in columns])
@@ -108,7 +108,7 @@ class CopulaModel:
 
     def _axis(self, name: str) -> int:
         if name not in self.domain.names:
-            raise InvalidInputError(f"attribute '{name}': the attributes are {', '.join(self.domain.names)}; stopped")
+            raise InvalidInputError(f"attribute '{name}': the attributes are {', '.join(self.domain.names)}")
         return self.domain.names.index(name)
 
     def _fill(self, columns: list[NDArray[np.int64]], number: int, part: Part, generator: Generator) -> None:

@@ -104,7 +104,7 @@ class RangeCheck:
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         """The mean errors, then zeros."""
         if not isinstance(x, SealedTable):
-            raise InvalidInputError("RangeCheck: it measures tables, not histograms; nothing was released")
+            raise InvalidInputError("RangeCheck: it measures tables, not histograms")
         numbers, std = np.zeros(x.size), np.zeros(x.size)
         for index, (axes, answers) in enumerate(zip(_workloads(x.rows.shape), self.answers, strict=True)):
             low, high = random_boxes(x.rows.shape, axes, self.seed)
@@ -126,7 +126,9 @@ def measured_errors(
     check = RangeCheck(tuple(tuple(float(a) for a in each) for each in answers), seed)
     sealed: Any = SealedTable(rows, (), spare=len(rows.shape) + 1)
     guarantee = Guarantee(epsilon, w=1)
-    publisher = Publisher(sealed.size, guarantee, Uniform(check), ledger, stream=name, l1=math.ceil(sealed.l1))
+    publisher = Publisher(
+        sealed.size, guarantee, Uniform(check), ledger, stream=name, max_contribution=math.ceil(sealed.l1)
+    )
     release = publisher.feed(sealed, 0)
     shares = np.maximum(np.asarray(release.values[: len(answers)], dtype=np.float64), 0.0) / max(model.rows, 1)
     return Errors(float(shares[0]), tuple(shares[1:].tolist()), release.spent)

@@ -41,7 +41,9 @@ def read_rows(
     SealedRows(shape=2, span=0..0, l1=1)
     """
     if type(rows_per_user) is not int or rows_per_user < 1:
-        raise InvalidInputError(f"rows_per_user {rows_per_user!r}: a whole number of at least 1; nothing was read")
+        raise InvalidInputError(
+            name="rows_per_user", value=rows_per_user, limit="a whole number of at least 1", outcome="nothing was read"
+        )
     schema, secret = table_domain(domain), key or Key(os.urandom(16))
     columns: list[Columns] = []
     people: list[tuple[NDArray[np.int64], Words]] = []
@@ -95,9 +97,7 @@ def _encoded(
     for name, column in zip(schema.names, codes, strict=True):
         inside = column >= 0
         if unknown == "error" and not inside.all():
-            raise UnknownValueError(
-                f"attribute '{name}': a row has a value that is missing or outside its bins; nothing was released"
-            )
+            raise UnknownValueError(f"attribute '{name}': a row has a value that is missing or outside its bins")
         kept &= inside
     return codes, kept
 

@@ -65,22 +65,24 @@ def _run(
     guarantee: Guarantee,
     snapshots: NDArray[Any],
     seed: int | tuple[int, ...],
-    l1: int,
+    max_contribution: int,
     shape: tuple[int, ...] | None,
     batch: tuple[int, ...] = (),
 ) -> _Run:
     if snapshots.ndim != 2:
-        raise InvalidInputError(f"snapshots of shape {snapshots.shape}: (steps, bins) is needed; nothing was simulated")
+        raise InvalidInputError(f"snapshots of shape {snapshots.shape}: (steps, bins) is needed")
     steps, bins = int(snapshots.shape[0]), int(snapshots.shape[1])
     if shape is not None and math.prod(shape) != bins:
-        raise InvalidInputError(f"shape {shape} for {bins} bins: its product must be {bins}; nothing was simulated")
+        raise InvalidInputError(f"shape {shape} for {bins} bins: its product must be {bins}")
     accountant = Accountant(guarantee, bins)
     noise = ExactSampler(SeededSource(seed))
     state = mechanism.start(guarantee, bins)
     run = _Run(np.empty((steps, *batch, bins)), np.zeros(steps, dtype=np.bool_), [], np.zeros(steps))
     for t in range(steps):
         meter = Meter(accountant, noise, t, batch)
-        state, values = mechanism.step(state, seal(checked_counts(snapshots[t], bins), t, l1, shape), meter)
+        state, values = mechanism.step(
+            state, seal(checked_counts(snapshots[t], bins), t, max_contribution, shape), meter
+        )
         run.values[t] = values.numbers
         run.fresh[t] = values.fresh
         run.spent.append(newly_spent(meter.charges, guarantee))
@@ -94,7 +96,7 @@ def simulate(
     snapshots: NDArray[Any],
     seed: int,
     *,
-    l1: int = 1,
+    max_contribution: int = 1,
     shape: tuple[int, ...] | None = None,
 ) -> Simulated:
     """Run ``mechanism`` over ``snapshots`` (steps × bins, whole numbers) with repeatable noise.
@@ -107,7 +109,7 @@ def simulate(
     >>> y.shape, y.fresh.tolist(), [str(e) for e in y.spent]
     ((6, 2), [True, False, False, True, False, False], ['1', '0', '0', '1', '0', '0'])
     """
-    return _run(mechanism, guarantee, np.asarray(snapshots), seed, l1, shape).as_array()
+    return _run(mechanism, guarantee, np.asarray(snapshots), seed, max_contribution, shape).as_array()
 
 
 def simulate_many(
@@ -117,7 +119,7 @@ def simulate_many(
     seed: int,
     *,
     runs: int = 100,
-    l1: int = 1,
+    max_contribution: int = 1,
     shape: tuple[int, ...] | None = None,
 ) -> Simulated:
     """``runs`` independent simulations as runs × steps × bins.
@@ -132,10 +134,10 @@ def simulate_many(
     """
     array = np.asarray(snapshots)
     if all(getattr(part, "oblivious", False) for part in (mechanism, getattr(mechanism, "histogram", mechanism))):
-        run = _run(mechanism, guarantee, array, seed, l1, shape, batch=(runs,))
+        run = _run(mechanism, guarantee, array, seed, max_contribution, shape, batch=(runs,))
         together = np.ascontiguousarray(run.values.transpose(1, 0, 2))
         return _Run(together, run.fresh, run.spent, run.std).as_array()
-    each = [_run(mechanism, guarantee, array, (seed, number), l1, shape) for number in range(runs)]
+    each = [_run(mechanism, guarantee, array, (seed, number), max_contribution, shape) for number in range(runs)]
     return _Run(
         np.stack([run.values for run in each]),
         np.stack([run.fresh for run in each]),

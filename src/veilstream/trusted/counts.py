@@ -98,7 +98,7 @@ class Sealed:
 
     def __add__(self, other: Sealed) -> Sealed:
         if self.size != other.size:
-            raise InvalidInputError(f"sum of sealed vectors of {self.size} and {other.size} values; nothing was done")
+            raise InvalidInputError(f"sum of sealed vectors of {self.size} and {other.size} values")
         grid = max(self.grid, other.grid)
         apart = not self.span.touches(other.span)
         same_bins = self.bins is other.bins or (
@@ -176,7 +176,7 @@ class Sealed:
         distinct = np.count_nonzero(named) == spent.size
         if not whole or self.size != later.size or self.span.touches(later.span) or not distinct:
             raise InvalidInputError(
-                "dealt: it takes two whole vectors of spans that do not touch, and each position once; nothing was done"
+                "dealt: it takes two whole vectors of spans that do not touch, and each position once"
             )
         grid = max(self.grid, later.grid)
         mine, its = _finer(self.__exact, grid - self.grid), _finer(later.__exact, grid - later.grid)
@@ -198,8 +198,7 @@ class Sealed:
         """Sums over public groups: value i goes into group ``groups[i]`` of ``count``; -1 leaves it out."""
         if groups.shape != (self.size,) or (groups.size and (groups.min() < -1 or groups.max() >= count)):
             raise InvalidInputError(
-                f"sums: {groups.size} labels up to {groups.max(initial=-1)} for {self.size} values "
-                f"and {count} groups; nothing was done"
+                f"sums: {groups.size} labels up to {groups.max(initial=-1)} for {self.size} values and {count} groups"
             )
         summed = np.zeros(count, dtype=np.int64)
         kept = groups >= 0
@@ -236,9 +235,7 @@ class Sealed:
         ``l1`` carries over: each distance moves by at most what its own values move.
         """
         if starts.size == 0 or starts[0] != 0 or (np.diff(starts) < 1).any() or starts[-1] >= self.size:
-            raise InvalidInputError(
-                f"distances of {starts.size} runs of {self.size} values: runs begin at 0 and rise; nothing was done"
-            )
+            raise InvalidInputError(f"distances of {starts.size} runs of {self.size} values: runs begin at 0 and rise")
         grid = max(self.grid, _public_grid(public))
         exact = np.add.reduceat(self._gaps(public, slice(None), grid), starts, axis=-1)
         return self._derive(exact, l2=self._l1, grid=grid)
@@ -271,7 +268,7 @@ class Sealed:
         padded = transforms.pad(self.__exact, self.shape, range(len(self.shape))).reshape(-1)
         if kept.size == 0 or np.unique(kept).size != kept.size or kept.min() < 0 or kept.max() >= padded.size:
             raise InvalidInputError(
-                f"walsh: {kept.size} positions; they must be distinct and from 0 to {padded.size - 1}; nothing was done"
+                f"walsh: {kept.size} positions; they must be distinct and from 0 to {padded.size - 1}"
             )
         columns = Fraction(kept.size)
         exact = transforms.walsh(padded)[kept]
@@ -336,11 +333,11 @@ class Sealed:
     __lt__ = __le__ = __gt__ = __ge__ = __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
 
 
-def seal(counts: NDArray[np.int64], t: int, l1: int = 1, shape: tuple[int, ...] | None = None) -> Sealed:
-    """Close exact counts of timestamp ``t``, to which one unit contributes at most ``l1`` in total."""
+def seal(counts: NDArray[np.int64], t: int, max_contribution: int = 1, shape: tuple[int, ...] | None = None) -> Sealed:
+    """Close exact counts of timestamp ``t``, to which one unit contributes at most ``max_contribution`` in total."""
     if np.size(counts) == 0:
-        raise InvalidInputError(f"counts of 0 bins at t={t}: at least 1 is needed; nothing was done")
-    return Sealed(np.array(counts, dtype=np.int64), Span(t, t), Fraction(l1), shape=shape, placed=True)
+        raise InvalidInputError(f"counts of 0 bins at t={t}: at least 1 is needed")
+    return Sealed(np.array(counts, dtype=np.int64), Span(t, t), Fraction(max_contribution), shape=shape, placed=True)
 
 
 def _positions(bins: Index, size: int) -> NDArray[np.int64]:
@@ -351,7 +348,7 @@ def _positions(bins: Index, size: int) -> NDArray[np.int64]:
         return bins
     chosen = np.arange(size, dtype=np.int64)[bins]
     if np.unique(chosen).size != chosen.size:
-        raise InvalidInputError("select: a position occurs twice; use sums; nothing was done")
+        raise InvalidInputError("select: a position occurs twice; use sums")
     return chosen
 
 

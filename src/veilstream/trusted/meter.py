@@ -150,12 +150,10 @@ class Meter:
         The scale is private, so the standard deviation is not told (NaN).
         """
         if not epsilon > x.smoothness:
-            raise InvalidBudgetError(
-                f"charge {epsilon} for {purpose!r}: above the smoothness {x.smoothness} is needed; nothing was released"
-            )
+            raise InvalidBudgetError(f"charge {epsilon} for {purpose!r}: above the smoothness {x.smoothness} is needed")
         if x.span.steps != 1 or not isinstance(self._noise, WordNoise):
             raise InvalidInputError(
-                f"draw for {purpose!r}: it needs data of one step and a source of bits; nothing was released"
+                name="draw for", value=purpose, limit="it needs data of one step and a source of bits"
             )
         self._admit([Charge(epsilon, self._until_now(x.span), purpose)])
         scale = x._spread / (epsilon - x.smoothness)  # pyright: ignore[reportPrivateUsage]
@@ -175,7 +173,7 @@ class Meter:
         checked_sampling(rate)
         if x.grid or not isinstance(self._noise, WordNoise):
             raise InvalidInputError(
-                f"sample for {purpose!r}: it needs whole counts and a source of bits; nothing was released"
+                name="sample for", value=purpose, limit="it needs whole counts and a source of bits"
             )
         scale = bounded_scale(thinned_scale(epsilon, self._sensitivity(x.span, x.l1), rate), purpose)
         self._admit([self._charge(x, epsilon, purpose)])
@@ -199,8 +197,7 @@ class Meter:
         sigma = sqrt_up(variance * (1 << (2 * finer)) + 3)
         if sigma > MAX_SCALE:
             raise InvalidBudgetError(
-                f"charge of mu² {mu_squared} for {purpose!r}: its noise would be wider than {MAX_SCALE} grid steps; "
-                "nothing was released"
+                f"charge of mu² {mu_squared} for {purpose!r}: its noise would be wider than {MAX_SCALE} grid steps"
             )
         self._admit([replace(self._charge(x, Fraction(0), purpose), mu_squared=mu_squared)])
         noise = self._noise.gaussian(sigma, self._size(x))
@@ -211,7 +208,7 @@ class Meter:
         """A candidate i with probability exactly ∝ exp(epsilon · score_i / (2 · sensitivity))."""
         self._positive(epsilon, purpose)
         if scores.size == 0:
-            raise InvalidInputError(f"select for {purpose!r}: no candidates; nothing was released")
+            raise InvalidInputError(name="select for", value=purpose, limit="no candidates")
         movement = self._sensitivity(scores.span, scores.sensitivity) * (1 if scores.one_sided else 2)
         self._admit([Charge(epsilon, self._until_now(scores.span), purpose, bins=self._named(scores.bins))])
         exact = scores._exact  # pyright: ignore[reportPrivateUsage]
@@ -247,15 +244,15 @@ class Meter:
         self._one_run("lists of cells")
         scale = bounded_scale(self._sensitivity(records.span, records.l1) / epsilon, purpose)
         if type(level) is not int or level < 1:
-            raise InvalidInputError(f"level {level!r} for {purpose!r}: a whole number from 1; nothing was released")
+            raise InvalidInputError(f"level {level!r} for {purpose!r}: a whole number from 1")
         expected = math.log(cells_of(records.shape)) - float(level / scale)
         if expected > math.log(MAX_LISTED):
             raise InvalidInputError(
                 f"level {level} for {purpose!r}: about e^{expected:.0f} empty cells would reach it, at most "
-                f"{MAX_LISTED} are listed; nothing was released"
+                f"{MAX_LISTED} are listed"
             )
         if not isinstance(self._noise, TailNoise):
-            raise InvalidInputError(f"noise for {purpose!r}: it cannot draw for whole domains; nothing was released")
+            raise InvalidInputError(name="noise for", value=purpose, limit="it cannot draw for whole domains")
         self._admit([Charge(epsilon, self._until_now(records.span), purpose)])
         cells, values = noisy_cells(records, level, scale, self._noise)
         return Boxes(records.shape, cells, cells + 1, values.astype(np.float64), laplace_std(float(scale)))
@@ -284,9 +281,10 @@ class Meter:
         moved = self._sensitivity(x.span, x.l1)
         if x.size != 1 or x.grid > THRESHOLD_GRID or moved > threshold.sensitivity:
             raise InvalidInputError(
-                f"comparison for {threshold.purpose!r}: {x.size} values of sensitivity {moved} on grid 2^-{x.grid}, "
-                f"where one value of at most {threshold.sensitivity} on 2^-{THRESHOLD_GRID} is needed; "
-                "nothing was released"
+                name="comparison for",
+                value=threshold.purpose,
+                limit=f"{x.size} values of sensitivity {moved} on grid 2^-{x.grid}, where one value of at most "
+                f"{threshold.sensitivity} on 2^-{THRESHOLD_GRID} is needed",
             )
         purpose, nu = threshold.purpose, threshold.epsilon_nu
         block = Span(min(threshold.opened, x.span.first), self.t)
@@ -320,9 +318,7 @@ class Meter:
         """
         decision = np.asarray(decision)
         if decision.dtype.kind not in "biu":
-            raise InvalidInputError(
-                f"decision of type {decision.dtype}: truth values or whole numbers are needed; nothing was released"
-            )
+            raise InvalidInputError(f"decision of type {decision.dtype}: truth values or whole numbers are needed")
         if not self._batch:
             return decision
         flat = decision.reshape(math.prod(self._batch), -1)
@@ -368,7 +364,7 @@ class Meter:
 
     def _until_now(self, span: Span) -> Span:
         if span.last > self.t:
-            raise InvalidInputError(f"data of t={span.last} at step {self.t}: it is not past yet; nothing was released")
+            raise InvalidInputError(f"data of t={span.last} at step {self.t}: it is not past yet")
         return Span(span.first, self.t)
 
     def _one_run(self, what: str) -> None:
@@ -391,7 +387,7 @@ class Meter:
 
     def _positive(self, amount: Fraction, purpose: str) -> None:
         if not amount.numerator > 0:
-            raise InvalidBudgetError(f"charge {amount} for {purpose!r}: it must be above 0; nothing was released")
+            raise InvalidBudgetError(f"charge {amount} for {purpose!r}: it must be above 0")
 
 
 def _off_grid(exact: NDArray[np.int64], grid: int) -> NDArray[np.float64]:

@@ -70,11 +70,11 @@ class SealedPoints:
     ) -> None:
         if exact.ndim != 2 or exact.shape[1] != len(sides) or not 1 <= exact.shape[0] <= MAX_POINTS:
             raise InvalidInputError(
-                f"points of shape {exact.shape} on {len(sides)} axes: (points, axes) with 1 to {MAX_POINTS} points is "
-                "needed; nothing was released"
+                f"points of shape {exact.shape} on {len(sides)} axes: (points, axes) with 1 to {MAX_POINTS} "
+                "points is needed"
             )
         if (exact < 0).any() or (exact > np.array(sides)).any():
-            raise InvalidInputError("points: one lies outside the public box; nothing was released")
+            raise InvalidInputError("points: one lies outside the public box")
         self.__exact = np.array(exact, dtype=np.int64)
         self.count = int(exact.shape[0])
         self.sides = sides

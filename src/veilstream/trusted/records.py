@@ -83,14 +83,14 @@ class SealedRecords:
         chosen = list(axes)
         if not chosen or sorted(set(chosen)) != sorted(chosen) or not set(chosen) <= set(range(len(self.shape))):
             raise InvalidInputError(
-                f"project on {chosen}: distinct attributes from 0 to {len(self.shape) - 1} are needed; nothing was done"
+                name="project on", value=chosen, limit=f"distinct attributes from 0 to {len(self.shape) - 1} are needed"
             )
         return self._gather(self.__cells[:, chosen], tuple(self.shape[axis] for axis in chosen))
 
     def coarser(self, shift: int) -> SealedRecords:
         """The same records on a grid whose cells are 2^shift wide on every attribute, all in one group."""
         if shift < 0:
-            raise InvalidInputError(f"coarser by 2^{shift}: the power must be at least 0; nothing was done")
+            raise InvalidInputError(f"coarser by 2^{shift}: the power must be at least 0")
         return self._gather(self.__cells >> shift, tuple(1 + (length - 1 >> shift) for length in self.shape))
 
     def dense(self) -> Sealed:
@@ -115,7 +115,7 @@ class SealedRecords:
 
     def _one_per_group(self, name: str, given: Integers) -> None:
         if given.shape != (self.groups,):
-            raise InvalidInputError(f"{name} of shape {given.shape} for {self.groups} groups; nothing was done")
+            raise InvalidInputError(f"{name} of shape {given.shape} for {self.groups} groups")
 
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.shape))
@@ -131,27 +131,26 @@ class SealedRecords:
     __lt__ = __le__ = __gt__ = __ge__ = __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
 
 
-def seal_records(records: NDArray[Any], shape: Sequence[int], t: int, l1: int = 1) -> SealedRecords:
+def seal_records(records: NDArray[Any], shape: Sequence[int], t: int, max_contribution: int = 1) -> SealedRecords:
     """Close the records of timestamp ``t``: one row of whole coordinates each, 0 ≤ coordinate < ``shape``.
 
-    ``l1`` is the holder's promise that no unit has more than that many rows.
+    ``max_contribution`` is the holder's promise that no unit has more than that many rows.
     """
     lengths = tuple(int(length) for length in shape)
     if not lengths or min(lengths) < 1 or max(lengths) > 1 << 40:
-        raise InvalidInputError(f"domain {lengths}: every attribute has from 1 to 2^40 values; nothing was released")
-    if type(l1) is not int or l1 < 1:
-        raise InvalidInputError(f"l1 {l1!r}: a whole number of at least 1; nothing was released")
+        raise InvalidInputError(name="domain", value=lengths, limit="every attribute has from 1 to 2^40 values")
+    if type(max_contribution) is not int or max_contribution < 1:
+        raise InvalidInputError(name="max_contribution", value=max_contribution, limit="a whole number of at least 1")
     rows = np.asarray(records)
     if rows.ndim != 2 or rows.shape[1] != len(lengths) or (rows.size and rows.dtype.kind not in "iu"):
         raise InvalidInputError(
-            f"records of shape {rows.shape} and type {rows.dtype}: rows of {len(lengths)} whole numbers are needed; "
-            "nothing was released"
+            f"records of shape {rows.shape} and type {rows.dtype}: rows of {len(lengths)} whole numbers are needed"
         )
     cells = rows.astype(np.int64)
     if bool((cells < 0).any() or (cells >= np.array(lengths)).any()):
-        raise UnknownValueError(f"records: a coordinate lies outside the domain {lengths}; nothing was released")
+        raise UnknownValueError(f"records: a coordinate lies outside the domain {lengths}")
     merged, counts = gathered(cells, np.ones(len(cells), dtype=np.int64), lengths)
-    return SealedRecords(merged, counts, lengths, Span(t, t), Fraction(l1))
+    return SealedRecords(merged, counts, lengths, Span(t, t), Fraction(max_contribution))
 
 
 def cell_keys(cells: Integers, shape: tuple[int, ...]) -> Integers:

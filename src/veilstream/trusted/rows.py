@@ -148,25 +148,23 @@ class SealedTable(Sealed):
 
 
 def ordered_rows(
-    columns: Sequence[NDArray[Any]], hashes: Hashes, shape: Sequence[int], t: int, l1: int = 1
+    columns: Sequence[NDArray[Any]], hashes: Hashes, shape: Sequence[int], t: int, max_contribution: int = 1
 ) -> SealedRows:
     """Close the rows of timestamp ``t`` in the order of ``hashes``, ties by content.
 
-    ``l1`` is the holder's promise that no unit has more than that many rows.
+    ``max_contribution`` is the holder's promise that no unit has more than that many rows.
     """
     lengths = tuple(int(length) for length in shape)
     if not lengths or min(lengths) < 1 or max(lengths) > MAX_BINS_OF_ATTRIBUTE:
-        raise InvalidInputError(
-            f"table of attributes with {lengths} values: each has 1 to {MAX_BINS_OF_ATTRIBUTE}; nothing was released"
-        )
-    if type(l1) is not int or l1 < 1:
-        raise InvalidInputError(f"l1 {l1!r}: a whole number of at least 1; nothing was released")
+        raise InvalidInputError(f"table of attributes with {lengths} values: each has 1 to {MAX_BINS_OF_ATTRIBUTE}")
+    if type(max_contribution) is not int or max_contribution < 1:
+        raise InvalidInputError(name="max_contribution", value=max_contribution, limit="a whole number of at least 1")
     if len(columns) != len(lengths) or any(column.shape != hashes.shape for column in columns):
-        raise InvalidInputError(f"table of {len(columns)} columns for {len(lengths)} attributes; nothing was released")
+        raise InvalidInputError(f"table of {len(columns)} columns for {len(lengths)} attributes")
     if any(c.size and (c.min() < 0 or c.max() >= size) for c, size in zip(columns, lengths, strict=True)):
-        raise InvalidInputError("table: a code lies outside its attribute; nothing was released")
+        raise InvalidInputError("table: a code lies outside its attribute")
     order = np.argsort(hashes, kind="stable")
     ranked = hashes[order]
     if (ranked[1:] == ranked[:-1]).any():
         order = np.lexsort((*reversed(list(columns)), hashes))
-    return SealedRows([column[order] for column in columns], hashes[order], lengths, Span(t, t), l1)
+    return SealedRows([column[order] for column in columns], hashes[order], lengths, Span(t, t), max_contribution)

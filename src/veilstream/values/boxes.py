@@ -26,11 +26,11 @@ def cells_of(shape: tuple[int, ...]) -> int:
 def require_dense(shape: tuple[int, ...]) -> None:
     """Refuse to list the cells of a domain that is too large for it, or that has none."""
     if cells_of(shape) < 1:
-        raise InvalidDomainError(f"domain {shape}: it has no cells; nothing was released")
+        raise InvalidDomainError(name="domain", value=shape, limit="it has no cells")
     if cells_of(shape) > MAX_DENSE_CELLS:
         raise InvalidDomainError(
-            f"domain {'x'.join(map(str, shape))} of {cells_of(shape):.3g} cells: a dense histogram has at most "
-            f"{MAX_DENSE_CELLS}; {SPARSE_METHODS} take such data with estimate_records; nothing was released"
+            f"domain {'x'.join(map(str, shape))} of {cells_of(shape):.3g} cells: a dense histogram has at "
+            f"most {MAX_DENSE_CELLS}; {SPARSE_METHODS} take such data with estimate_records"
         )
 
 
@@ -59,10 +59,10 @@ class Boxes:
         if self.low.shape != expected or self.high.shape != expected:
             raise InvalidInputError(
                 f"{self.values.size} boxes with corners of shapes {self.low.shape} and {self.high.shape}: "
-                f"{expected} is needed; no boxes were made"
+                f"{expected} is needed"
             )
         if bool((self.low < 0).any() or (self.high <= self.low).any() or (self.high > np.array(self.shape)).any()):
-            raise InvalidInputError(f"boxes: one is empty or leaves the domain {self.shape}; no boxes were made")
+            raise InvalidInputError(f"boxes: one is empty or leaves the domain {self.shape}")
 
     @property
     def size(self) -> int:
@@ -83,8 +83,8 @@ class Boxes:
         lows, highs = np.asarray(low), np.asarray(high)
         if lows.shape != highs.shape or lows.ndim not in {1, 2} or lows.shape[-1] != len(self.shape):
             raise InvalidInputError(
-                f"ranges of shapes {lows.shape} and {highs.shape} on a domain of {len(self.shape)} attributes: "
-                "one low and one high end for each are needed; nothing was counted"
+                f"ranges of shapes {lows.shape} and {highs.shape} on a domain of {len(self.shape)} "
+                "attributes: one low and one high end for each are needed"
             )
         counts = self._counts(np.atleast_2d(lows), np.atleast_2d(highs))
         return float(counts[0]) if lows.ndim == 1 else counts

@@ -41,7 +41,7 @@ class ConsistentTotal:
 
     def __post_init__(self) -> None:
         if self.total is not None and (type(self.total) is not int or self.total < 0):
-            raise InvalidInputError(f"total {self.total!r}: a whole number from 0 upwards; nothing was released")
+            raise InvalidInputError(name="total", value=self.total, limit="a whole number from 0 upwards")
 
     def apply(self, values: Values, noisy: Values) -> Values:
         numbers = values.numbers.astype(np.float64)

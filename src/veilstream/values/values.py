@@ -36,7 +36,7 @@ def half_width(level: float, std: Any, law: NoiseLaw, integer: bool) -> Any:
     2.98
     """
     if not 0 < level < 1:
-        raise InvalidInputError(f"interval level {level}: it lies strictly between 0 and 1; no interval was made")
+        raise InvalidInputError(name="interval level", value=level, limit="it lies strictly between 0 and 1")
     std = np.asarray(std, dtype=np.float64)
     miss = 1 - level
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -254,7 +254,7 @@ def test_both_ways_of_listing_have_the_law_of_noise_on_every_cell(shape: tuple[i
 
 
 def test_a_list_is_charged_once_before_it_is_drawn() -> None:
-    records = seal_records(np.array([[1] * 8]), (1000,) * 8, 0, l1=3)
+    records = seal_records(np.array([[1] * 8]), (1000,) * 8, 0, max_contribution=3)
     meter = meter_for(Guarantee(1, w=1))
     listed = meter.reaching(records, 600, Fraction(1, 2), "list")
     assert float(np.max(listed.std)) == pytest.approx(6 * np.sqrt(2), rel=0.01)

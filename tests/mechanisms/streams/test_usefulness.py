@@ -44,7 +44,7 @@ def at_most(hits: Any, probability: float) -> bool:
 @pytest.mark.parametrize("l1", [1, 3])
 def test_expected_errors_and_bounds_hold_in_simulation(mechanism: Any, l1: int) -> None:
     guarantee = Guarantee("1/2", w=10, delta="1e-5") if "Gauss" in str(mechanism) else Guarantee("1/2", w=10)
-    y = vs.simulate_many(mechanism, guarantee, np.full((1, 50), 1000), seed=2, runs=2000, l1=l1)
+    y = vs.simulate_many(mechanism, guarantee, np.full((1, 50), 1000), seed=2, runs=2000, max_contribution=l1)
     noise = np.asarray(y)[:, 0] - 1000
     expected = mechanism.expected_error(guarantee, 50, l1)
     assert np.abs(noise).mean() == pytest.approx(expected, abs=6 * 1.5 * expected / math.sqrt(noise.size))

@@ -225,7 +225,7 @@ def test_swapped_arrays_are_refused() -> None:
 
 @pytest.mark.parametrize("value", [{1, 2}, object(), 1j, np.array(["a"]), {1.5: 2}, {True: 1}, math.sin, Span])
 def test_what_cannot_be_stored_is_named_without_its_value(value: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"list\[0\]: an? .*cannot be stored.*nothing was stored"):
+    with pytest.raises(InvalidInputError, match=r"list\[0\]: an? .*cannot be stored.*nothing was released"):
         encode([value])
 
 

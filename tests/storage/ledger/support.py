@@ -16,7 +16,7 @@ from veilstream.storage.ledger import Ledger, StreamSpec
 from veilstream.values.release import Release
 from veilstream.values.values import NoiseLaw, Values
 
-SPEC = StreamSpec("visits", '{"epsilon":"1","w":5}', '{"name":"uniform"}', bins=4, domain=None, l1=1)
+SPEC = StreamSpec("visits", '{"epsilon":"1","w":5}', '{"name":"uniform"}', bins=4, domain=None, max_contribution=1)
 FIFTH = Fraction(1, 5)
 
 

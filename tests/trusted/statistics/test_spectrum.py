@@ -26,7 +26,7 @@ def test_cutoff_scores_are_lipschitz(counts: list[int], bins: list[int], penalty
     for place in bins:
         other[place % one.size] += 1
     kept = np.arange(1, one.size + 1)
-    a, b = (cutoff_scores(seal(c, 0, l1=3).fourier(), kept, penalty, Fraction(7)) for c in (one, other))
+    a, b = (cutoff_scores(seal(c, 0, max_contribution=3).fourier(), kept, penalty, Fraction(7)) for c in (one, other))
     assert a.sensitivity == b.sensitivity
     assert np.abs(a._exact - b._exact).max() <= a.sensitivity
 

@@ -50,7 +50,7 @@ class Bounded:
         l1, shape = self.limit.counts_per_user, self.domain.shape or None
         for part in range(self._runs.parts):
             if self._runs.closed:
-                raise InvalidInputError("bounded events: they were closed, open them again; nothing was counted")
+                raise InvalidInputError("bounded events: they were closed, open them again")
             cells, steps = self._chosen(part), self._runs.steps_of(part)
             ends = [0, len(cells)]
             if len(steps) > 1:
@@ -80,7 +80,7 @@ class Bounded:
         self.close()
 
     def __reduce__(self) -> NoReturn:
-        raise SealedAccessError("bounded events hold exact rows: they cannot be pickled; nothing was written")
+        raise SealedAccessError("bounded events hold exact rows: they cannot be pickled", outcome="nothing was written")
 
     def __repr__(self) -> str:
         return f"Bounded({self.domain!r}, {self.calendar.steps} steps, {self.limit!r})"
@@ -119,8 +119,8 @@ def bound(
     strangers = [name for name in domain.names if name not in events.by]
     if strangers:
         raise InvalidInputError(
-            f"attribute '{strangers[0]}': the events were opened with the attributes "
-            f"({', '.join(events.by)}); nothing was read"
+            f"attribute '{strangers[0]}': the events were opened with the attributes ({', '.join(events.by)})",
+            outcome="nothing was read",
         )
     limit, secret = Limit(bins_per_user, counts_per_user), Key(os.urandom(32) if key is None else key)
     encoder = Encoder(domain, calendar, events.time, unknown, missing_time)

@@ -37,7 +37,9 @@ class Limit:
         for name in ("bins_per_user", "counts_per_user"):
             value: object = getattr(self, name)
             if type(value) is not int or value < 1:
-                raise InvalidInputError(f"{name} {value}: a whole number of at least 1 is needed; nothing was read")
+                raise InvalidInputError(
+                    name=name, value=value, limit="a whole number of at least 1 is needed", outcome="nothing was read"
+                )
 
 
 def choose(rows: Rows, bins: int, limit: Limit, key: Key) -> Integers:

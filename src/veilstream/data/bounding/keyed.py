@@ -28,7 +28,7 @@ class Key:
     def __post_init__(self) -> None:
         if len(self.secret) < 16:
             raise InvalidInputError(
-                f"bounding key of {len(self.secret)} bytes: at least 16 are needed; nothing was read"
+                f"bounding key of {len(self.secret)} bytes: at least 16 are needed", outcome="nothing was read"
             )
 
     def derive(self, purpose: bytes) -> bytes:

@@ -51,9 +51,7 @@ def identify(column: pl.Series, key: bytes) -> People:
         return _from_integers(column.cast(pl.Int64))
     if isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum):
         return _from_text(column.cast(pl.String), key)
-    raise InvalidInputError(
-        f"user column '{column.name}' of type {column.dtype}: integers or text are needed; nothing was published"
-    )
+    raise InvalidInputError(f"user column '{column.name}' of type {column.dtype}: integers or text are needed")
 
 
 def _from_integers(column: pl.Series) -> People:
@@ -67,8 +65,7 @@ def _from_floats(column: pl.Series) -> pl.Series:
     exact = known.drop_nulls()
     if not ((exact == exact.floor()) & (exact.abs() <= EXACT_FLOAT)).all():
         raise InvalidInputError(
-            f"user column '{column.name}': an id is fractional or beyond 2**53, where two people look alike; "
-            "nothing was published"
+            f"user column '{column.name}': an id is fractional or beyond 2**53, where two people look alike"
         )
     return known.cast(pl.Int64)
 
@@ -115,6 +112,5 @@ def _text(name: str, value: object) -> str | None:
         case _:
             pass
     raise InvalidInputError(
-        f"user column '{name}': an id of type {type(value).__name__} that is neither an integer nor text; "
-        "nothing was published"
+        f"user column '{name}': an id of type {type(value).__name__} that is neither an integer nor text"
     )

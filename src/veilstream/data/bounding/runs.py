@@ -135,7 +135,7 @@ class Runs:
         if column is None or isinstance(column, np.ndarray):
             return None if column is None else column[rows]
         if self._file is None:
-            raise InvalidInputError("bounded events: their temporary file is gone; nothing was counted")
+            raise InvalidInputError("bounded events: their temporary file is gone")
         size, start = column.dtype.itemsize, column.offset + rows.start * column.dtype.itemsize
         found = os.pread(self._file.fileno(), (rows.stop - rows.start) * size, start)
         return np.frombuffer(found, dtype=column.dtype)

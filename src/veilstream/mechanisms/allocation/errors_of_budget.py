@@ -43,7 +43,7 @@ class PowerError:
         for name in ("power", "scale"):
             if not 0 < getattr(self, name) < np.inf:
                 raise InvalidInputError(
-                    f"{name} {getattr(self, name)} of PowerError: above 0 is needed; nothing was done"
+                    name=name, of="PowerError", value=getattr(self, name), limit="above 0 is needed"
                 )
 
     def value(self, epsilon: Reals) -> Reals:
@@ -81,9 +81,7 @@ class GeometricError:
 
 def _half(epsilon: Reals) -> Reals:
     if epsilon.max(initial=0) > LARGEST_GEOMETRIC:
-        raise InvalidInputError(
-            f"epsilon {epsilon.max():.4g} for GeometricError: at most {LARGEST_GEOMETRIC:g}; no schedule was made"
-        )
+        raise InvalidInputError(f"epsilon {epsilon.max():.4g} for GeometricError: at most {LARGEST_GEOMETRIC:g}")
     return epsilon / 2
 
 

@@ -80,7 +80,7 @@ def minimise(
     if not best.cost - best.lower <= 1e-2 * best.cost:
         raise VeilstreamError(
             f"schedule of {x.size} budgets: the solver's gap is {best.cost / max(best.lower, 1e-300) - 1:.1e} after "
-            f"{MOST_STEPS} steps, at most 1e-2 is accepted; no schedule was made"
+            f"{MOST_STEPS} steps, at most 1e-2 is accepted"
         )
     return Optimum(best.budgets, best.multipliers * scale, best.cost * scale, best.lower * scale)
 

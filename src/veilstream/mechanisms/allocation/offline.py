@@ -46,10 +46,7 @@ def optimal_schedule(
     exact = exact_weights(weights)
     budget, delta = _budget(epsilon), whole_window(window)
     if repeat and len(exact) > LONGEST_CYCLE:
-        raise InvalidInputError(
-            f"weights that repeat after {len(exact)} steps: at most {LONGEST_CYCLE} can be planned; "
-            "no schedule was made"
-        )
+        raise InvalidInputError(f"weights that repeat after {len(exact)} steps: at most {LONGEST_CYCLE} can be planned")
     kept = np.flatnonzero([weight > 0 for weight in exact]).astype(np.int64)
     numbers = np.array([float(exact[i]) for i in kept])
     function = _function(error, kept, len(exact))
@@ -62,8 +59,7 @@ def optimal_schedule(
     smallest = min(placed[i] for i in kept)
     if smallest < 1:
         raise InvalidBudgetError(
-            f"epsilon {budget} over a window of {delta}: a step with weight above 0 would get less than 2^-30; "
-            "no schedule was made"
+            f"epsilon {budget} over a window of {delta}: a step with weight above 0 would get less than 2^-30"
         )
     rounded = np.array([placed[i] for i in kept]) / GRID
     cost = float(numbers @ function.value(rounded))
@@ -88,7 +84,7 @@ def solve(weights: NDArray[np.float64], error: ErrorFunction, windows: Windows, 
 def _budget(epsilon: Exact) -> Fraction:
     budget = rational(epsilon, "epsilon", InvalidBudgetError)
     if not budget > 0:
-        raise InvalidBudgetError(f"epsilon {budget}: above 0 is needed; no schedule was made")
+        raise InvalidBudgetError(name="epsilon", value=budget, limit="above 0 is needed")
     return budget
 
 
@@ -100,5 +96,5 @@ def _function(
     if not isinstance(error, Sequence):
         return error
     if len(error) != steps:
-        raise InvalidInputError(f"{len(error)} error functions for {steps} weights: one for each; no schedule was made")
+        raise InvalidInputError(f"{len(error)} error functions for {steps} weights: one for each")
     return StepErrors(error, kept)

@@ -72,16 +72,15 @@ class OnlineRule:
     def __post_init__(self) -> None:
         whole_window(self.window)
         if not self.epsilon > 0:
-            raise InvalidBudgetError(f"epsilon {self.epsilon}: above 0 is needed; no schedule was made")
+            raise InvalidBudgetError(name="epsilon", value=self.epsilon, limit="above 0 is needed")
         if type(self.power) is not int or not 1 <= self.power <= 8:
-            raise InvalidInputError(f"power {self.power!r}: a whole number from 1 to 8 is needed; no schedule was made")
+            raise InvalidInputError(name="power", value=self.power, limit="a whole number from 1 to 8 is needed")
         if not 0 <= self.steady <= 1:
-            raise InvalidInputError(f"steady {self.steady}: between 0 and 1 is needed; no schedule was made")
+            raise InvalidInputError(name="steady", value=self.steady, limit="between 0 and 1 is needed")
         low, high = (rational(bound, "bounds") for bound in self.bounds)
         if not 0 < low <= high or self._root(low, high) < 1:
             raise InvalidInputError(
-                f"bounds {low} and {high} of the weights: above 0, rising and less than 2^{self._bits} apart are "
-                "needed; no schedule was made"
+                f"bounds {low} and {high} of the weights: above 0, rising and less than 2^{self._bits} apart are needed"
             )
         object.__setattr__(self, "bounds", (low, high))
         object.__setattr__(self, "_lowest", self._root(low, high))
@@ -116,7 +115,7 @@ class OnlineRule:
     def _checked_root(self, weight: Fraction) -> int:
         low, high = (rational(bound, "bounds") for bound in self.bounds)
         if weight and not low <= weight <= high:
-            raise InvalidInputError(f"weight {weight}: outside its public bounds {low} to {high}; nothing was released")
+            raise InvalidInputError(name="weight", value=weight, limit=f"outside its public bounds {low} to {high}")
         return self._root(weight, high) if weight else 0
 
     def _root(self, weight: Fraction, high: Fraction) -> int:

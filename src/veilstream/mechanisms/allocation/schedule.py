@@ -96,16 +96,16 @@ def exact_weights(weights: Sequence[Exact], name: str = "weights") -> tuple[Frac
     """Public weights as exact numbers; 0 says that nothing is published at that step."""
     exact = tuple(rational(weight, name) for weight in weights)
     if not any(exact):
-        raise InvalidInputError(f"{name}: {len(exact)} of them and none above 0; no schedule was made")
+        raise InvalidInputError(f"{name}: {len(exact)} of them and none above 0")
     for step, weight in enumerate(exact):
         if weight < 0:
-            raise InvalidInputError(f"{name}[{step}] {weight}: at least 0 is needed; no schedule was made")
+            raise InvalidInputError(f"{name}[{step}] {weight}: at least 0 is needed")
     return exact
 
 
 def whole_window(window: int) -> int:
     if type(window) is not int or window < 1:
-        raise InvalidInputError(f"window {window!r}: a whole number of at least 1 is needed; no schedule was made")
+        raise InvalidInputError(name="window", value=window, limit="a whole number of at least 1 is needed")
     return window
 
 

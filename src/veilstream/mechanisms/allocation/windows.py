@@ -127,6 +127,7 @@ def cyclic(kept: NDArray[np.int64], period: int, window: int) -> Windows:
 def _check_work(steps: int, width: int) -> None:
     if steps * width**2 > MOST_WORK:
         raise InvalidInputError(
-            f"schedule of {steps} steps with {width} windows over each: {steps * width**2:.1e} operations a Newton "
-            f"step, the limit is {MOST_WORK:.0e}; plan fewer steps at a time or use online allocation; nothing was done"
+            f"schedule of {steps} steps with {width} windows over each: {steps * width**2:.1e} operations "
+            f"a Newton step, the limit is {MOST_WORK:.0e}; plan fewer steps at a time or use online "
+            "allocation"
         )

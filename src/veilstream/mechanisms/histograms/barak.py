@@ -60,13 +60,11 @@ class Barak:
 
     def __post_init__(self) -> None:
         if self.order is not None and (type(self.order) is not int or self.order < 0):
-            raise InvalidInputError(f"order {self.order!r}: a whole number from 0 upwards; nothing was released")
+            raise InvalidInputError(name="order", value=self.order, limit="a whole number from 0 upwards")
         if self.order is not None and self.marginals is not None:
-            raise InvalidInputError(
-                f"order {self.order} and marginals {self.marginals}: give one; nothing was released"
-            )
+            raise InvalidInputError(f"order {self.order} and marginals {self.marginals}: give one")
         if self.marginals is not None and not self.marginals:
-            raise InvalidInputError("marginals (): at least one is needed; nothing was released")
+            raise InvalidInputError("marginals (): at least one is needed")
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         kept = self.coefficients(x.shape)
@@ -98,8 +96,7 @@ class Barak:
         for marginal in self.marginals:
             if sorted(set(marginal)) != sorted(marginal) or not all(0 <= a < attributes for a in marginal):
                 raise InvalidInputError(
-                    f"marginal {marginal}: distinct attributes from 0 to {attributes - 1} are needed; "
-                    "nothing was released"
+                    name="marginal", value=marginal, limit=f"distinct attributes from 0 to {attributes - 1} are needed"
                 )
         return [tuple(sorted(marginal)) for marginal in self.marginals]
 

@@ -68,11 +68,9 @@ class DPCube:
 
     def __post_init__(self) -> None:
         if not 0 < self.cell_share < 1:
-            raise InvalidInputError(f"cell_share {self.cell_share}: strictly between 0 and 1; nothing was released")
+            raise InvalidInputError(name="cell_share", value=self.cell_share, limit="strictly between 0 and 1")
         if type(self.height) is not int or not 0 <= self.height <= MAX_HEIGHT:
-            raise InvalidInputError(
-                f"height {self.height!r}: a whole number from 0 to {MAX_HEIGHT}; nothing was released"
-            )
+            raise InvalidInputError(name="height", value=self.height, limit=f"a whole number from 0 to {MAX_HEIGHT}")
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         require_dense(x.shape)

@@ -84,7 +84,7 @@ class EFPA:
         if largest < 2:
             raise InvalidBudgetError(
                 f"epsilon {epsilon * 2} for EFPA: the noise of one coordinate would be wider than "
-                f"{float(MAX_SCALE):.0e} grid steps; nothing was released"
+                f"{float(MAX_SCALE):.0e} grid steps"
             )
         kept = list(range(1, min(size, DENSE) + 1, 2))
         while kept[-1] < size:

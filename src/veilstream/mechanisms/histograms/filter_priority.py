@@ -83,7 +83,7 @@ class FilterPriority:
         limits = {"levels": (self.levels, MAX_LEVELS), "spurious": (self.spurious, 10**6), "keep": (self.keep, 10**7)}
         for name, (value, most) in limits.items():
             if type(value) is not int or not 1 <= value <= most:
-                raise InvalidInputError(f"{name} {value!r}: a whole number from 1 to {most}; nothing was released")
+                raise InvalidInputError(name=name, value=value, limit=f"a whole number from 1 to {most}")
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         require_dense(x.shape)
@@ -139,11 +139,11 @@ class FilterPriority:
         return Boxes(records.shape, low[kept], np.minimum(high, np.array(records.shape))[kept], values[kept], std[kept])
 
     def _share(
-        self, shape: tuple[int, ...], l1: Fraction, steps: int, epsilon: Fraction, meter: Meter
+        self, shape: tuple[int, ...], max_contribution: Fraction, steps: int, epsilon: Fraction, meter: Meter
     ) -> tuple[Fraction, float]:
         """What each resolution may spend, and its noise scale."""
         share = epsilon / len(resolutions(shape, self.levels))
-        return share, float(l1 * meter.guarantee.steps_at_once(steps) / share)
+        return share, float(max_contribution * meter.guarantee.steps_at_once(steps) / share)
 
     def level(self, shape: tuple[int, ...], scale: float) -> int:
         """The least θ ≥ 1 that at most ``spurious`` of the domain's cells, all empty, are expected to reach."""

@@ -35,7 +35,5 @@ class Gaussian:
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         guarantee = meter.guarantee
         if guarantee.mu_squared == 0 or guarantee.pure == 0:
-            raise InvalidBudgetError(
-                f"Gaussian noise under {guarantee}: delta and pure_share must both be above 0; nothing was released"
-            )
+            raise InvalidBudgetError(f"Gaussian noise under {guarantee}: delta and pure_share must both be above 0")
         return meter.gaussian(x, guarantee.mu_squared * epsilon / guarantee.pure, "publish")

@@ -48,7 +48,7 @@ class NoiseFirst:
 
     def __post_init__(self) -> None:
         if not 0 <= self.price < float("inf"):
-            raise InvalidInputError(f"price {self.price!r}: a number from 0 upwards; nothing was released")
+            raise InvalidInputError(name="price", value=self.price, limit="a number from 0 upwards")
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         noisy = meter.laplace(x, epsilon, "publish")

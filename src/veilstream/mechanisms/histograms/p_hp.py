@@ -56,9 +56,9 @@ class PHP:
 
     def __post_init__(self) -> None:
         if self.depth is not None and (type(self.depth) is not int or not 1 <= self.depth <= 30):
-            raise InvalidInputError(f"depth {self.depth!r}: a whole number from 1 to 30; nothing was released")
+            raise InvalidInputError(name="depth", value=self.depth, limit="a whole number from 1 to 30")
         if not 0 < self.structure < 1:
-            raise InvalidInputError(f"structure {self.structure!r}: a Fraction between 0 and 1; nothing was released")
+            raise InvalidInputError(name="structure", value=self.structure, limit="a Fraction between 0 and 1")
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         if x.size == 1:
@@ -66,9 +66,7 @@ class PHP:
         depth = self.depth if self.depth is not None else min((x.size - 1).bit_length(), DEEPEST)
         share = round_down(epsilon * self.structure / depth)
         if share == 0:
-            raise InvalidBudgetError(
-                f"epsilon {epsilon} for {depth} levels of PHP: a share is below 2^-30; nothing was released"
-            )
+            raise InvalidBudgetError(f"epsilon {epsilon} for {depth} levels of PHP: a share is below 2^-30")
         moved = x.l1 * meter.guarantee.steps_at_once(x.span.steps)
         penalty = moved / (epsilon - depth * share)
         data = stretches(x)

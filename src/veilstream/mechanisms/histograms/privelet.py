@@ -52,9 +52,7 @@ class Privelet:
 
     def __post_init__(self) -> None:
         if self.direct is not None and (len(set(self.direct)) != len(self.direct) or min(self.direct, default=0) < 0):
-            raise InvalidInputError(
-                f"direct {self.direct}: distinct axes from 0 upwards are needed; nothing was released"
-            )
+            raise InvalidInputError(name="direct", value=self.direct, limit="distinct axes from 0 upwards are needed")
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         axes = self._wavelet_axes(x.shape)
@@ -71,7 +69,7 @@ class Privelet:
         if self.direct is None:
             return [axis for axis, size in enumerate(shape) if privelet_axis_gains(size) > 1]
         if max(self.direct, default=-1) >= len(shape):
-            raise InvalidInputError(f"direct {self.direct}: the table has {len(shape)} axes; nothing was released")
+            raise InvalidInputError(name="direct", value=self.direct, limit=f"the table has {len(shape)} axes")
         return [axis for axis in range(len(shape)) if axis not in self.direct]
 
 

@@ -89,15 +89,15 @@ class PSD:
 
     def __post_init__(self) -> None:
         if self.kind not in {"hybrid", "kd", "quad"}:
-            raise InvalidInputError(f"kind {self.kind!r}: one of hybrid, kd, quad; nothing was released")
+            raise InvalidInputError(name="kind", value=self.kind, limit="one of hybrid, kd, quad")
         if not 0 <= self.height <= MAX_HEIGHT:
-            raise InvalidInputError(f"height {self.height}: from 0 to {MAX_HEIGHT}; nothing was released")
+            raise InvalidInputError(name="height", value=self.height, limit=f"from 0 to {MAX_HEIGHT}")
         if not 1 <= self.count_every <= MAX_HEIGHT:
-            raise InvalidInputError(f"count_every {self.count_every}: from 1 to {MAX_HEIGHT}; nothing was released")
+            raise InvalidInputError(name="count_every", value=self.count_every, limit=f"from 1 to {MAX_HEIGHT}")
         if not 0 < self.median_share < 1:
-            raise InvalidInputError(f"median_share {self.median_share}: strictly between 0 and 1; nothing was released")
+            raise InvalidInputError(name="median_share", value=self.median_share, limit="strictly between 0 and 1")
         if self.prune is not None and not 0 <= self.prune <= 100:
-            raise InvalidInputError(f"prune {self.prune}: from 0 to 100; nothing was released")
+            raise InvalidInputError(name="prune", value=self.prune, limit="from 0 to 100")
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         cells = DenseCells.of(x)
@@ -120,9 +120,7 @@ class PSD:
         (256, True, Fraction(0, 1))
         """
         if records.groups != 1:
-            raise InvalidInputError(
-                f"records in {records.groups} groups: the tree starts from one; nothing was released"
-            )
+            raise InvalidInputError(f"records in {records.groups} groups: the tree starts from one")
         levels, _ = self._grow(records, epsilon, meter)
         return leaf_boxes(records.shape, levels, self._prune(records.shape))
 

@@ -55,10 +55,10 @@ class StructureFirst:
     def __post_init__(self) -> None:
         if self.buckets is not None and (type(self.buckets) is not int or not 1 <= self.buckets <= MOST_BUCKETS):
             raise InvalidInputError(
-                f"buckets {self.buckets!r}: a whole number from 1 to {MOST_BUCKETS}; nothing was released"
+                name="buckets", value=self.buckets, limit=f"a whole number from 1 to {MOST_BUCKETS}"
             )
         if not 0 < self.structure < 1:
-            raise InvalidInputError(f"structure {self.structure!r}: a Fraction between 0 and 1; nothing was released")
+            raise InvalidInputError(name="structure", value=self.structure, limit="a Fraction between 0 and 1")
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         pieces = min(x.size, EDGES)
@@ -69,8 +69,7 @@ class StructureFirst:
         share = round_down(epsilon * self.structure / (buckets - 1))
         if share == 0:
             raise InvalidBudgetError(
-                f"epsilon {epsilon} for {buckets} buckets of StructureFirst: a share is below 2^-30; "
-                "nothing was released"
+                f"epsilon {epsilon} for {buckets} buckets of StructureFirst: a share is below 2^-30"
             )
         edges = np.arange(pieces + 1, dtype=np.int64) * x.size // pieces
         found = boundaries(x, edges, buckets)

@@ -66,14 +66,18 @@ class ByDistance(ABC):
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
         return self.sampler().step(state, now, meter)
 
-    def expected_error(self, guarantee: Guarantee, bins: int, l1: int = 1) -> float:
+    def expected_error(self, guarantee: Guarantee, bins: int, max_contribution: int = 1) -> float:
         """Mean absolute noise per bin of a release."""
-        return mean_error(distance_release(self.sampler(), guarantee, bins, l1))
+        return mean_error(distance_release(self.sampler(), guarantee, bins, max_contribution))
 
-    def usefulness(self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, l1: int = 1) -> Useful:
+    def usefulness(
+        self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, max_contribution: int = 1
+    ) -> Useful:
         """How far sums of bins may be off with probability at most ``sigma``, at the first threshold."""
-        return distance_usefulness(self.sampler(), guarantee, bins, sigma, query_bins, l1)
+        return distance_usefulness(self.sampler(), guarantee, bins, sigma, query_bins, max_contribution)
 
-    def smallest_population(self, guarantee: Guarantee, bins: int, sigma: float = 0.05, l1: int = 1) -> int:
+    def smallest_population(
+        self, guarantee: Guarantee, bins: int, sigma: float = 0.05, max_contribution: int = 1
+    ) -> int:
         """The number of people below which even a complete change may go unnoticed at the first threshold."""
-        return distance_population(self.sampler(), guarantee, bins, sigma, l1)
+        return distance_population(self.sampler(), guarantee, bins, sigma, max_contribution)

@@ -44,7 +44,7 @@ class Controlling(Protocol):
 
 def _positive(value: Any, name: str, owner: object) -> None:
     if not (isinstance(value, int | float) and 0 < value < math.inf):
-        raise InvalidInputError(f"{name} {value!r} of {type(owner).__name__}: it must be above 0; nothing was released")
+        raise InvalidInputError(name=name, of=type(owner).__name__, value=value, limit="it must be above 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +111,10 @@ class PID:
             _positive(getattr(self, name), name, self)
         for name in ("proportional", "integral", "derivative"):
             if not 0 <= getattr(self, name) < math.inf:
-                raise InvalidInputError(
-                    f"{name} {getattr(self, name)!r} of PID: at least 0 is needed; nothing was released"
-                )
+                raise InvalidInputError(name=name, of="PID", value=getattr(self, name), limit="at least 0 is needed")
         if type(self.window) is not int or not 1 <= self.window <= MAX_WINDOW:
             raise InvalidInputError(
-                f"window {self.window!r} of PID: a whole number from 1 to {MAX_WINDOW} is needed; nothing was released"
+                name="window", of="PID", value=self.window, limit=f"a whole number from 1 to {MAX_WINDOW} is needed"
             )
 
     def next(self, control: Control, feedback: Feedback) -> Control:

@@ -60,11 +60,11 @@ class Plan:
     epsilon_nu: Fraction
     renewal: Renewal
 
-    def noise_std(self, l1: float) -> float:
+    def noise_std(self, max_contribution: float) -> float:
         """Standard deviation of the two noises of a comparison together, in counts."""
         if not self.decision:
             return 0.0
-        return l1 * math.sqrt(2 / float(self.epsilon_rho) ** 2 + 2 / float(self.epsilon_nu) ** 2)
+        return max_contribution * math.sqrt(2 / float(self.epsilon_rho) ** 2 + 2 / float(self.epsilon_nu) ** 2)
 
 
 def root_down(value: int) -> Fraction:
@@ -163,21 +163,17 @@ class Sampler:
         schedule.whole(self.releases, "releases", self.owner)
         schedule.whole(self.horizon, "horizon", self.owner)
         if type(self.burn_in) is not int or self.burn_in < 0:
-            raise InvalidInputError(
-                f"burn_in {self.burn_in!r} of {name}: a whole number of at least 0 is needed; nothing was released"
-            )
+            raise InvalidInputError(f"burn_in {self.burn_in!r} of {name}: a whole number of at least 0 is needed")
         share: Any = self.decision_share
         if share is not None and not (isinstance(share, Fraction) and 0 < share < 1):
-            raise InvalidInputError(
-                f"decision_share {share!r} of {name}: a Fraction above 0 and below 1 is needed; nothing was released"
-            )
+            raise InvalidInputError(f"decision_share {share!r} of {name}: a Fraction above 0 and below 1 is needed")
         value: Any
         for value, field in ((self.margin, "margin"), (self.threshold, "threshold")):
             if value is not None and not (isinstance(value, int | float) and 0 <= value < math.inf):
-                raise InvalidInputError(f"{field} {value!r} of {name}: at least 0 is needed; nothing was released")
+                raise InvalidInputError(name=field, of=name, value=value, limit="at least 0 is needed")
         value = self.spacing
         if not (isinstance(value, int | float) and 0 <= value <= 1):
-            raise InvalidInputError(f"spacing {value!r} of {name}: between 0 and 1 is needed; nothing was released")
+            raise InvalidInputError(f"spacing {value!r} of {name}: between 0 and 1 is needed")
 
     def plan(self, guarantee: Guarantee, bins: int) -> Plan:
         """The budgets under ``guarantee``."""
@@ -224,14 +220,14 @@ class Sampler:
         )
         return next_state, values
 
-    def first_threshold(self, plan: Plan, release: Values, bins: int, l1: float) -> tuple[float, float]:
+    def first_threshold(self, plan: Plan, release: Values, bins: int, max_contribution: float) -> tuple[float, float]:
         """The floor under the distance to ``release``, and how far above it the threshold starts."""
-        floor, unit = self._noise(plan, release, bins, l1)
+        floor, unit = self._noise(plan, release, bins, max_contribution)
         return floor, self._above(unit)
 
-    def _noise(self, plan: Plan, release: Values, bins: int, l1: float) -> tuple[float, float]:
+    def _noise(self, plan: Plan, release: Values, bins: int, max_contribution: float) -> tuple[float, float]:
         floor, spread = floor_distance(release, bins)
-        return floor, math.hypot(plan.noise_std(l1), spread)
+        return floor, math.hypot(plan.noise_std(max_contribution), spread)
 
     def _above(self, unit: float) -> float:
         return self.margin * unit if self.threshold is None else float(self.threshold)

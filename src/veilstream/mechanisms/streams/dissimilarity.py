@@ -43,20 +43,23 @@ class ByDissimilarity(ABC):
         schedule.steps_to_cover(guarantee, self.horizon, self)
         if self.columns > bins:
             raise InvalidInputError(
-                f"columns {self.columns} of {type(self).__name__}: the stream has {bins} bins, and every part needs "
-                "one; nothing was released"
+                f"columns {self.columns} of {type(self).__name__}: the stream has {bins} bins, and every part needs one"
             )
 
-    def expected_error(self, guarantee: Guarantee, bins: int, l1: int = 1) -> float:
+    def expected_error(self, guarantee: Guarantee, bins: int, max_contribution: int = 1) -> float:
         """Mean absolute noise per bin of a release at its best."""
-        return mean_error(self._rehearsed(guarantee, bins, l1))
+        return mean_error(self._rehearsed(guarantee, bins, max_contribution))
 
-    def usefulness(self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, l1: int = 1) -> Useful:
+    def usefulness(
+        self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, max_contribution: int = 1
+    ) -> Useful:
         """How far sums of bins of such a release may be off with probability at most ``sigma``."""
-        return Useful(sigma, query_bins, sum_bound(self._rehearsed(guarantee, bins, l1), query_bins, sigma))
+        return Useful(
+            sigma, query_bins, sum_bound(self._rehearsed(guarantee, bins, max_contribution), query_bins, sigma)
+        )
 
-    def _rehearsed(self, guarantee: Guarantee, bins: int, l1: int) -> Values:
-        return rehearsed_release(self.histogram, guarantee, self.best_release(guarantee), bins, l1)
+    def _rehearsed(self, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
+        return rehearsed_release(self.histogram, guarantee, self.best_release(guarantee), bins, max_contribution)
 
 
 def changed_columns(

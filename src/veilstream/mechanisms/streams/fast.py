@@ -114,18 +114,16 @@ class Fast:
         for name in ("process_variance", "theta", "set_point", "hurry"):
             value: float | None = getattr(self, name)
             if value is not None and not (value > 0 and math.isfinite(value)):
-                raise InvalidInputError(
-                    f"{name} {value} of Fast: a finite number above 0 is needed; nothing was released"
-                )
+                raise InvalidInputError(name=name, of="Fast", value=value, limit="a finite number above 0 is needed")
         if self.hurry < 1:
-            raise InvalidInputError(
-                f"hurry {self.hurry} of Fast: a number of at least 1 is needed; nothing was released"
-            )
+            raise InvalidInputError(name="hurry", of="Fast", value=self.hurry, limit="a number of at least 1 is needed")
         gains = (self.proportional, self.integral, self.derivative)
         if not (all(gain >= 0 for gain in gains) and math.isclose(sum(gains), 1)):
             raise InvalidInputError(
-                f"gains {gains} of Fast: proportional, integral and derivative are at least 0 and add up to 1; "
-                "nothing was released"
+                name="gains",
+                of="Fast",
+                value=gains,
+                limit="proportional, integral and derivative are at least 0 and add up to 1",
             )
         if self.samples is not None and self.horizon is not None and self.samples > self.horizon:
             raise self._too_many(self.samples, self.horizon)
@@ -190,9 +188,9 @@ class Fast:
         steps = guarantee.w if guarantee.w is not None else self.horizon
         if steps is None:
             raise InvalidInputError(
-                "horizon of Fast: missing, but at user level (w=None) its samples share one budget for the whole "
-                "stream; give the public number of steps T, as in Fast(horizon=500), or for a stream without an end "
-                "use w-event privacy, Guarantee(epsilon, w=...); nothing was released"
+                "horizon of Fast: missing, but at user level (w=None) its samples share one budget for the "
+                "whole stream; give the public number of steps T, as in Fast(horizon=500), or for a stream "
+                "without an end use w-event privacy, Guarantee(epsilon, w=...)"
             )
         samples = max(1, round(SHARE_OF_STEPS[self.filter] * steps)) if self.samples is None else self.samples
         if samples > steps:
@@ -208,12 +206,12 @@ class Fast:
         value = getattr(self, name)
         if value not in list(kinds):
             choices = ", ".join(kinds)
-            raise InvalidInputError(f"{name} {value!r} of Fast: one of {choices} is needed; nothing was released")
+            raise InvalidInputError(name=name, of="Fast", value=value, limit=f"one of {choices} is needed")
         object.__setattr__(self, name, kinds(value))
 
     def _too_many(self, samples: int, steps: int) -> InvalidInputError:
         return InvalidInputError(
-            f"samples {samples} of Fast: at most one per step, and {steps} steps share the budget; nothing was released"
+            name="samples", of="Fast", value=samples, limit=f"at most one per step, and {steps} steps share the budget"
         )
 
 

@@ -57,8 +57,8 @@ class RetroactiveGrouping:
     * ``sampling`` below 1 (a multiple of 1/256) makes the monitor look at a Bernoulli sample of the events.
 
     Under a protected window w > 1 all of this happens at ε/w for every bin and timestamp (``Meter.per_timestamp``):
-    whatever a person does in w timestamps, in whichever bins, then costs ε at most, and each group has one noise Lap(w·l1/ε₂),
-    however many of its units are the person's. At user level it is refused.
+    whatever a person does in w timestamps, in whichever bins, then costs ε at most, and each group has one noise
+    Lap(w·l1/ε₂), however many of its units are the person's. At user level it is refused.
 
     >>> import numpy as np
     >>> from veilstream import Guarantee, simulate
@@ -89,7 +89,7 @@ class RetroactiveGrouping:
         for name in ("window", "largest_group"):
             if (getattr(self, name) or 1) > LONGEST:
                 raise InvalidInputError(
-                    f"{name} {getattr(self, name)} of RetroactiveGrouping: at most {LONGEST}; nothing was released"
+                    name=name, of="RetroactiveGrouping", value=getattr(self, name), limit=f"at most {LONGEST}"
                 )
         self._between("monitor", self.monitor, 0, 1, closed=False)
         self._between("tail", self.tail, 0, 1)
@@ -97,22 +97,24 @@ class RetroactiveGrouping:
         self._between("sampling", self.sampling, 0, 1)
         if SAMPLING_STEPS % rational(self.sampling, "sampling").denominator:
             raise InvalidInputError(
-                f"sampling {self.sampling}: a multiple of 1/{SAMPLING_STEPS} is needed; nothing was released"
+                name="sampling", value=self.sampling, limit=f"a multiple of 1/{SAMPLING_STEPS} is needed"
             )
 
     def _between(self, name: str, value: Exact, low: int, high: int, *, closed: bool = True) -> None:
         exact = rational(value, name)
         if not low < exact <= high or (exact == high and not closed):
             raise InvalidInputError(
-                f"{name} {value} of RetroactiveGrouping: it must lie above {low} and {'up to' if closed else 'below'} "
-                f"{high}; nothing was released"
+                name=name,
+                of="RetroactiveGrouping",
+                value=value,
+                limit=f"it must lie above {low} and {'up to' if closed else 'below'} {high}",
             )
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
         if guarantee.w is None:
             raise InvalidInputError(
-                "guarantee at user level (w=None): one budget cannot pay for an endless stream of groups; give a "
-                "window w, or TimeUnit(horizon=...) for a stream that ends; nothing was released"
+                "guarantee at user level (w=None): one budget cannot pay for an endless stream of groups; "
+                "give a window w, or TimeUnit(horizon=...) for a stream that ends"
             )
         return State(WindowSums.start(self.window, bins), GroupPlan.start(bins))
 
@@ -137,12 +139,12 @@ class _Constants:
 
 
 @lru_cache(maxsize=64)
-def _constants(parameters: RetroactiveGrouping, epsilon: Fraction, l1: float) -> _Constants:
+def _constants(parameters: RetroactiveGrouping, epsilon: Fraction, max_contribution: float) -> _Constants:
     epsilon_1 = epsilon * rational(parameters.monitor, "monitor")
     epsilon_2 = epsilon - epsilon_1
     sampling = rational(parameters.sampling, "sampling")
     # The noise on a monitored count has scale l1/ε₁, or what sampling makes of it.
-    gamma, per_count = float(sampling), float(epsilon_1) / l1
+    gamma, per_count = float(sampling), float(epsilon_1) / max_contribution
     scale = 1 / (gamma * math.log1p(math.expm1(min(per_count, 700.0)) / gamma))
     return _Constants(
         epsilon,
@@ -150,9 +152,9 @@ def _constants(parameters: RetroactiveGrouping, epsilon: Fraction, l1: float) ->
         epsilon_2,
         factor=rational(parameters.factor, "factor"),
         sampling=sampling,
-        one_unit=2 * (l1 / float(epsilon_2)) ** 2,
+        one_unit=2 * (max_contribution / float(epsilon_2)) ** 2,
         tail_squared=(math.log(float(rational(parameters.tail, "tail"))) * scale) ** 2,
-        window_noise=parameters.window * 2 * (l1 / float(epsilon)) ** 2,
+        window_noise=parameters.window * 2 * (max_contribution / float(epsilon)) ** 2,
         largest=parameters.largest_group or max(2, math.isqrt(2 * parameters.window - 1)),
     )
 

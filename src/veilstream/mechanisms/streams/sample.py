@@ -48,13 +48,17 @@ class Sample:
         values = self.histogram.estimate(now, meter.guarantee.pure, meter)
         return State(state.step + 1, values), values
 
-    def expected_error(self, guarantee: Guarantee, bins: int, l1: int = 1) -> float:
+    def expected_error(self, guarantee: Guarantee, bins: int, max_contribution: int = 1) -> float:
         """Mean absolute noise per bin of a release."""
-        return mean_error(self._rehearsed(guarantee, bins, l1))
+        return mean_error(self._rehearsed(guarantee, bins, max_contribution))
 
-    def usefulness(self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, l1: int = 1) -> Useful:
+    def usefulness(
+        self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, max_contribution: int = 1
+    ) -> Useful:
         """How far sums of bins may be off with probability at most ``sigma``."""
-        return Useful(sigma, query_bins, sum_bound(self._rehearsed(guarantee, bins, l1), query_bins, sigma))
+        return Useful(
+            sigma, query_bins, sum_bound(self._rehearsed(guarantee, bins, max_contribution), query_bins, sigma)
+        )
 
-    def _rehearsed(self, guarantee: Guarantee, bins: int, l1: int) -> Values:
-        return rehearsed_release(self.histogram, guarantee, guarantee.pure, bins, l1)
+    def _rehearsed(self, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
+        return rehearsed_release(self.histogram, guarantee, guarantee.pure, bins, max_contribution)

@@ -12,8 +12,7 @@ def whole(value: int | None, name: str, mechanism: object) -> None:
     """Refuse a parameter that is not a whole number of at least 1 (None is left to the guarantee)."""
     if value is not None and (type(value) is not int or value < 1):
         raise InvalidInputError(
-            f"{name} {value!r} of {type(mechanism).__name__}: a whole number of at least 1 is needed; "
-            "nothing was released"
+            name=name, of=type(mechanism).__name__, value=value, limit="a whole number of at least 1 is needed"
         )
 
 
@@ -24,8 +23,10 @@ def steps_to_cover(guarantee: Guarantee, horizon: int | None, mechanism: object)
     if horizon is None:
         name = type(mechanism).__name__
         raise InvalidInputError(
-            f"horizon of {name}: missing, but at user level (w=None) one budget lasts for the whole stream; give the "
-            f"public number of steps, as in {name}(horizon=500), or a window w; nothing was released"
+            name="horizon of",
+            value=name,
+            limit="missing, but at user level (w=None) one budget lasts for the whole stream; give the public "
+            f"number of steps, as in {name}(horizon=500), or a window w",
         )
     return horizon
 
@@ -39,6 +40,6 @@ def within_horizon(guarantee: Guarantee, step: int, horizon: int | None) -> None
     """At user level nothing can be published after the horizon that the budget was planned for."""
     if guarantee.w is None and horizon is not None and step >= horizon:
         raise BudgetExceededError(
-            f"step {step + 1} of a stream planned for {horizon} steps at user level: the budget {guarantee.pure} is "
-            "spoken for; nothing was released"
+            f"step {step + 1} of a stream planned for {horizon} steps at user level: the budget "
+            f"{guarantee.pure} is spoken for"
         )

@@ -87,8 +87,9 @@ class Scheduled:
         if isinstance(self.weights, Weigher):
             if not self.online or self.bounds is None:
                 raise InvalidInputError(
-                    f"weights of {type(self.weights).__name__}: weights that come step by step need online=True and "
-                    "public bounds; nothing was released"
+                    name="weights of",
+                    value=type(self.weights).__name__,
+                    limit="weights that come step by step need online=True and public bounds",
                 )
         else:
             object.__setattr__(self, "weights", self._listed(self.weights))
@@ -99,17 +100,19 @@ class Scheduled:
         numbers = _numbers(given, "weights")
         if not numbers or numbers[0] <= 0 or min(numbers) < 0:
             raise InvalidInputError(
-                f"weights of Scheduled: {len(numbers)} numbers of which {sum(n < 0 for n in numbers)} are negative; at "
-                "least 0 each and a first one above 0 are needed, so that there is something to publish; "
-                "nothing was released"
+                f"weights of Scheduled: {len(numbers)} numbers of which {sum(n < 0 for n in numbers)} are "
+                "negative; at least 0 each and a first one above 0 are needed, so that there is something to "
+                "publish"
             )
         return numbers
 
     def _limits(self, numbers: tuple[Fraction, ...]) -> tuple[Fraction, Fraction]:
         if len(numbers) != 2 or not 0 < numbers[0] <= numbers[1]:
             raise InvalidInputError(
-                f"bounds {' '.join(map(str, numbers))} of Scheduled: the smallest and the largest weight above 0; "
-                "nothing was released"
+                name="bounds",
+                of="Scheduled",
+                value=" ".join(map(str, numbers)),
+                limit="the smallest and the largest weight above 0",
             )
         return numbers[0], numbers[1]
 
@@ -125,13 +128,13 @@ class Scheduled:
         guarantee = meter.guarantee
         if self.horizon is not None and state.step >= self.horizon:
             raise BudgetExceededError(
-                f"step {state.step + 1} of a stream planned for {self.horizon} steps: the budget {guarantee.pure} is "
-                "spoken for; nothing was released"
+                f"step {state.step + 1} of a stream planned for {self.horizon} steps: the budget "
+                f"{guarantee.pure} is spoken for"
             )
         online, epsilon = self._next(state, guarantee)
         if epsilon == 0:
             if state.last is None:
-                raise InvalidInputError("first weight 0: there is nothing to publish yet; nothing was released")
+                raise InvalidInputError("first weight 0: there is nothing to publish yet")
             return State(state.step + 1, state.last, state.planned, online), state.last.repeated()
         values = self.histogram.estimate(now, epsilon, meter)
         return State(state.step + 1, values, state.planned, online), values
@@ -145,7 +148,7 @@ class Scheduled:
     def plan(self, guarantee: Guarantee) -> Schedule:
         """The offline schedule under ``guarantee``: one period, or all steps of the horizon."""
         if isinstance(self.weights, Weigher):
-            raise InvalidInputError("plan of weights that come step by step: there is none; nothing was done")
+            raise InvalidInputError("plan of weights that come step by step: there is none")
         window, error = schedule.steps_to_cover(guarantee, self.horizon, self), PowerError(power=self.power)
         if self.horizon is None:
             return optimal_schedule(self._period, guarantee.pure, window, error=error, repeat=True)

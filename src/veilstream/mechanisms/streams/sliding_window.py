@@ -56,8 +56,8 @@ class SlidingWindow:
     def start(self, guarantee: Guarantee, bins: int) -> State:
         if guarantee.w is None:
             raise InvalidInputError(
-                "guarantee at user level (w=None): an endless stream of windows would divide the budget for ever; give "
-                "a window w, or TimeUnit(horizon=...) for a stream that ends; nothing was released"
+                "guarantee at user level (w=None): an endless stream of windows would divide the budget for "
+                "ever; give a window w, or TimeUnit(horizon=...) for a stream that ends"
             )
         return State()
 

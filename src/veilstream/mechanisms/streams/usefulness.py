@@ -55,15 +55,19 @@ class Useful:
 class Foreseeable(Protocol):
     """A mechanism that knows its own bounds."""
 
-    def expected_error(self, guarantee: Guarantee, bins: int, l1: int = 1) -> float: ...
-    def usefulness(self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, l1: int = 1) -> Useful: ...
+    def expected_error(self, guarantee: Guarantee, bins: int, max_contribution: int = 1) -> float: ...
+    def usefulness(
+        self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, max_contribution: int = 1
+    ) -> Useful: ...
 
 
 @runtime_checkable
 class Deciding(Protocol):
     """A mechanism whose decisions need people to decide about."""
 
-    def smallest_population(self, guarantee: Guarantee, bins: int, sigma: float = 0.05, l1: int = 1) -> int: ...
+    def smallest_population(
+        self, guarantee: Guarantee, bins: int, sigma: float = 0.05, max_contribution: int = 1
+    ) -> int: ...
 
 
 class _Silence:
@@ -79,24 +83,26 @@ class _Silence:
         return int(np.argmin(gaps))
 
 
-def rehearse(mechanism: StreamMechanism[Any], guarantee: Guarantee, bins: int, l1: int, steps: int) -> list[Values]:
+def rehearse(
+    mechanism: StreamMechanism[Any], guarantee: Guarantee, bins: int, max_contribution: int, steps: int
+) -> list[Values]:
     """What the mechanism would publish of a stream of zeros if noise were 0; no data are read and nothing is spent."""
     accountant = Accountant(guarantee, bins)
     state = mechanism.start(guarantee, bins)
     values: list[Values] = []
     for t in range(steps):
         meter = Meter(accountant, _Silence(), t)
-        state, now = mechanism.step(state, seal(np.zeros(bins, dtype=np.int64), t, l1), meter)
+        state, now = mechanism.step(state, seal(np.zeros(bins, dtype=np.int64), t, max_contribution), meter)
         values.append(now)
     return values
 
 
 def rehearsed_release(
-    histogram: HistogramMechanism, guarantee: Guarantee, epsilon: Fraction, bins: int, l1: int
+    histogram: HistogramMechanism, guarantee: Guarantee, epsilon: Fraction, bins: int, max_contribution: int
 ) -> Values:
     """One release of zeros for ``epsilon``: its ``std`` and ``law`` tell the noise."""
     meter = Meter(Accountant(guarantee, bins), _Silence(), 0)
-    return histogram.estimate(seal(np.zeros(bins, dtype=np.int64), 0, l1), epsilon, meter)
+    return histogram.estimate(seal(np.zeros(bins, dtype=np.int64), 0, max_contribution), epsilon, meter)
 
 
 def laplace_scale(std: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -150,16 +156,16 @@ def sum_bound(values: Values, query_bins: int, sigma: float) -> float:
             return std * query_bins / math.sqrt(sigma)
 
 
-def decision_bound(plan: Plan, l1: int, sigma: float) -> float:
+def decision_bound(plan: Plan, max_contribution: int, sigma: float) -> float:
     """x such that ρ − ν is above x with probability at most σ."""
     _check(sigma, 1)
     if not plan.decision:
         return 0.0
-    scales = [(l1 / float(plan.epsilon_rho), 1), (l1 / float(plan.epsilon_nu), 1)]
+    scales = [(max_contribution / float(plan.epsilon_rho), 1), (max_contribution / float(plan.epsilon_nu), 1)]
     return chernoff(scales, math.log(1 / sigma))
 
 
-def suggested_releases(guarantee: Guarantee, bins: int, population: int, steps: int, l1: int = 1) -> int:
+def suggested_releases(guarantee: Guarantee, bins: int, population: int, steps: int, max_contribution: int = 1) -> int:
     """A public rule for the number C of releases per window: √(2εn/(U·l1)), between 1 and ``steps``.
 
     ``population`` is a public guess of how many people a snapshot holds, never counted from the data.
@@ -167,30 +173,36 @@ def suggested_releases(guarantee: Guarantee, bins: int, population: int, steps: 
     >>> suggested_releases(Guarantee(1, w=120), bins=2304, population=500_000, steps=120)
     20
     """
-    return min(max(1, math.isqrt(math.floor(2 * guarantee.pure * population / (bins * l1)))), steps)
+    return min(max(1, math.isqrt(math.floor(2 * guarantee.pure * population / (bins * max_contribution)))), steps)
 
 
-def distance_release(sampler: Sampler, guarantee: Guarantee, bins: int, l1: int) -> Values:
+def distance_release(sampler: Sampler, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
     """A rehearsed release of a mechanism that releases by distance."""
-    return rehearsed_release(sampler.histogram, guarantee, sampler.plan(guarantee, bins).share, bins, l1)
+    return rehearsed_release(sampler.histogram, guarantee, sampler.plan(guarantee, bins).share, bins, max_contribution)
 
 
 def distance_usefulness(
-    sampler: Sampler, guarantee: Guarantee, bins: int, sigma: float, query_bins: int, l1: int
+    sampler: Sampler, guarantee: Guarantee, bins: int, sigma: float, query_bins: int, max_contribution: int
 ) -> Useful:
     """Theorems 5.1 and 5.2, corrected: T + x after a negative answer, whatever the query."""
     plan = sampler.plan(guarantee, bins)
-    release = distance_release(sampler, guarantee, bins, l1)
-    floor, above = sampler.first_threshold(plan, release, bins, l1)
-    between = floor + above + decision_bound(plan, l1, sigma) if plan.decision else None
+    release = distance_release(sampler, guarantee, bins, max_contribution)
+    floor, above = sampler.first_threshold(plan, release, bins, max_contribution)
+    between = floor + above + decision_bound(plan, max_contribution, sigma) if plan.decision else None
     return Useful(sigma, query_bins, sum_bound(release, query_bins, sigma), between)
 
 
-def distance_population(sampler: Sampler, guarantee: Guarantee, bins: int, sigma: float, l1: int) -> int:
+def distance_population(sampler: Sampler, guarantee: Guarantee, bins: int, sigma: float, max_contribution: int) -> int:
     """Theorem 5.3, corrected: n people move the distance by at most 2·l1·n."""
     plan = sampler.plan(guarantee, bins)
-    _, above = sampler.first_threshold(plan, distance_release(sampler, guarantee, bins, l1), bins, l1)
-    return math.ceil((above + decision_bound(plan, l1, sigma)) / (2 * l1)) if plan.decision else 1
+    _, above = sampler.first_threshold(
+        plan, distance_release(sampler, guarantee, bins, max_contribution), bins, max_contribution
+    )
+    return (
+        math.ceil((above + decision_bound(plan, max_contribution, sigma)) / (2 * max_contribution))
+        if plan.decision
+        else 1
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +248,7 @@ def forecast(
     mechanism: StreamMechanism[Any],
     guarantee: Guarantee,
     bins: int,
-    l1: int = 1,
+    max_contribution: int = 1,
     steps: int | None = None,
     sigma: float = 0.05,
 ) -> Forecast:
@@ -252,24 +264,26 @@ def forecast(
     between releases the error is what has changed since, without a bound
     """
     wanted = min(steps or 2 * (guarantee.w or REHEARSED_STEPS), REHEARSED_STEPS)
-    values = rehearse(mechanism, guarantee, bins, l1, max(1, min(wanted, REHEARSED_NUMBERS // bins)))
+    values = rehearse(mechanism, guarantee, bins, max_contribution, max(1, min(wanted, REHEARSED_NUMBERS // bins)))
     fresh = [value for value in values if value.fresh]
     sizes = sorted({1, bins})
     if isinstance(mechanism, Foreseeable):
-        error = mechanism.expected_error(guarantee, bins, l1)
-        useful = [mechanism.usefulness(guarantee, bins, sigma, size, l1) for size in sizes]
+        error = mechanism.expected_error(guarantee, bins, max_contribution)
+        useful = [mechanism.usefulness(guarantee, bins, sigma, size, max_contribution) for size in sizes]
     else:
         error = float(np.mean([mean_error(value) for value in fresh]))
         worst = max(fresh, key=lambda value: float(np.max(value.std)))
         useful = [Useful(sigma, size, sum_bound(worst, size, sigma)) for size in sizes]
-    people = mechanism.smallest_population(guarantee, bins, sigma, l1) if isinstance(mechanism, Deciding) else None
+    people = (
+        mechanism.smallest_population(guarantee, bins, sigma, max_contribution)
+        if isinstance(mechanism, Deciding)
+        else None
+    )
     return Forecast(type(mechanism).__name__, len(values), len(fresh), error, tuple(useful), people)
 
 
 def _check(sigma: float, query_bins: int) -> None:
     if not 0 < sigma < 1:
-        raise InvalidInputError(
-            f"sigma {sigma}: a probability strictly between 0 and 1 is needed; nothing was computed"
-        )
+        raise InvalidInputError(name="sigma", value=sigma, limit="a probability strictly between 0 and 1 is needed")
     if query_bins < 1:
-        raise InvalidInputError(f"query_bins {query_bins}: at least 1 is needed; nothing was computed")
+        raise InvalidInputError(name="query_bins", value=query_bins, limit="at least 1 is needed")

@@ -74,7 +74,7 @@ def decode(header: bytes, arrays: tuple[NDArray[Any], ...], as_type: type[T]) ->
     Span(first=3, last=5)
     """
     damaged = LedgerError(
-        f"state header of {len(header)} bytes: not a document of format 1..{FORMAT}; nothing was read"
+        f"state header of {len(header)} bytes: not a document of format 1..{FORMAT}", outcome="nothing was read"
     )
     try:
         document = json.loads(header)

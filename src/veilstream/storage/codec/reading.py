@@ -35,7 +35,10 @@ ACCEPTED_AS: Final[dict[type[Any], tuple[Any, ...]]] = {
 
 def newer(what: str, written: int, known: int) -> LedgerVersionError:
     return LedgerVersionError(
-        f"{what} {written}: this version reads up to {known}; written by a newer veilstream; nothing was read"
+        name=what,
+        value=written,
+        limit=f"this version reads up to {known}; written by a newer veilstream",
+        outcome="nothing was read",
     )
 
 
@@ -152,12 +155,12 @@ def _checked(read: Callable[[], T], path: str) -> T:
     except VeilstreamError:
         raise
     except (ValueError, TypeError, KeyError, ZeroDivisionError, AttributeError, struct.error):
-        raise LedgerError(f"{path}: damaged in the stored state; nothing was read") from None
+        raise LedgerError(f"{path}: damaged in the stored state", outcome="nothing was read") from None
 
 
 def _misfit(path: str, found: str, wanted: Wanted) -> LedgerError:
     expected = " | ".join(getattr(hint, "__qualname__", str(hint)) for hint in wanted) or "a plain value"
-    return LedgerError(f"{path}: the stored state holds {found}, expected {expected}; nothing was read")
+    return LedgerError(f"{path}: the stored state holds {found}, expected {expected}", outcome="nothing was read")
 
 
 def _scalar(x: Any, wanted: Wanted, path: str) -> Any:
@@ -202,7 +205,8 @@ def _field_hints(cls: Callable[..., Any]) -> dict[str, Wanted]:
     except NameError as error:
         raise InvalidInputError(
             f"{cls.__qualname__}: the annotation {error.name!r} is not importable when the program runs; "
-            "import it outside TYPE_CHECKING; nothing was read"
+            "import it outside TYPE_CHECKING",
+            outcome="nothing was read",
         ) from None
 
 

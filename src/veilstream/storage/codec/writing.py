@@ -48,7 +48,7 @@ class Writer:
 
     def node(self, x: Any, path: str) -> Any:
         if self._depth == DEEPEST:
-            raise InvalidInputError(f"{path}: nested deeper than {DEEPEST}; nothing was stored")
+            raise InvalidInputError(f"{path}: nested deeper than {DEEPEST}")
         self._depth += 1
         plain = _python_scalar(x)
         node = self._writer_for(plain, path)(plain, path)
@@ -123,6 +123,6 @@ def _enum(x: StrEnum, _path: str) -> dict[str, str]:
 
 def _refuse(path: str, what: str) -> InvalidInputError:
     return InvalidInputError(
-        f"{path}: {what} cannot be stored (dataclasses, numbers, text, bytes, Fraction, StrEnum, lists, "
-        "tuples, dicts with str or int keys and numeric arrays can); nothing was stored"
+        f"{path}: {what} cannot be stored (dataclasses, numbers, text, bytes, Fraction, StrEnum, "
+        "lists, tuples, dicts with str or int keys and numeric arrays can)"
     )

@@ -55,14 +55,14 @@ class StreamSpec:
     mechanism: str
     bins: int
     domain: str | None
-    l1: int
+    max_contribution: int
 
 
 class Ledger:
     """Streams, their releases and their charges.
 
     >>> with Ledger.open(None) as ledger:
-    ...     ledger.register(StreamSpec("visits", "{}", "{}", bins=3, domain=None, l1=1))
+    ...     ledger.register(StreamSpec("visits", "{}", "{}", bins=3, domain=None, max_contribution=1))
     ...     with ledger.transaction("visits") as step:
     ...         print(step.head, step.charges(after=0))
     None []
@@ -99,8 +99,9 @@ class Ledger:
             given, known = getattr(spec, f.name), getattr(recorded, f.name)
             if given != known:
                 raise LedgerMismatchError(
-                    f"stream {spec.name!r} in ledger {self._backend.label}: {f.name} is recorded as "
-                    f"{known!r}, given {given!r}; nothing was changed, nothing was released"
+                    f"stream {spec.name!r} in ledger {self._backend.label}: {f.name} is recorded as {known!r}, "
+                    f"given {given!r}",
+                    outcome="nothing was changed, nothing was released",
                 )
 
     @contextmanager
@@ -181,8 +182,7 @@ class Ledger:
 
     def _unknown(self, stream: str) -> LedgerError:
         return LedgerError(
-            f"stream {stream!r}: ledger {self._backend.label} has no such stream; register it first; "
-            "nothing was released"
+            name="stream", value=stream, limit=f"ledger {self._backend.label} has no such stream; register it first"
         )
 
 
@@ -233,4 +233,4 @@ def _find(connection: Connection, name: str) -> StreamSpec | None:
 
 
 def _spec(row: sa.Row[Any]) -> StreamSpec:
-    return StreamSpec(row.name, row.guarantee, row.mechanism, row.bins, row.domain, row.l1)
+    return StreamSpec(row.name, row.guarantee, row.mechanism, row.bins, row.domain, row.max_contribution)

@@ -33,7 +33,6 @@ MIGRATION_LOCK: Final = 0x7665696C  # "veil": any number that other programs are
 POSTGRES: Final = ("postgresql", "postgres", "postgresql+psycopg")
 CACHE_KIB: Final = 1 << 15
 CHECKPOINT_PAGES: Final = 1 << 12
-NOTHING: Final = "nothing was released"
 
 SQLITE_BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 SQLITE_NO_ROOM: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE}
@@ -96,8 +95,10 @@ class Backend:
     def _guarded(self, started: float) -> Generator[None]:
         if os.getpid() != self._process:
             raise LedgerError(
-                f"ledger {self.label}: opened by process {self._process}, used after a fork by "
-                f"{os.getpid()}; open it anew in each process; {NOTHING}"
+                name="ledger",
+                value=self.label,
+                limit=f"opened by process {self._process}, used after a fork by {os.getpid()}; open it anew in each "
+                "process",
             )
         if self._lock is not None and not self._lock.acquire(timeout=self.timeout):
             raise self._busy(started)
@@ -131,23 +132,29 @@ class Backend:
         if migrations.VERSION_TABLE not in tables:
             if {"streams", "steps", "charges"} & tables or (connection.dialect.name == "sqlite" and tables):
                 raise LedgerError(
-                    f"ledger {self.label}: the database holds other tables and no ledger; nothing was changed"
+                    name="ledger",
+                    value=self.label,
+                    limit="the database holds other tables and no ledger",
+                    outcome="nothing was changed",
                 )
             return None
         version = sa.table(migrations.VERSION_TABLE, sa.column("version_num", sa.Text))
         revision = connection.execute(sa.select(version.c.version_num)).scalar_one_or_none()
         if revision is not None and revision > migrations.HEAD:
             raise LedgerVersionError(
-                f"ledger {self.label}: schema {revision}, this version knows up to {migrations.HEAD}; "
-                "written by a newer veilstream; nothing was read or changed"
+                name="ledger",
+                value=self.label,
+                limit=f"schema {revision}, this version knows up to {migrations.HEAD}; written by a newer veilstream",
+                outcome="nothing was read or changed",
             )
         return revision
 
     def _busy(self, started: float) -> LedgerBusyError:
         waited = time.monotonic() - started
         return LedgerBusyError(
-            f"ledger {self.label}: held by another writer; waited {waited:.1f} s, limit {self.timeout:g} s; "
-            f"nothing was written, {NOTHING}"
+            name="ledger",
+            value=self.label,
+            limit=f"held by another writer; waited {waited:.1f} s, limit {self.timeout:g} s",
         )
 
     def _explain(self, error: DBAPIError, started: float) -> LedgerError:
@@ -159,29 +166,36 @@ class Backend:
         if code & 0xFF in SQLITE_BUSY or state in POSTGRES_BUSY:
             return self._busy(started)
         if code in SQLITE_NO_ROOM or state in POSTGRES_NO_ROOM:
-            return LedgerFullError(
-                f"ledger {self.label}: the disk has no room ({name}); nothing was written, {NOTHING}"
-            )
+            return LedgerFullError(name="ledger", value=self.label, limit=f"the disk has no room ({name})")
         if code & 0xFF in SQLITE_BROKEN:
             return LedgerError(
-                f"ledger {self.label}: not a database, or a damaged one ({name}); nothing was changed, {NOTHING}"
+                name="ledger",
+                value=self.label,
+                limit=f"not a database, or a damaged one ({name})",
             )
         if error.statement is None and not code:
             reason = str(original).strip().split("\n")[0]
             reason = reason.replace(self._hide, "***") if self._hide else reason
-            return LedgerError(f"ledger {self.label}: cannot be reached: {reason}; {NOTHING}")
+            return LedgerError(name="ledger", value=self.label, limit=f"cannot be reached: {reason}")
         if error.connection_invalidated:
             return LedgerError(
-                f"ledger {self.label}: the connection was lost ({name}); a step in its commit is either "
-                "wholly recorded or not at all: feed it again, and a recorded step returns its release"
+                name="ledger",
+                value=self.label,
+                limit=f"the connection was lost ({name}); a step in its commit is either wholly recorded or not at "
+                "all: feed it again, and a recorded step returns its release",
             )
-        return LedgerError(f"ledger {self.label}: the database refused ({name}); {NOTHING}")
+        return LedgerError(name="ledger", value=self.label, limit=f"the database refused ({name})")
 
 
 def connect(url: str | Path | None, timeout: float) -> Backend:
     """The back end that ``url`` names, with its schema up to date."""
     if not timeout > 0:
-        raise InvalidInputError(f"ledger timeout {timeout}: it is a number of seconds above 0; nothing was opened")
+        raise InvalidInputError(
+            name="ledger timeout",
+            value=timeout,
+            limit="it is a number of seconds above 0",
+            outcome="nothing was opened",
+        )
     if url is None:
         backend = _memory(timeout)
     elif isinstance(url, Path) or "://" not in url:
@@ -200,14 +214,14 @@ def _from_url(text: str, timeout: float) -> Backend:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
-        raise InvalidInputError("ledger url: it cannot be parsed; nothing was opened") from None
+        raise InvalidInputError("ledger url: it cannot be parsed", outcome="nothing was opened") from None
     if url.drivername in ("sqlite", "sqlite+pysqlite"):
         in_memory = url.database in (None, "", ":memory:")
         return _memory(timeout) if in_memory else _sqlite(Path(url.database or ""), timeout)
     if url.drivername in POSTGRES:
         return _postgres(url, timeout)
     raise InvalidInputError(
-        f"ledger url scheme {url.drivername!r}: sqlite:/// and postgresql:// are known; nothing was opened"
+        f"ledger url scheme {url.drivername!r}: sqlite:/// and postgresql:// are known", outcome="nothing was opened"
     )
 
 
@@ -248,10 +262,14 @@ def _create_private(path: Path) -> None:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     except FileExistsError:
         if not path.is_file():
-            raise LedgerError(f"ledger {str(path)!r}: not a file; nothing was opened") from None
+            raise LedgerError(
+                name="ledger", value=str(path), limit="not a file", outcome="nothing was opened"
+            ) from None
         return
     except OSError as error:
-        raise LedgerError(f"ledger {str(path)!r}: {error.strerror}; nothing was opened") from None
+        raise LedgerError(
+            name="ledger", value=str(path), limit=f"{error.strerror}", outcome="nothing was opened"
+        ) from None
     os.close(descriptor)
 
 

@@ -128,8 +128,9 @@ def fetch(connection: Connection, ids: Iterable[int], label: str) -> dict[int, N
 def restore(row: Row[Any], label: str) -> NDArray[Any]:
     """The array of a row of ``blobs``, checked against its digest. It cannot be written to."""
     damaged = LedgerError(
-        f"ledger {label}: array {row.id} does not match its digest {row.digest}; "
-        "it was altered or damaged, and was not returned"
+        name="ledger",
+        value=label,
+        limit=f"array {row.id} does not match its digest {row.digest}; it was altered or damaged, and was not returned",
     )
     try:
         return restored(row.packing, bytes(row.bytes), row.dtype, row.shape, row.digest)

@@ -35,8 +35,11 @@ def read_releases(connection: Connection, query: sa.Select[Any], chosen: dict[st
     for row in rows:
         if row["format"] > STEP_FORMAT:
             raise LedgerVersionError(
-                f"ledger {label}: step {row['seq']} has format {row['format']}, this version reads up to "
-                f"{STEP_FORMAT}; written by a newer veilstream; nothing was read"
+                name="ledger",
+                value=label,
+                limit=f"step {row['seq']} has format {row['format']}, this version reads up to {STEP_FORMAT}; "
+                "written by a newer veilstream",
+                outcome="nothing was read",
             )
     arrays = fetch(connection, _present(rows, "values_blob", "std_blob"), label)
     return [

@@ -36,7 +36,7 @@ streams = Table(
     Column("mechanism", Text, nullable=False),
     Column("bins", BigInteger, nullable=False),
     Column("domain", Text),
-    Column("l1", BigInteger, nullable=False),
+    Column("l1", BigInteger, key="max_contribution", nullable=False),
     Column("recorded", Text, nullable=False),
 )
 

@@ -85,9 +85,7 @@ class Transaction:
         self._check_open()
         self._check_time(t)
         if self.head is not None and t <= self.head:
-            raise OutOfOrderError(
-                f"step t={t} of stream {self._stream!r}: the last released step is {self.head}; nothing was released"
-            )
+            raise OutOfOrderError(f"step t={t} of stream {self._stream!r}: the last released step is {self.head}")
         numbers = _frozen(values.numbers)
         std = _frozen(values.std) if isinstance(values.std, np.ndarray) else float(values.std)
         per_bin = not isinstance(std, float)
@@ -188,14 +186,12 @@ class Transaction:
     def _check_open(self) -> None:
         if not self._open:
             raise LedgerError(
-                f"transaction of stream {self._stream!r}: it has ended; begin another; nothing was written"
+                f"transaction of stream {self._stream!r}: it has ended; begin another", outcome="nothing was written"
             )
 
     def _check_time(self, t: int) -> None:
         if not -LARGEST_TIME <= t <= LARGEST_TIME:
-            raise InvalidInputError(
-                f"step t={t} of stream {self._stream!r}: limit ±{LARGEST_TIME}; nothing was released"
-            )
+            raise InvalidInputError(f"step t={t} of stream {self._stream!r}: limit ±{LARGEST_TIME}")
 
 
 def now() -> str:

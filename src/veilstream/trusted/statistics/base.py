@@ -53,8 +53,8 @@ class JointScores:
         candidates = self._exact.size if self._lengths is None else int(self._lengths.sum())
         if self.sizes.size == 0 or int(self.sizes.min()) < 1 or int(self.sizes.sum()) != candidates:
             raise InvalidInputError(
-                f"scores for {self.sizes.size} questions of {self.sizes.sum()} candidates: each question must have at "
-                "least 1, and each candidate a score; nothing was done"
+                f"scores for {self.sizes.size} questions of {self.sizes.sum()} candidates: each question must "
+                "have at least 1, and each candidate a score"
             )
 
     @property

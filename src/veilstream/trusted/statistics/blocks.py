@@ -35,9 +35,9 @@ def block_correlations(rows: SealedRows, scores: Sequence[NDArray[np.float64]], 
     Sealed(size=1, span=0..0, l1=2)
     """
     if type(blocks) is not int or blocks < 1:
-        raise InvalidInputError(f"blocks {blocks!r}: a whole number of at least 1; nothing was done")
+        raise InvalidInputError(name="blocks", value=blocks, limit="a whole number of at least 1")
     if len(scores) != len(rows.shape) or any(s.shape != (n,) for s, n in zip(scores, rows.shape, strict=True)):
-        raise InvalidInputError(f"scores of {len(scores)} attributes for {len(rows.shape)}; nothing was done")
+        raise InvalidInputError(f"scores of {len(scores)} attributes for {len(rows.shape)}")
     columns, hashes = open_rows(rows)
     block = (hashes % np.uint64(blocks)).astype(np.int64)
     sizes = np.maximum(np.bincount(block, minlength=blocks), 1)

@@ -88,7 +88,7 @@ def _check(data: Stretches, clusters: NDArray[np.int64], cuts: NDArray[np.int64]
     owned = owner.size == cuts.size and bool((owner < len(clusters)).all())
     inside = owned and bool(((cuts > clusters[owner, 0]) & (cuts < clusters[owner, 1])).all())
     if not (apart and within and inside):
-        raise InvalidInputError("clusters: they must be disjoint stretches with cuts strictly inside; nothing was done")
+        raise InvalidInputError("clusters: they must be disjoint stretches with cuts strictly inside")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,9 +108,7 @@ class Boundaries:
         1-Lipschitz in the L1 distance are so too: a unit moves each score by at most l1.
         """
         if not 2 <= buckets <= end < self.edges.size:
-            raise InvalidInputError(
-                f"boundary: {buckets} buckets before edge {end} of {self.edges.size}; nothing was done"
-            )
+            raise InvalidInputError(f"boundary: {buckets} buckets before edge {end} of {self.edges.size}")
         starts = slice(buckets - 1, end)
         exact = -(self._best[buckets - 2, starts] + self._cost[starts, end])
         return Scores(self.x.span, self.x.l1 * (1 << self.x.grid), bins=self.x.bins, _exact=exact)
@@ -125,7 +123,7 @@ def boundaries(x: Sealed, edges: NDArray[np.int64], buckets: int) -> Boundaries:
     (3, Fraction(1, 1))
     """
     if edges.size < 2 or edges[0] != 0 or edges[-1] != x.size or (np.diff(edges) < 1).any():
-        raise InvalidInputError(f"edges: {edges.size} of them; they must increase from 0 to {x.size}; nothing was done")
+        raise InvalidInputError(f"edges: {edges.size} of them; they must increase from 0 to {x.size}")
     order = stretches(x).order
     first, end = np.triu_indices(edges.size, k=1)
     forbidden = np.iinfo(np.int64).max // 4

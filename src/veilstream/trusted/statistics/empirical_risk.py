@@ -82,17 +82,13 @@ class SealedExamples:
 
     def __init__(self, rows: Floats, signs: NDArray[Any], levels: NDArray[np.int64], t: int = 0) -> None:
         if rows.ndim != 2 or not 1 <= rows.shape[1] <= MAX_DIMENSIONS:
-            raise InvalidInputError(
-                f"features of shape {rows.shape}: people × dimensions, at most {MAX_DIMENSIONS}; nothing was released"
-            )
+            raise InvalidInputError(f"features of shape {rows.shape}: people × dimensions, at most {MAX_DIMENSIONS}")
         if signs.shape != (rows.shape[0],) or levels.shape != signs.shape or not np.isin(signs, (-1, 1)).all():
-            raise InvalidInputError("labels: one of -1 and +1 for each row is needed; nothing was released")
+            raise InvalidInputError("labels: one of -1 and +1 for each row is needed")
         if not np.isfinite(rows).all():
-            raise InvalidInputError("features: a value is missing or infinite; nothing was released")
+            raise InvalidInputError("features: a value is missing or infinite")
         if rows.size and float((rows**2).sum(axis=1).max()) > 1:
-            raise InvalidInputError(
-                "features: a row has a norm above 1; divide by a public bound or clip first; nothing was released"
-            )
+            raise InvalidInputError("features: a row has a norm above 1; divide by a public bound or clip first")
         self.__rows = np.array(rows, dtype=np.float64)
         self.__signs = np.array(signs, dtype=np.float64)
         self.__levels = np.array(levels, dtype=np.int64)
@@ -184,7 +180,7 @@ def objective_perturbed(
     """
     fine = min(30, int(LARGEST_SCALE / scale).bit_length() - 1)
     if fine < 0:
-        raise InvalidInputError(f"noise of scale {float(scale):.3g}: wider than {LARGEST_SCALE}; nothing was released")
+        raise InvalidInputError(f"noise of scale {float(scale):.3g}: wider than {LARGEST_SCALE}")
     rounding = 2 * risk.root / ((1 << fine) * risk.total * risk.strength)
     widest = WIDEST_PULL * scale * risk.root
     hidden = rounding + risk.inexact(MAX_GRID, widest)
@@ -244,7 +240,7 @@ def _minimise(rows: Floats, weights: Floats, pull: Floats, risk: Risk, widest: F
         point = point + step * direction
     left = float(np.linalg.norm(gradient(point, rows @ point)))
     if left + _rounding(rows, point, pull, risk) > tolerance:
-        raise InvalidInputError("classifier: the minimum could not be found exactly enough; nothing was released")
+        raise InvalidInputError("classifier: the minimum could not be found exactly enough")
     return point
 
 

@@ -38,15 +38,13 @@ def series_coordinates(
     (39, 62.5)
     """
     if not snapshots or not 1 <= kept <= len(snapshots):
-        raise InvalidInputError(
-            f"{kept} Fourier coordinates of {len(snapshots)} steps: from 1 to the number of steps; nothing was done"
-        )
+        raise InvalidInputError(f"{kept} Fourier coordinates of {len(snapshots)} steps: from 1 to the number of steps")
     first, last, size = snapshots[0].span.first, snapshots[-1].span.last, snapshots[0].size
     spans = [Span(first + i, first + i) for i in range(len(snapshots))]
     if [x.span for x in snapshots] != spans or any(x.size != size or x.grid for x in snapshots):
         raise InvalidInputError(
-            f"series of {len(snapshots)} snapshots: each must hold the {size} counts of one step, in order and without "
-            "gaps; nothing was done"
+            f"series of {len(snapshots)} snapshots: each must hold the {size} counts of one step, in "
+            "order and without gaps"
         )
     steps = guarantee.steps_at_once(len(snapshots))
     touched = Fraction(steps if appearances is None else min(appearances, steps))

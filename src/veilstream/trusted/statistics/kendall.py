@@ -43,10 +43,10 @@ def kendall_sums(rows: SealedRows, sample_size: int) -> Sealed:
     Sealed(size=3, span=0..0, l1=8)
     """
     if type(sample_size) is not int or sample_size < 2:
-        raise InvalidInputError(f"sample_size {sample_size!r}: a whole number of at least 2; nothing was done")
+        raise InvalidInputError(name="sample_size", value=sample_size, limit="a whole number of at least 2")
     attributes = len(rows.shape)
     if attributes < 2:
-        raise InvalidInputError(f"Kendall's tau of {attributes} attribute(s): at least 2 are needed; nothing was done")
+        raise InvalidInputError(f"Kendall's tau of {attributes} attribute(s): at least 2 are needed")
     columns, _ = open_rows(rows)
     ranked = [_dense_ranks(column[:sample_size]) for column in columns]
     pairs = list(combinations(ranked, 2))

@@ -54,7 +54,7 @@ class HuberHinge:
     def __post_init__(self) -> None:
         # A sharper corner leaves Newton's method without a minimum that it can certify.
         if not Fraction(1, 10) <= self.width <= 1:
-            raise InvalidInputError(f"width {self.width} of the Huber loss: from 1/10 to 1; nothing was released")
+            raise InvalidInputError(f"width {self.width} of the Huber loss: from 1/10 to 1")
 
     @property
     def curvature(self) -> Fraction:

@@ -29,8 +29,8 @@ def median_scores(x: Sealed, widths: NDArray[np.int64]) -> JointScores:
     """
     if widths.size == 0 or int(widths.min()) < 2 or int(widths.sum()) != x.size:
         raise InvalidInputError(
-            f"median_scores: {widths.size} nodes over {widths.sum()} bins of {x.size}: each has at least 2 bins and "
-            "together they have all; nothing was done"
+            f"median_scores: {widths.size} nodes over {widths.sum()} bins of {x.size}: each has at least "
+            "2 bins and together they have all"
         )
     running = np.concatenate([[0], np.cumsum(open_counts(x))])
     end = np.cumsum(widths)
@@ -62,8 +62,7 @@ def record_median_scores(
     asked = np.flatnonzero(widths > 0)
     if asked.size == 0 or int(widths[asked].min()) < 2 or widths.shape != (records.groups,):
         raise InvalidInputError(
-            f"record_median_scores: {asked.size} nodes of {records.groups} groups: each has at least 2 places; "
-            "nothing was done"
+            f"record_median_scores: {asked.size} nodes of {records.groups} groups: each has at least 2 places"
         )
     cells, counts = open_records(records)
     labels = open_labels(records)

@@ -93,9 +93,9 @@ def smooth_order(points: SealedPoints, rank: int, smoothness: Fraction) -> Smoot
     SmoothValue(span=Span(first=0, last=0), smoothness=Fraction(1, 2), low=0, high=1073741824)
     """
     if not 1 <= rank <= points.count:
-        raise InvalidInputError(f"rank {rank}: from 1 to {points.count}, the number of points; nothing was done")
+        raise InvalidInputError(name="rank", value=rank, limit=f"from 1 to {points.count}, the number of points")
     if not Fraction(1, 1 << BITS) <= smoothness <= MAX_SMOOTHNESS:
-        raise InvalidInputError(f"smoothness {smoothness}: from 2^-{BITS} to {MAX_SMOOTHNESS}; nothing was done")
+        raise InvalidInputError(name="smoothness", value=smoothness, limit=f"from 2^-{BITS} to {MAX_SMOOTHNESS}")
     x, high = np.sort(_line(points)), points.sides[0]
     rate = float(smoothness - FLOAT_SLACK)
     reach = min(points.reach, Fraction(high))
@@ -164,7 +164,7 @@ def order_scores(points: SealedPoints, rank: int, bits: int) -> Scores:
     """
     if not 1 <= rank <= points.count or not 1 <= bits <= 20:
         raise InvalidInputError(
-            f"rank {rank} of {points.count} points, {bits} bits: ranks begin at 1, bits are 1 to 20; nothing was done"
+            f"rank {rank} of {points.count} points, {bits} bits: ranks begin at 1, bits are 1 to 20"
         )
     width = BITS - bits
     places = np.sort((_line(points) + (1 << width >> 1)) >> width)
@@ -205,10 +205,10 @@ def hat_counts(points: SealedPoints, cells: int) -> SealedFlow:
     (SealedFlow(shape=(11,), span=0..0, flow=1639, l1=3278), 0.1000...)
     """
     if type(cells) is not int or not 1 <= cells <= MAX_CELLS:
-        raise InvalidInputError(f"cells {cells!r}: a whole number from 1 to {MAX_CELLS}; nothing was done")
+        raise InvalidInputError(name="cells", value=cells, limit=f"a whole number from 1 to {MAX_CELLS}")
     shape = tuple(-(-side * cells // SIDE) + 1 for side in points.sides)
     if math.prod(shape) > MAX_NODES:
-        raise InvalidInputError(f"grid of {math.prod(shape)} nodes: at most {MAX_NODES}; nothing was done")
+        raise InvalidInputError(f"grid of {math.prod(shape)} nodes: at most {MAX_NODES}")
     scaled = open_points(points) * (cells << WEIGHT_BITS) >> BITS
     node = np.minimum(scaled >> WEIGHT_BITS, np.array(shape) - 2)
     share = scaled - (node << WEIGHT_BITS)
@@ -229,5 +229,5 @@ def hat_counts(points: SealedPoints, cells: int) -> SealedFlow:
 
 def _line(points: SealedPoints) -> NDArray[np.int64]:
     if points.axes != 1:
-        raise InvalidInputError(f"points on {points.axes} axes: 1 is needed for an order; nothing was done")
+        raise InvalidInputError(f"points on {points.axes} axes: 1 is needed for an order")
     return open_points(points)[:, 0]

@@ -32,11 +32,9 @@ def pair_tables(
     Sealed(size=4, span=0..0, l1=1)
     """
     if len(groups) != len(rows.shape) or not edges:
-        raise InvalidInputError(
-            f"pair tables: groups of {len(groups)} attributes, {len(edges)} edges; nothing was done"
-        )
+        raise InvalidInputError(f"pair tables: groups of {len(groups)} attributes, {len(edges)} edges")
     if any(g.shape != (n,) or g.min() < 0 or g.max() >= count for g, n in zip(groups, rows.shape, strict=True)):
-        raise InvalidInputError(f"pair tables: every code needs a group from 0 to {count - 1}; nothing was done")
+        raise InvalidInputError(f"pair tables: every code needs a group from 0 to {count - 1}")
     columns, _ = open_rows(rows)
     coarse = [group[column] for group, column in zip(groups, columns, strict=True)]
     tables = [np.bincount(coarse[j] * count + coarse[k], minlength=count * count) for j, k in edges]
@@ -81,7 +79,7 @@ def range_error(
     Fraction(2, 1)
     """
     if low.shape != high.shape or low.shape != (answers.size, len(rows.shape)):
-        raise InvalidInputError(f"ranges of shapes {low.shape} and {high.shape}: one a row is needed; nothing was done")
+        raise InvalidInputError(f"ranges of shapes {low.shape} and {high.shape}: one a row is needed")
     columns, _ = open_rows(rows)
     counts = count_ranges(columns, low, high)
     public = np.rint(answers * float(1 << PREDICTION_GRID)).astype(np.int64)

@@ -49,7 +49,7 @@ def weighted_counts(table: Sealed, weights: NDArray[np.int64]) -> Sealed:
     """
     counts = _by_level(table, weights.size)
     if int(weights.min(initial=0)) < 0:
-        raise InvalidInputError("weights: one is negative; nothing was done")
+        raise InvalidInputError("weights: one is negative")
     l1 = Fraction(int(weights.max(initial=0))) * table.l1
     return Sealed((counts * weights[:, None]).sum(axis=0), table.span, l1)
 
@@ -154,5 +154,5 @@ def _cheapest(needed: int, people: NDArray[np.int64], units: NDArray[np.int64]) 
 
 def _by_level(table: Sealed, levels: int) -> NDArray[np.int64]:
     if levels == 0 or table.size % levels or table.grid:
-        raise InvalidInputError(f"table of {table.size} counts for {levels} levels of budgets; nothing was done")
+        raise InvalidInputError(f"table of {table.size} counts for {levels} levels of budgets")
     return open_counts(table).reshape(levels, -1)

@@ -24,7 +24,7 @@ def quantile_scores(x: Sealed, q: Exact = "1/2") -> Scores:
     """
     share = rational(q, "quantile")
     if not 0 < share < 1:
-        raise InvalidInputError(f"quantile {q}: it lies strictly between 0 and 1; nothing was done")
+        raise InvalidInputError(name="quantile", value=q, limit="it lies strictly between 0 and 1")
     below = np.cumsum(open_counts(x))
     above = below[-1] - below
     p, d = share.numerator, share.denominator
