@@ -92,7 +92,7 @@ def test_groups_of_timestamps_per_bin_equal_brute_force(
                 continue
             first = int(since[b])
             charge = Charge(
-                amount, Span(first, t), "publish", bins=np.array([b]), since=np.array([first], dtype=np.int64)
+                amount, Span(first, t), "publish", bins=np.array([b]), starts=np.array([first], dtype=np.int64)
             )
             spent = max(cost[b, s] for s in range(first, t + 1))
             if spent + amount <= 1:
@@ -121,7 +121,7 @@ def test_truth_values_must_be_there_for_every_bin(size: int) -> None:
 @pytest.mark.parametrize("bins", [None, np.ones(2, dtype=np.bool_), np.array([1])])
 def test_beginnings_need_the_positions_of_their_bins(bins: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"2 beginnings, where each needs the position .* nothing was charged"):
-        Charge(Fraction(1), Span(0, 1), "group", bins=bins, since=np.array([0, 1]))
+        Charge(Fraction(1), Span(0, 1), "group", bins=bins, starts=np.array([0, 1]))
 
 
 @settings(max_examples=100, deadline=None)
@@ -142,12 +142,12 @@ def test_a_group_may_be_published_without_the_present_timestamp(history: list[li
         charges: list[Charge] = []
         if before.size:
             first = since[before]
-            charges.append(Charge(amount, Span(int(first.min()), t - 1), "group", bins=before, since=first))
+            charges.append(Charge(amount, Span(int(first.min()), t - 1), "group", bins=before, starts=first))
             since[before] = t
         every = np.array([b for b, choice in enumerate(choices) if choice != "wait"], int)
         if every.size:
             first = since[every]
-            charges.append(Charge(amount, Span(int(first.min()), t), "group", bins=every, since=first))
+            charges.append(Charge(amount, Span(int(first.min()), t), "group", bins=every, starts=first))
             since[every] = t + 1
         for charge in charges:
             if amount + watch <= 1:
@@ -186,7 +186,7 @@ def test_by_event_every_bin_and_timestamp_has_its_share_of_the_window() -> None:
         book.admit([Charge(Fraction(1, 8), Span(t, t), "watch", bins=np.arange(3))])
     assert book.left == Fraction(1, 2)
     since = np.array([2, 5], dtype=np.int64)
-    book.admit([Charge(Fraction(1, 8), Span(2, 5), "group", bins=np.array([0, 2]), since=since)])
+    book.admit([Charge(Fraction(1, 8), Span(2, 5), "group", bins=np.array([0, 2]), starts=since)])
     assert book.left == 0
     book.admit([Charge(Fraction(1, 8), Span(5, 5), "unit", bins=np.array([1]))])
     with pytest.raises(BudgetExceededError, match="one timestamp would cost 3/8, budget is 1/4"):

@@ -147,13 +147,13 @@ def test_pending_values_and_thresholds_survive_the_codec() -> None:
     from veilstream.storage.codec import decode, encode
     from veilstream.trusted.counts import seal
 
-    pending = (seal(np.array([3, 4]), 2, max_contribution=2).pending() + seal(np.array([1, 1]), 3)).cleared(
+    pending = (seal(np.array([3, 4]), 2, max_contribution=2).with_starts() + seal(np.array([1, 1]), 3)).restarted(
         np.array([True, False])
     )
     stored = encode(_Held(pending))
     back = decode(stored.header, stored.arrays, _Held).pending
     assert open_counts(back).tolist() == [0, 5]
-    assert (back.span, back.l1, back.l2, back.since is not None and back.since.tolist()) == (
+    assert (back.span, back.l1, back.l2, back.starts is not None and back.starts.tolist()) == (
         pending.span,
         pending.l1,
         pending.l2,

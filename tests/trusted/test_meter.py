@@ -145,7 +145,7 @@ def test_by_event_every_timestamp_is_paid_for_by_itself_and_the_first_charge_say
         assert (meter.charges[0].bins is not None) == (t == 0)
         assert accountant.left == Fraction(1, 2)
     meter = Meter(accountant, noise, 2).per_timestamp()
-    meter.laplace((steps[0].pending() + steps[1] + steps[2]).select([0]), Fraction(1, 8), "group")
+    meter.laplace((steps[0].with_starts() + steps[1] + steps[2]).select([0]), Fraction(1, 8), "group")
     assert noise.asked == [("laplace", Fraction(8))] * 4
     with pytest.raises(BudgetExceededError, match="one timestamp"):
         meter.laplace(steps[1].select([0]), Fraction(1, 100), "again")

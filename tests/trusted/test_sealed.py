@@ -72,11 +72,13 @@ PIPELINES: dict[str, Callable[[list[Sealed]], Sealed]] = {
     "fourier of a sum": lambda xs: (xs[0] + xs[1]).fourier().select([0, 2, 3]),
     "fourier, then distance": lambda xs: xs[0].fourier().distance(public_real),
     "without": lambda xs: (xs[0] + xs[1]).without([1, 4, 7]),
-    "dealt, groups": lambda xs: (xs[0].pending() + xs[1]).dealt(xs[2], [0, 4, 6], [1, 7], [2])[0],
-    "dealt, alone": lambda xs: (xs[0].pending() + xs[1]).dealt(xs[2], [0, 4, 6], [1, 7], [2, 3])[1],
-    "dealt, rest": lambda xs: (xs[0].pending() + xs[1]).dealt(xs[2], [0, 4], [1, 7], [2])[2] + xs[3],
-    "dealt, all apart": lambda xs: xs[0].dealt(xs[1] + xs[2], [], np.arange(BINS), [])[0],
-    "pending": lambda xs: (xs[0].pending() + xs[1]).cleared(np.arange(BINS) < 3) + xs[2],
+    "split_pending, groups": lambda xs: (xs[0].with_starts() + xs[1]).split_pending(xs[2], [0, 4, 6], [1, 7], [2])[0],
+    "split_pending, alone": lambda xs: (xs[0].with_starts() + xs[1]).split_pending(xs[2], [0, 4, 6], [1, 7], [2, 3])[1],
+    "split_pending, rest": lambda xs: (
+        (xs[0].with_starts() + xs[1]).split_pending(xs[2], [0, 4], [1, 7], [2])[2] + xs[3]
+    ),
+    "split_pending, all apart": lambda xs: xs[0].split_pending(xs[1] + xs[2], [], np.arange(BINS), [])[0],
+    "pending": lambda xs: (xs[0].with_starts() + xs[1]).restarted(np.arange(BINS) < 3) + xs[2],
 }
 
 
@@ -239,7 +241,7 @@ def test_a_value_that_reads_many_bins_is_charged_to_all_of_them() -> None:
     for derived in (part.fourier(), part.sums(np.array([1, 0]), 2), part.total(), part.haar()):
         assert _names(derived.select([0])) == [2, 4]
     assert _names(part.minus(np.array([1, 1])).select([1])) == [4]
-    assert _names((x + seal(np.arange(6), 1)).pending().select([5])) == [5]
+    assert _names((x + seal(np.arange(6), 1)).with_starts().select([5])) == [5]
     assert (part + x.select([3, 5])).select([0]).bins is None
 
 
@@ -248,39 +250,41 @@ def _names(x: Sealed) -> list[int] | None:
     return None if positions is None else positions.tolist()
 
 
-def test_bins_are_cleared_by_mask_or_by_position() -> None:
-    x = seal(np.arange(6), 0).pending() + seal(np.arange(6), 1)
-    by_mask, by_position = x.cleared(np.arange(6) % 2 == 1), x.cleared(np.array([5, 1, 3]))
-    assert by_mask.since is not None
-    assert by_position.since is not None
-    assert by_mask.since.tolist() == by_position.since.tolist() == [0, 2, 0, 2, 0, 2]
+def test_bins_are_restarted_by_mask_or_by_position() -> None:
+    x = seal(np.arange(6), 0).with_starts() + seal(np.arange(6), 1)
+    by_mask, by_position = x.restarted(np.arange(6) % 2 == 1), x.restarted(np.array([5, 1, 3]))
+    assert by_mask.starts is not None
+    assert by_position.starts is not None
+    assert by_mask.starts.tolist() == by_position.starts.tolist() == [0, 2, 0, 2, 0, 2]
     later = seal(np.ones(6, dtype=np.int64), 2)
-    both = [(cleared + later).since for cleared in (by_mask, by_position)]
+    both = [(cleared + later).starts for cleared in (by_mask, by_position)]
     assert [since.tolist() for since in both if since is not None] == [[0, 2, 0, 2, 0, 2]] * 2
     assert open_counts(by_mask).tolist() == open_counts(by_position).tolist() == [0, 0, 4, 0, 8, 0]
 
 
-def test_dealt_values_know_their_bins_and_where_each_begins() -> None:
-    waiting = (seal(np.arange(1, 6), 0).pending() + seal(np.arange(10, 60, 10), 1)).cleared(np.array([3]))
-    groups, alone, rest = waiting.dealt(seal(np.arange(100, 600, 100), 2), together=[0, 3], apart=[2], alone=[4])
+def test_split_values_know_their_bins_and_where_each_begins() -> None:
+    waiting = (seal(np.arange(1, 6), 0).with_starts() + seal(np.arange(10, 60, 10), 1)).restarted(np.array([3]))
+    groups, alone, rest = waiting.split_pending(
+        seal(np.arange(100, 600, 100), 2), summed=[0, 3], separate=[2], single=[4]
+    )
     assert [open_counts(x).tolist() for x in (groups, alone, rest)] == [
         [33, 111, 400, 300],
         [555],
         [0, 222, 0, 0, 0],
     ]
     assert [_names(x) for x in (groups, alone, rest)] == [[2, 0, 3], [4], None]
-    begins = [x.since.tolist() for x in (groups, alone, rest) if x.since is not None]
+    begins = [x.starts.tolist() for x in (groups, alone, rest) if x.starts is not None]
     assert begins == [[0, 0, 2], [0], [3, 0, 3, 3, 3]]
     assert {int(x.l1) for x in (groups, alone, rest)} == {1}
     assert open_counts(waiting).tolist() == [11, 22, 33, 0, 55]
 
 
-def test_dealt_values_of_many_runs_go_together() -> None:
+def test_split_values_of_many_runs_go_together() -> None:
     """In a simulation a vector holds a row for every run."""
     rows = np.arange(8).reshape(2, 4)
-    waiting = Sealed(rows, Span(0, 0), Fraction(1), placed=True)
-    later = Sealed(10 * rows, Span(1, 1), Fraction(1), placed=True)
-    groups, alone, rest = waiting.dealt(later, [1], [0], [3])
+    waiting = Sealed(rows, Span(0, 0), Fraction(1), aligned=True)
+    later = Sealed(10 * rows, Span(1, 1), Fraction(1), aligned=True)
+    groups, alone, rest = waiting.split_pending(later, [1], [0], [3])
     assert open_counts(groups).tolist() == [[0, 11, 0], [4, 55, 40]]
     assert open_counts(alone).tolist() == [[33], [77]]
     assert open_counts(rest).tolist() == [[0, 0, 22, 0], [0, 0, 66, 0]]
@@ -298,21 +302,21 @@ def test_dealt_values_of_many_runs_go_together() -> None:
     ],
     ids=["spans touch", "two groups", "in a group and alone", "a sum", "a part"],
 )
-def test_what_would_be_dealt_twice_is_refused(later: Sealed, positions: tuple[list[int], list[int], list[int]]) -> None:
-    waiting = seal(np.arange(4), 0).pending() + seal(np.arange(4), 1)
-    with pytest.raises(InvalidInputError, match=r"dealt: .*nothing was released"):
-        waiting.dealt(later, *positions)
+def test_what_would_be_split_twice_is_refused(later: Sealed, positions: tuple[list[int], list[int], list[int]]) -> None:
+    waiting = seal(np.arange(4), 0).with_starts() + seal(np.arange(4), 1)
+    with pytest.raises(InvalidInputError, match=r"split_pending: .*nothing was released"):
+        waiting.split_pending(later, *positions)
     with pytest.raises(InvalidInputError, match="occurs twice"):
-        waiting.dealt(seal(np.full(4, 1), 2), [0, 0], [1], [])
+        waiting.split_pending(seal(np.full(4, 1), 2), [0, 0], [1], [])
 
 
 @pytest.mark.parametrize("t", [0, (1 << 31) - 3, 1 << 40, -(1 << 40)])
 def test_spans_begin_where_they_do_at_any_time(t: int) -> None:
-    x = seal(np.array([1, 2]), t).pending()
+    x = seal(np.array([1, 2]), t).with_starts()
     for step in range(1, 4):
-        x = (x + seal(np.array([1, 2]), t + step)).cleared(np.array([0]))
-        assert x.since is not None
-        assert x.since.tolist() == [t + step + 1, t]
+        x = (x + seal(np.array([1, 2]), t + step)).restarted(np.array([0]))
+        assert x.starts is not None
+        assert x.starts.tolist() == [t + step + 1, t]
 
 
 def test_values_without_some_name_the_bins_that_were_read() -> None:

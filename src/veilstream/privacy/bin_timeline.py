@@ -1,7 +1,7 @@
 """Event-level accounting bin by bin: an event lies in one bin, so bins are charged in parallel.
 
 For every bin two exact costs are kept: that of the present timestamp and the largest since the bin's ``edge``. A charge
-with ``since`` publishes and closes a group of timestamps: the edge moves up behind it, so that pending timestamps are
+with ``starts`` publishes and closes a group of timestamps: the edge moves up behind it, so that pending timestamps are
 told apart from spent ones. Its span may end before the present timestamp, which then costs nothing. Of what lies before
 the edges only the largest cost of all bins is known, and a charge that reaches back past an edge sees that one: it can
 be refused too early, never admitted too late.
@@ -140,7 +140,7 @@ class BinTimeline:
             if reach.past_edge is not None:
                 self._old += step
             self._new[reach.back] = reach.since_edge + step
-        if charge.since is not None:
+        if charge.starts is not None:
             self._closing.append(_bins_of(charge))
 
     def _add_now(self, bins: Bins, present: NDArray[Any], step: int) -> None:
@@ -162,12 +162,12 @@ class BinTimeline:
             return _Reach(charge, present)
         back: Bins = _bins_of(charge)
         since: Times | int = charge.span.first
-        if charge.since is not None and charge.bins is not None:
-            since = charge.since
-            earlier = charge.since < self._at
+        if charge.starts is not None and charge.bins is not None:
+            since = charge.starts
+            earlier = charge.starts < self._at
             if not earlier.all():
                 chosen = np.flatnonzero(earlier)
-                back, since = charge.bins[chosen], charge.since[chosen]
+                back, since = charge.bins[chosen], charge.starts[chosen]
         past: NDArray[np.bool_] = since < self._edge[back]
         return _Reach(charge, present, back, self._new[back], past if past.any() else None)
 

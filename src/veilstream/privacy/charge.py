@@ -54,7 +54,7 @@ class Charge:
 
     ``epsilon`` counts towards the pure budget and ``mu_squared`` towards the Gaussian one. At event
     level (w = 1) a charge may name ``bins``, by their positions or by a truth value for every bin: it then counts for
-    those bins alone, because one event lies in one bin. ``since`` gives, position by position, where the span of each
+    those bins alone, because one event lies in one bin. ``starts`` gives, position by position, where the span of each
     begins (never before ``span.first``).
     A charge with a ``block`` grows: a later charge of the same block stands in its place, with a longer span; one of
     epsilon 0 says that the block will grow no more and changes nothing else.
@@ -66,16 +66,16 @@ class Charge:
     mu_squared: Fraction = Fraction(0)
     block: int | None = None
     bins: Names | None = field(default=None, repr=False, compare=False)
-    since: Times | None = field(default=None, repr=False, compare=False)
+    starts: Times | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.since is None:
+        if self.starts is None:
             return
-        if self.bins is None or self.bins.dtype == np.bool_ or self.bins.shape != self.since.shape:
+        if self.bins is None or self.bins.dtype == np.bool_ or self.bins.shape != self.starts.shape:
             raise InvalidInputError(
                 name="charge for",
                 value=self.purpose,
-                limit=f"{self.since.size} beginnings, where each needs the position of its bin",
+                limit=f"{self.starts.size} starts, where each needs the position of its bin",
             )
 
     @property

@@ -100,7 +100,7 @@ def _hits(charge: Charge, window: Span, b: int | None) -> bool:
     at = np.flatnonzero(bins == b)
     if at.size == 0:
         return False
-    first = charge.span.first if charge.since is None else int(charge.since[at[0]])
+    first = charge.span.first if charge.starts is None else int(charge.starts[at[0]])
     return Span(first, charge.span.last).touches(window)
 
 

@@ -40,7 +40,7 @@ class Sealed:
     Sums add these bounds, except that disjoint spans take the larger one: a timestamp is then in one of them only.
     How many timestamps of the span a unit may touch is the guarantee's business and is left to the Meter.
 
-    ``bins`` names the bins that the values were read from, None for all. Only where ``placed`` says that value i
+    ``bins`` names the bins that the values were read from, None for all. Only where ``aligned`` says that value i
     belongs to bin i (of ``bins``) does selecting values narrow the names: a sum or a Fourier coordinate reads many.
 
     >>> a = seal(np.array([3, 4, 5]), t=7)
@@ -54,7 +54,7 @@ class Sealed:
     veilstream.errors.SealedAccessError: exact values cannot be read; ask the Meter for a noisy answer
     """
 
-    __slots__ = ("__exact", "_l1", "_l2", "bins", "grid", "placed", "shape", "since", "span")
+    __slots__ = ("__exact", "_l1", "_l2", "aligned", "bins", "grid", "shape", "span", "starts")
 
     def __init__(
         self,
@@ -66,8 +66,8 @@ class Sealed:
         grid: int = 0,
         shape: tuple[int, ...] | None = None,
         bins: Names | None = None,
-        since: Times | None = None,
-        placed: bool = False,
+        starts: Times | None = None,
+        aligned: bool = False,
     ) -> None:
         self.__exact = exact
         self.span = span
@@ -76,8 +76,8 @@ class Sealed:
         self.grid = grid
         self.shape = shape if shape is not None else (exact.size,)
         self.bins = bins
-        self.since = since
-        self.placed = placed
+        self.starts = starts
+        self.aligned = aligned
 
     @property
     def size(self) -> int:
@@ -112,40 +112,40 @@ class Sealed:
             grid=grid,
             shape=self.shape,
             bins=self.bins if same_bins else None,
-            since=None if self.since is None else self._since_with(other),
-            placed=self.placed and other.placed and same_bins,
+            starts=None if self.starts is None else self._starts_with(other),
+            aligned=self.aligned and other.aligned and same_bins,
         )
 
-    def pending(self) -> Sealed:
-        """The same values, with a memory for every bin of where its own span begins (see ``cleared``)."""
-        return self._derive(self.__exact, since=self._since() if self.placed else None, placed=self.placed)
+    def with_starts(self) -> Sealed:
+        """The same values, with a memory for every bin of where its own span begins (see ``restarted``)."""
+        return self._derive(self.__exact, starts=self._starts() if self.aligned else None, aligned=self.aligned)
 
-    def cleared(self, bins: NDArray[np.bool_] | NDArray[np.int64]) -> Sealed:
+    def restarted(self, bins: NDArray[np.bool_] | NDArray[np.int64]) -> Sealed:
         """Zero in ``bins``, a mask or positions; the span of those bins begins anew after the last timestamp read."""
         exact = self.__exact.copy()
         # Three dots before an index cost half as much again as the zeros.
         exact[bins if exact.ndim == 1 else (..., bins)] = 0
-        since = _anew(self._since(), bins, self.span.last) if self.placed else None
-        return self._derive(exact, since=since, placed=self.placed)
+        starts = _restart(self._starts(), bins, self.span.last) if self.aligned else None
+        return self._derive(exact, starts=starts, aligned=self.aligned)
 
-    def _since_with(self, other: Sealed) -> Times:
+    def _starts_with(self, other: Sealed) -> Times:
         # A bin's span begins at the latest just after this vector's last timestamp.
-        later = other.since is None and other.span.first > self.span.last
-        return self._since() if later else np.minimum(self._since(), other._since())
+        later = other.starts is None and other.span.first > self.span.last
+        return self._starts() if later else np.minimum(self._starts(), other._starts())
 
-    def _since(self) -> Times:
+    def _starts(self) -> Times:
         first = self.span.first
-        return np.full(self.size, first, dtype=time_type(first)) if self.since is None else self.since
+        return np.full(self.size, first, dtype=time_type(first)) if self.starts is None else self.starts
 
     def select(self, bins: Index) -> Sealed:
         """Some of the values, by public positions (each at most once)."""
         chosen = _positions(bins, self.size)
         exact = self.__exact.take(chosen, axis=-1)
-        if not self.placed:
+        if not self.aligned:
             return self._derive(exact)
         named = chosen if self.bins is None else self.bins[chosen]
-        since = None if self.since is None else self.since[chosen]
-        return self._derive(exact, bins=named, since=since, placed=True)
+        starts = None if self.starts is None else self.starts[chosen]
+        return self._derive(exact, bins=named, starts=starts, aligned=True)
 
     def without(self, bins: Index) -> Sealed:
         """The same values but 0 at ``bins``, which have not been read."""
@@ -153,46 +153,49 @@ class Sealed:
         exact = self.__exact.copy()
         exact[dropped if exact.ndim == 1 else (..., dropped)] = 0
         read: Names | None = None
-        if self.placed:
+        if self.aligned:
             kept = np.ones(self.size, dtype=np.bool_)
             kept[dropped] = False
             # Where most bins are read, a truth value for each takes less time and room than their positions.
             read = kept if self.bins is None else self.bins[kept]
         return self._derive(exact, bins=read)
 
-    def dealt(self, later: Sealed, together: Index, apart: Index, alone: Index) -> tuple[Sealed, Sealed, Sealed]:
-        """Deal out what waits here and in ``later``: two vectors to be published, and the sum of what goes on waiting.
+    def split_pending(
+        self, later: Sealed, summed: Index, separate: Index, single: Index
+    ) -> tuple[Sealed, Sealed, Sealed]:
+        """Split pending counts and those of ``later`` into two vectors to be published and the sum that stays pending.
 
-        The first has these values at ``apart``, the sums of both at ``together``, then those of ``later`` at ``apart``;
-        the second has the sums at ``alone``; in the third, all of these are 0 and begin anew (see ``cleared``).
+        Positions fall into named groups. The first vector has the pending values at ``separate``, then the sums of
+        pending and later values at ``summed``, then the later values at ``separate``; the second has the sums at
+        ``single``. In the third, all of these positions are 0 and start anew (see ``restarted``).
         The spans do not touch and no position comes twice: at any single timestamp only one of the two vectors moves,
         and each of its values is in one place, so that the larger ``l1`` holds.
         """
-        both, split, single = (_positions(bins, self.size) for bins in (together, apart, alone))
-        spent = np.concatenate([split, both, single])
+        both, split, alone = (_positions(bins, self.size) for bins in (summed, separate, single))
+        spent = np.concatenate([split, both, alone])
         named = np.zeros(self.size, dtype=np.bool_)
         named[spent] = True
-        whole = self.bins is None and later.bins is None and self.placed and later.placed
+        complete = self.bins is None and later.bins is None and self.aligned and later.aligned
         distinct = np.count_nonzero(named) == spent.size
-        if not whole or self.size != later.size or self.span.touches(later.span) or not distinct:
+        if not complete or self.size != later.size or self.span.touches(later.span) or not distinct:
             raise InvalidInputError(
-                "dealt: it takes two whole vectors of spans that do not touch, and each position once"
+                "split_pending: it takes two complete vectors of spans that do not touch, and each position once"
             )
         grid = max(self.grid, later.grid)
         mine, its = _finer(self.__exact, grid - self.grid), _finer(later.__exact, grid - later.grid)
-        total, since = mine + its, self._since_with(later)
-        groups = [mine.take(split, axis=-1), total.take(both, axis=-1), its.take(split, axis=-1)]
+        total, starts = mine + its, self._starts_with(later)
+        parts = [mine.take(split, axis=-1), total.take(both, axis=-1), its.take(split, axis=-1)]
 
         def part(exact: NDArray[np.int64], **where: Any) -> Sealed:
             l1, l2 = max(self._l1, later._l1), max(self._l2, later._l2)
             return Sealed(exact, self.span | later.span, l1, l2=l2, grid=grid, **where)
 
         grouped = spent[: split.size + both.size]
-        of_groups = part(np.concatenate(groups, axis=-1), bins=grouped, since=since.take(grouped))
-        of_alone = part(total.take(single, axis=-1), bins=single, since=since.take(single))
+        groups = part(np.concatenate(parts, axis=-1), bins=grouped, starts=starts.take(grouped))
+        units = part(total.take(alone, axis=-1), bins=alone, starts=starts.take(alone))
         total[spent if total.ndim == 1 else (..., spent)] = 0
-        waiting = part(total, since=_anew(since, spent, later.span.last), shape=self.shape, placed=True)
-        return of_groups, of_alone, waiting
+        pending = part(total, starts=_restart(starts, spent, later.span.last), shape=self.shape, aligned=True)
+        return groups, units, pending
 
     def sums(self, groups: NDArray[np.int64], count: int) -> Sealed:
         """Sums over public groups: value i goes into group ``groups[i]`` of ``count``; -1 leaves it out."""
@@ -213,7 +216,7 @@ class Sealed:
         """Differences to public numbers (taken at multiples of 2⁻⁸ if they are not whole)."""
         grid = max(self.grid, _public_grid(public))
         return self._derive(
-            (self.__exact << (grid - self.grid)) - _on_grid(public, grid), grid=grid, placed=self.placed
+            (self.__exact << (grid - self.grid)) - _on_grid(public, grid), grid=grid, aligned=self.aligned
         )
 
     def distance(self, public: Numbers) -> Sealed:
@@ -308,8 +311,8 @@ class Sealed:
         l2: Fraction | None = None,
         grid: int | None = None,
         bins: Names | None = None,
-        since: Times | None = None,
-        placed: bool = False,
+        starts: Times | None = None,
+        aligned: bool = False,
     ) -> Sealed:
         return Sealed(
             exact,
@@ -319,8 +322,8 @@ class Sealed:
             grid=self.grid if grid is None else grid,
             shape=self.shape if exact.shape[-1] == self.size else None,
             bins=self.bins if bins is None else bins,
-            since=since,
-            placed=placed,
+            starts=starts,
+            aligned=aligned,
         )
 
     def __repr__(self) -> str:
@@ -337,7 +340,7 @@ def seal(counts: NDArray[np.int64], t: int, max_contribution: int = 1, shape: tu
     """Close exact counts of timestamp ``t``, to which one unit contributes at most ``max_contribution`` in total."""
     if np.size(counts) == 0:
         raise InvalidInputError(f"counts of 0 bins at t={t}: at least 1 is needed")
-    return Sealed(np.array(counts, dtype=np.int64), Span(t, t), Fraction(max_contribution), shape=shape, placed=True)
+    return Sealed(np.array(counts, dtype=np.int64), Span(t, t), Fraction(max_contribution), shape=shape, aligned=True)
 
 
 def _positions(bins: Index, size: int) -> NDArray[np.int64]:
@@ -352,9 +355,9 @@ def _positions(bins: Index, size: int) -> NDArray[np.int64]:
     return chosen
 
 
-def _anew(since: Times, bins: NDArray[np.bool_] | NDArray[np.int64], last: int) -> Times:
+def _restart(starts: Times, bins: NDArray[np.bool_] | NDArray[np.int64], last: int) -> Times:
     """Spans of ``bins`` begin after ``last``, those of others where they did."""
-    renewed = since.astype(np.promote_types(since.dtype, time_type(last + 1)))
+    renewed = starts.astype(np.promote_types(starts.dtype, time_type(last + 1)))
     renewed[bins] = last + 1
     return renewed
 

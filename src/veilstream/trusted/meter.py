@@ -353,11 +353,11 @@ class Meter:
 
     def _charge(self, x: Sealed, epsilon: Fraction, purpose: str) -> Charge:
         bins = self._named(x.bins)
-        if bins is None or x.since is None:
+        if bins is None or x.starts is None:
             return Charge(epsilon, self._until_now(x.span), purpose, bins=bins)
         last = min(self._until_now(x.span).last, x.span.last)
-        first = int(x.since.min(initial=last))
-        return Charge(epsilon, Span(first, last), purpose, bins=bins, since=x.since)
+        first = int(x.starts.min(initial=last))
+        return Charge(epsilon, Span(first, last), purpose, bins=bins, starts=x.starts)
 
     def _named(self, bins: Names | None) -> Names | None:
         return bins if self.guarantee.w == 1 else None

@@ -58,7 +58,7 @@ def times_read(charges: Iterable[Charge], shape: tuple[int, int], purposes: set[
     for charge in charges:
         if charge.purpose in purposes:
             bins = np.arange(shape[1]) if charge.positions is None else charge.positions
-            first = np.full(bins.size, charge.span.first) if charge.since is None else charge.since
+            first = np.full(bins.size, charge.span.first) if charge.starts is None else charge.starts
             for b, begin in zip(bins, first, strict=True):
                 reads[begin : charge.span.last + 1, b] += 1
     return reads
@@ -107,7 +107,7 @@ def test_groups_never_overlap(revise: bool, sampling: str | int, seed: int, jump
     assert watched.max() <= 1
     assert published.max() == 1
     if revise:
-        waiting = np.arange(shape[0])[:, None] >= state.pending.since
+        waiting = np.arange(shape[0])[:, None] >= state.pending.starts
         assert (published == ~waiting).all()
 
 
@@ -318,7 +318,7 @@ def test_a_killed_stream_goes_on_with_its_groups(tmp_path: Path, w: int) -> None
     assert published.max() == 1
     assert published[:20].all()
     assert times_read(charges, (40, 30), {"monitor"}).max() == 1
-    across = [c for c in charges if c.since is not None and c.span.last >= 17 and (c.since < 17).any()]
+    across = [c for c in charges if c.starts is not None and c.span.last >= 17 and (c.starts < 17).any()]
     assert across
     assert fullest_window(charges, w, 30)[0] <= w
 

@@ -167,19 +167,19 @@ def test_charges_keep_exact_numbers_and_their_bins(ledger: Ledger) -> None:
         Fraction(1, 7),
         block=12,
         bins=np.arange(1000),
-        since=np.arange(1000) - 3,
+        starts=np.arange(1000) - 3,
     )
     with ledger.transaction("visits") as step:
         step.commit_step(4, [exact, charge(4), exact], state(), values(4), FIFTH, FIFTH)
     first, second, third = (row.charge for row in ledger.charges("visits"))
     assert (first, second, third) == (exact, charge(4), exact)
     assert first.bins is not None
-    assert third.since is not None
+    assert third.starts is not None
     assert first.bins.dtype == np.int64
     assert first.bins.tolist() == list(range(1000))
-    assert third.since.tolist() == list(range(-3, 997))
+    assert third.starts.tolist() == list(range(-3, 997))
     assert second.bins is None
-    assert second.since is None
+    assert second.starts is None
 
 
 def test_bins_named_by_truth_values_come_back_as_positions(ledger: Ledger, url: str) -> None:

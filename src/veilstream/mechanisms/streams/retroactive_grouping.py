@@ -192,13 +192,13 @@ class _Step:
         alone = np.flatnonzero(~self.plan.grouping)
         self.window.extend()
         if self.pending is None:
-            pending = self.now.pending()
+            pending = self.now.with_starts()
             self._units(pending.select(alone), alone)
-            return self.end(pending.cleared(alone))
+            return self.end(pending.restarted(alone))
         ready = jumped = np.arange(0)
         if alone.size < self.bins:
             ready, jumped = self._due(self.watch(alone if alone.size else None))
-        groups, units, pending = self.pending.dealt(self.now, ready, jumped, alone)
+        groups, units, pending = self.pending.split_pending(self.now, ready, jumped, alone)
         if groups.size:
             self._groups(groups, ready, jumped)
         if alone.size:
@@ -261,11 +261,11 @@ class _Step:
         every = np.arange(self.bins)
         first, waiting = self.pending is None, window.open_units
         if self.pending is None:
-            pending = self.now.pending()
+            pending = self.now.with_starts()
             ready, size = every, np.ones(self.bins, dtype=np.int16)
         else:
             jumped = self.watch() ** 2 >= self.constants.one_unit + self.constants.tail_squared
-            pending = self.pending.cleared(jumped) + self.now
+            pending = self.pending.restarted(jumped) + self.now
             size = np.where(jumped, 1, waiting).astype(np.int16)
             ready = np.flatnonzero(jumped | (waiting >= plan.due))
         window.extend()
@@ -276,7 +276,7 @@ class _Step:
         if ready.size:
             purpose = "unit" if first else "group"
             out = self.meter.laplace(pending.select(ready), self.constants.epsilon_2, purpose)
-            pending = pending.cleared(ready)
+            pending = pending.restarted(ready)
             total, variance, length = out.numbers, float(out.std) ** 2, size[ready]
             # Units so released are not yet a block: size 0.
             window.believe(ready, total / length, 0, variance / length.astype(np.float64) ** 2)

@@ -35,8 +35,8 @@ def _from_sealed(x: Sealed) -> dict[str, Any]:
         "grid": x.grid,
         "shape": x.shape,
         "bins": x.bins,
-        "since": x.since,
-        "placed": x.placed,
+        "starts": x.starts,
+        "aligned": x.aligned,
     }
 
 
@@ -49,8 +49,8 @@ def _to_sealed(plain: dict[str, Any]) -> Sealed:
         grid=plain["grid"],
         shape=tuple(plain["shape"]),
         bins=plain["bins"],
-        since=plain["since"],
-        placed=plain["placed"],
+        starts=plain["starts"] if "starts" in plain else plain["since"],
+        aligned=plain["aligned"] if "aligned" in plain else plain["placed"],
     )
 
 

@@ -206,7 +206,7 @@ def export(ledger: Ledger, stream: str) -> list[dict[str, Any]]:
                 "last": charge.span.last,
                 "block": charge.block,
                 "bins": None if charge.positions is None else charge.positions.tolist(),
-                "since": None if charge.since is None else charge.since.tolist(),
+                "starts": None if charge.starts is None else charge.starts.tolist(),
                 "outcome": row.outcome,
             }
         )

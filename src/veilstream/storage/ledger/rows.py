@@ -73,7 +73,7 @@ def read_charges(connection: Connection, stream_id: int, after: int, limit: int 
                 mu_squared=Fraction(row["mu_squared"]),
                 block=row["block"],
                 bins=arrays.get(row["bins_blob"]),
-                since=arrays.get(row["since_blob"]),
+                starts=arrays.get(row["since_blob"]),
             ),
             row["outcome"],
         )

@@ -141,7 +141,7 @@ class Transaction:
 
     def _write_charges(self, t: int, made: Sequence[Charge], outcome: str) -> None:
         # Positions: truth values may also be in a state, whose arrays are kept as they are, and so for ever.
-        arrays = [x for charge in made for x in (charge.positions, charge.since) if x is not None]
+        arrays = [x for charge in made for x in (charge.positions, charge.starts) if x is not None]
         ids = iter(self._store.arriving(arrays).put())
         rows = [
             {
@@ -156,7 +156,7 @@ class Transaction:
                 "block": charge.block,
                 "outcome": outcome,
                 "bins_blob": None if charge.bins is None else next(ids),
-                "since_blob": None if charge.since is None else next(ids),
+                "since_blob": None if charge.starts is None else next(ids),
             }
             for charge in made
         ]
