@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint bench audit clean
+.PHONY: demo test lint bench audit compat clean
 
 demo: $(VENV)/.installed
 	$(BIN)/veilstream demo --out demo-output
@@ -18,6 +18,7 @@ lint: $(VENV)/.installed-test
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 	$(BIN)/pyright
+	$(BIN)/vulture
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
@@ -26,6 +27,19 @@ bench: $(VENV)/.installed-bench
 audit: $(VENV)/.installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/veilstream audit --deep --out .audit --page docs/privacy.md
 	$(BIN)/python -m pytest -n auto tests/audit --run-audit
+
+# The tests against the lowest versions that pyproject.toml allows, then against every listed Python that is found.
+PYTHONS ?= 3.11 3.12 3.13
+compat: $(VENV)/.installed-test
+	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python build/compat/lowest
+	$(BIN)/uv pip install --quiet --python build/compat/lowest --resolution lowest-direct --editable '.[test]'
+	build/compat/lowest/bin/python -m pytest -q -n auto --dist loadgroup
+	for version in $(PYTHONS); do \
+	  command -v python$$version >/dev/null && python$$version --version >/dev/null 2>&1 || { echo "python$$version: not found, left out"; continue; }; \
+	  python$$version -m venv build/compat/$$version && \
+	  build/compat/$$version/bin/python -m pip install --quiet --editable '.[test]' && \
+	  build/compat/$$version/bin/python -m pytest -q -n auto --dist loadgroup || exit 1; \
+	done
 
 $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
