@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 
 from benchmarks.report import Table, progress
-from research.experiments.table_methods import simulated_meter
-from research.tables import ADULT, ADULT_FILES, Codes
+from research.tables.methods import simulated_meter
+from research.tables.sources import ADULT, ADULT_FILES, Codes
 from veilstream.evaluate.queries import RangeSums, random_ranges
-from veilstream.evaluate.runner import Job, run_jobs
+from veilstream.evaluate.runner import Measurement, run_measurements
 from veilstream.mechanisms.histograms import EFPA, Geometric, NoiseFirst, Privelet, StructureFirst
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.synthesis.margins import onto_simplex
@@ -75,8 +75,8 @@ def choice_of_margins(data: Path, results: Path) -> Sequence[Table]:
     attributes = [name for name in pl.read_csv(data / ADULT_FILES[0], n_rows=1).columns if name not in ADULT]
     margins = [Margin(data, name, True) for name in lines] + [Margin(data, name, False) for name in attributes]
     budgets = ("1/100", "1/10", "1/2")
-    jobs = [
-        Job(
+    measurements = [
+        Measurement(
             {"margin": margin.name, "large": margin.large, "method": name, "epsilon": epsilon, "seed": seed},
             margin_error,
             (margin, method, epsilon, seed),
@@ -87,7 +87,7 @@ def choice_of_margins(data: Path, results: Path) -> Sequence[Table]:
         for seed in range(1, RUNS + 1)
     ]
     progress("choice of margins")
-    table = run_jobs(jobs, results / "choice-of-margins", workers=1)
+    table = run_measurements(measurements, results / "choice-of-margins", workers=1)
     means = table.group_by("large", "margin", "epsilon", "method", maintain_order=True).agg(pl.col("value").mean())
     base = means.filter(pl.col("method") == "noise-first").rename({"value": "base"}).drop("method")
     ratios = (

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.report import PAGE
-from research.experiments.table_methods import simulated_model
-from research.tables import Codes, Table
+from research.tables.methods import simulated_model
+from research.tables.sources import Codes, Table
 from veilstream.release.plots import STYLE
 from veilstream.synthesis import DPCopula
 

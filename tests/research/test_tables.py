@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from research.experiments.table_methods import ByBoxes, ByCells, ByCopula, TableMethod, joined_values, range_errors
-from research.tables import ACSTable, AdultTable, Generated, RangeCounts, Shortened, Table
+from research.tables.methods import ByBoxes, ByCells, ByCopula, TableMethod, joined_values, range_errors
+from research.tables.sources import ACSTable, AdultTable, Generated, RangeCounts, Shortened, Table
 from veilstream.errors import UnreadableFileError
 from veilstream.evaluate.queries import Ranges
 from veilstream.mechanisms.histograms import PSD, Geometric
