@@ -178,7 +178,8 @@ def _judge_budgets(table: pl.DataFrame) -> Finding:
         f"{describe(won['drift'])}. The baseline's error is {min(baseline):.2g} to {max(baseline):.2g} times fixed's. "
         f"PSD over Laplace, in DSAT: {describe(trees)}; a range holds too few of 2,304 bins for the sums of a tree to "
         f"pay. dsat-true over fixed-true on the census: {describe(ages)}; the paper has DSAT's far lower. {WHY}. Taxis "
-        "count from their first fix on, so that the map fills up in the first minutes: there DSAT's early releases help."
+        "count from their first fix on, so that the map fills up in the first minutes: there DSAT's early releases "
+        "help."
     )
     checks = [below(won["census"]), below(won["taxis"]), below(trees)]
     return Finding(verdict(checks), explanation, averages.select("panel", "epsilon", *_known(averages)))

@@ -96,12 +96,12 @@ def _judge(table: pl.DataFrame, x: str, *, growing: bool) -> Finding:
     widens = {name: over[name][first] < 0.8 * over[name][last] for name in ("BA", "BD")}
     explanation = (
         f"DSAT over BA: {describe(over['BA'])}; over BD: {describe(over['BD'])}; over fixed: "
-        f"{describe(over['fixed'])}; over sample: {describe(over['sample'])}. From {x} = "
-        f"{averages[x][last]:g} to "
-        f"{averages[x][first]:g} the ratio to BA goes from {over['BA'][last]:.2g} to {over['BA'][first]:.2g} and that to BD "
-        f"from {over['BD'][last]:.2g} to {over['BD'][first]:.2g}. Releases of DSAT and fixed have noise of scale 10/ε, whatever w; BD's first one in "
-        "a window has 4/ε and sample's only one 1/ε, so that these are nearer where few releases do. The gain over BA "
-        "is that of fewer releases, which a fixed rate has as well, not of choosing their time."
+        f"{describe(over['fixed'])}; over sample: {describe(over['sample'])}. From {x} = {averages[x][last]:g} to "
+        f"{averages[x][first]:g} the ratio to BA goes from {over['BA'][last]:.2g} to {over['BA'][first]:.2g} and that "
+        f"to BD from {over['BD'][last]:.2g} to {over['BD'][first]:.2g}. Releases of DSAT and fixed have noise of scale "
+        "10/ε, whatever w; BD's first one in a window has 4/ε and sample's only one 1/ε, so that these are nearer "
+        "where few releases do. The gain over BA is that of fewer releases, which a fixed rate has as well, not of "
+        "choosing their time."
     )
     checks = [below(over["BA"]), below(over["BD"]), widens["BA"], widens["BD"] or not growing]
     return Finding(verdict(checks), explanation, averages.select(x, *CURVES))

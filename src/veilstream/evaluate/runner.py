@@ -51,7 +51,7 @@ class Measurement:
     def __post_init__(self) -> None:
         taken = sorted(_OWN & self.labels.keys())
         if taken:
-            raise InvalidInputError(f"label {taken[0]!r} of a measurement: that column belongs to the table")
+            raise InvalidInputError(name="label", value=taken[0], limit="that column belongs to the table")
 
     def digest(self) -> str:
         """A key for the measurement in the record of finished ones."""
@@ -88,9 +88,10 @@ def run_measurements(
     """
     folder = Path(directory)
     digests = [measurement.digest() for measurement in measurements]
-    if len(set(digests)) < len(measurements):
+    distinct = len(set(digests))
+    if distinct < len(measurements):
         raise InvalidInputError(
-            f"{len(measurements)} measurements, {len(set(digests))} different ones: labels must differ"
+            name="different measurements", value=distinct, limit=f"{len(measurements)} were given: labels must differ"
         )
     record = folder / "finished.ndjson"
     codes = {digest: measurement.code() for digest, measurement in zip(digests, measurements, strict=True)}
