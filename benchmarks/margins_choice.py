@@ -38,7 +38,7 @@ METHODS: Final[dict[str, HistogramMechanism]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Margin:
+class MarginCase:
     """A line of DPBench, drawn again with 20,000 rows on 1024 values, or an attribute of Adult."""
 
     directory: Path
@@ -47,7 +47,7 @@ class Margin:
 
 
 @lru_cache(maxsize=1)
-def _counts(margin: Margin) -> Codes:
+def _counts(margin: MarginCase) -> Codes:
     if not margin.large:
         size = json.loads((margin.directory / ADULT_FILES[1]).read_text(encoding="utf-8"))[margin.name]
         codes = pl.read_csv(margin.directory / ADULT_FILES[0], columns=[margin.name])[margin.name].to_numpy()
@@ -57,7 +57,7 @@ def _counts(margin: Margin) -> Codes:
     return np.random.default_rng(5).multinomial(ROWS, coarse / coarse.sum())  # noqa: TID251 (public data)
 
 
-def margin_error(margin: Margin, method: HistogramMechanism, epsilon: str, seed: int) -> dict[str, float]:
+def margin_error(margin: MarginCase, method: HistogramMechanism, epsilon: str, seed: int) -> dict[str, float]:
     """Mean absolute error of 300 random ranges of one projected margin, as a share of the rows."""
     counts, share = _counts(margin), Fraction(epsilon)
     noisy = method.estimate(seal(counts, t=0), share, simulated_meter(share, counts.size, seed)).numbers
@@ -73,7 +73,7 @@ def choice_of_margins(data: Path, results: Path) -> Sequence[Table]:
         return []
     lines = [name for name in pl.read_csv(data / LINES, n_rows=1).columns if name != "bin"]
     attributes = [name for name in pl.read_csv(data / ADULT_FILES[0], n_rows=1).columns if name not in ADULT]
-    margins = [Margin(data, name, True) for name in lines] + [Margin(data, name, False) for name in attributes]
+    margins = [MarginCase(data, name, True) for name in lines] + [MarginCase(data, name, False) for name in attributes]
     budgets = ("1/100", "1/10", "1/2")
     measurements = [
         Measurement(

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from research.tables.methods import Answers
-    from research.tables.sources import Table
+    from research.tables.sources import CodedTable
 
 PYTHON: Final = os.environ.get("DPMM_PYTHON", "")
 DELTA: Final = 1e-9
@@ -50,7 +50,7 @@ class GraphicalModel:
     name: str
     coarse: int | None = None
 
-    def release(self, table: Table, epsilon: Fraction, seed: int) -> Answers:
+    def release(self, table: CodedTable, epsilon: Fraction, seed: int) -> Answers:
         from research.tables.sources import rows_in
 
         widths = [-(-size // self.coarse) if self.coarse else 1 for size in table.shape]

@@ -41,7 +41,7 @@ MODELS: Final[dict[str, Callable[..., Any]]] = {"SVM": PrivateSVM, "logistic": P
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Persons:
+class PeopleTable:
     """Codes to be counted, and features with a label of 0 or 1; a row each."""
 
     codes: NDArray[np.int64]
@@ -50,13 +50,13 @@ class Persons:
 
 
 @lru_cache(maxsize=2)
-def people(name: str, data: Path, most: int | None) -> Persons:
+def people(name: str, data: Path, most: int | None) -> PeopleTable:
     """A table of ``FILES``, the first ``most`` rows of it if that is given."""
     table = _adult(data) if name == "Adult" else _acs(data)
-    return Persons(table.codes[:most], table.features[:most], table.labels[:most])
+    return PeopleTable(table.codes[:most], table.features[:most], table.labels[:most])
 
 
-def _adult(data: Path) -> Persons:
+def _adult(data: Path) -> PeopleTable:
     coded, raw = (pl.read_csv(data / name) for name in FILES["Adult"])
     codes = coded.select("age", "sex", "education-num", "hours-per-week").to_numpy().astype(np.int64)
     features = raw.select(
@@ -73,15 +73,15 @@ def _adult(data: Path) -> Persons:
         pl.col("workclass").str.strip_chars().str.starts_with("Self"),
     )
     labels = raw["income"].str.contains(">50K").cast(pl.Int64).to_numpy()
-    return Persons(codes, features.cast(pl.Float64).to_numpy(), labels)
+    return PeopleTable(codes, features.cast(pl.Float64).to_numpy(), labels)
 
 
-def _acs(data: Path) -> Persons:
+def _acs(data: Path) -> PeopleTable:
     """Attributes of 0 and 1: eight are counted, the most balanced is the label, fourteen others tell it."""
     table = pl.read_csv(data / FILES["ACS"][0]).to_numpy().astype(np.int64)
     balanced = int(np.argmin(np.abs(table.mean(axis=0) - 0.5)))
     others = np.delete(table, balanced, axis=1)[:, :14].astype(np.float64)
-    return Persons(table[:, :8], others, table[:, balanced])
+    return PeopleTable(table[:, :8], others, table[:, balanced])
 
 
 def draw_budgets(kind: Budgets, count: int, seed: int) -> Floats:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from research.tables.sources import Codes, RangeCounts, Reals, Table, TableSource, rows_in
+from research.tables.sources import CodedTable, Codes, RangeCounts, Reals, TableSource, rows_in
 from veilstream.data import Categories
 from veilstream.data.bounding.keyed import Key
 from veilstream.evaluate.queries import Ranges
@@ -34,7 +34,7 @@ Answers = Callable[[Ranges], Reals]
 class TableMethod(Protocol):
     """Publishes a table for a budget; what was published answers ranges. Noise is simulated: ``seed`` repeats it."""
 
-    def release(self, table: Table, epsilon: Fraction, seed: int) -> Answers: ...
+    def release(self, table: CodedTable, epsilon: Fraction, seed: int) -> Answers: ...
 
 
 def simulated_meter(epsilon: Fraction, bins: int, seed: int) -> Meter:
@@ -42,7 +42,7 @@ def simulated_meter(epsilon: Fraction, bins: int, seed: int) -> Meter:
     return Meter(Accountant(Guarantee(epsilon, w=1), bins), ExactSampler(SeededSource(seed)), 0)
 
 
-def simulated_model(table: Table, epsilon: Fraction, seed: int, copula: DPCopula) -> CopulaModel:
+def simulated_model(table: CodedTable, epsilon: Fraction, seed: int, copula: DPCopula) -> CopulaModel:
     """A model of a table with repeatable noise."""
     columns = [np.ascontiguousarray(column) for column in table.codes.T]
     rows = ordered_rows(columns, content_hashes(columns, Key(seed.to_bytes(16, "little"))), table.shape, t=0)
@@ -62,7 +62,7 @@ class ByCopula:
 
     copula: DPCopula = field(default_factory=DPCopula)
 
-    def release(self, table: Table, epsilon: Fraction, seed: int) -> Answers:
+    def release(self, table: CodedTable, epsilon: Fraction, seed: int) -> Answers:
         model = simulated_model(table, epsilon, seed, self.copula)
         drawn = model.sample_codes(len(table.codes), seed)
         return lambda ranges: rows_in(drawn, ranges) * (model.rows / len(table.codes))
@@ -78,7 +78,7 @@ class ByBoxes:
 
     method: _OfRecords
 
-    def release(self, table: Table, epsilon: Fraction, seed: int) -> Answers:
+    def release(self, table: CodedTable, epsilon: Fraction, seed: int) -> Answers:
         records = seal_records(table.codes, table.shape, t=0)
         boxes = self.method.estimate_records(records, epsilon, simulated_meter(epsilon, 1, seed))
         return lambda ranges: np.asarray(boxes.count(ranges.low, ranges.high), dtype=np.float64)
@@ -95,7 +95,7 @@ class ByCells:
     method: HistogramMechanism
     most_cells: int = 1 << 20
 
-    def release(self, table: Table, epsilon: Fraction, seed: int) -> Answers:
+    def release(self, table: CodedTable, epsilon: Fraction, seed: int) -> Answers:
         joined = joined_values(table.shape, self.most_cells)
         shape = tuple(-(-size // width) for size, width in zip(table.shape, joined, strict=True))
         cells = seal_records(table.codes // np.array(joined), shape, t=0).dense()
@@ -152,7 +152,7 @@ def range_errors(
 
 
 @lru_cache(maxsize=2)
-def _loaded(source: TableSource) -> Table:
+def _loaded(source: TableSource) -> CodedTable:
     return source.load()
 
 

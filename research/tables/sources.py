@@ -27,7 +27,7 @@ ACS: Final = ("PUMA", "AGE", "EDUC", "INCTOT", "POVERTY", "DEPARTS", "SEX", "MAR
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class CodedTable:
     """Rows × attributes of codes from 0 to the size of the attribute − 1."""
 
     codes: Codes
@@ -43,7 +43,7 @@ class TableSource(Protocol):
 
     def __hash__(self) -> int: ...
 
-    def load(self) -> Table: ...
+    def load(self) -> CodedTable: ...
 
 
 def rows_in(columns: Sequence[Codes], ranges: Ranges) -> Reals:
@@ -70,9 +70,9 @@ class Generated:
     margin: str = "gaussian"
     seed: int = 1
 
-    def load(self) -> Table:
+    def load(self) -> CodedTable:
         codes = dependent_table(self.seed, self.rows, self.attributes, self.domain, self.margin)
-        return Table(codes, (self.domain,) * self.attributes)
+        return CodedTable(codes, (self.domain,) * self.attributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class AdultTable:
     directory: Path
     names: tuple[str, ...] = ADULT
 
-    def load(self) -> Table:
+    def load(self) -> CodedTable:
         data, domain = (_file(self.directory, name) for name in ADULT_FILES)
         return _columns(pl.read_csv(data), domain, self.names)
 
@@ -95,7 +95,7 @@ class ACSTable:
     year: int
     names: tuple[str, ...] = ACS
 
-    def load(self) -> Table:
+    def load(self) -> CodedTable:
         data, domain = (_file(self.directory, name) for name in ACS_FILES)
         return _columns(pl.read_parquet(data).filter(pl.col("YEAR") == self.year), domain, self.names)
 
@@ -107,9 +107,9 @@ class Shortened:
     source: AdultTable | ACSTable
     rows: int
 
-    def load(self) -> Table:
+    def load(self) -> CodedTable:
         table = self.source.load()
-        return Table(table.codes[: self.rows], table.shape)
+        return CodedTable(table.codes[: self.rows], table.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def _file(directory: Path, name: str) -> Path:
     return directory / name
 
 
-def _columns(frame: pl.DataFrame, domain: Path, names: Sequence[str]) -> Table:
+def _columns(frame: pl.DataFrame, domain: Path, names: Sequence[str]) -> CodedTable:
     sizes: dict[str, int] = json.loads(domain.read_text(encoding="utf-8"))
     codes = frame.select(names).to_numpy().astype(np.int64)
-    return Table(codes, tuple(sizes[name] for name in names))
+    return CodedTable(codes, tuple(sizes[name] for name in names))

@@ -77,9 +77,9 @@ class _Counts:
 
     def __call__(self, present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
         roster, levels = _people(PEOPLE)
-        places = np.arange(PEOPLE) // len(BUDGETS) % self.shared if self.shared else np.full(PEOPLE, -1)
-        places[PEOPLE - len(BUDGETS) + self.level] = 0 if present else -1
-        x = count_levels(roster, levels, places, self.bins)
+        bins_of_people = np.arange(PEOPLE) // len(BUDGETS) % self.shared if self.shared else np.full(PEOPLE, -1)
+        bins_of_people[PEOPLE - len(BUDGETS) + self.level] = 0 if present else -1
+        x = count_levels(roster, levels, bins_of_people, self.bins)
 
         def estimate(source: NoiseSource, runs: int) -> NDArray[Any]:
             return self.mechanism.estimate(x, _Meter(roster, source, runs)).numbers
@@ -99,8 +99,8 @@ class SampledBins:
 
     def __call__(self, present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
         roster, levels = _people(len(BUDGETS) * trials)
-        places = np.where((levels == self.level) & present, np.arange(levels.size) // len(BUDGETS), -1)
-        x = count_levels(roster, levels, places, trials)
+        bins_of_people = np.where((levels == self.level) & present, np.arange(levels.size) // len(BUDGETS), -1)
+        x = count_levels(roster, levels, bins_of_people, trials)
         values = self.mechanism.estimate(x, _Meter(roster, PooledNoise(seed)))
         return np.asarray(values.numbers, dtype=np.float64)[:, None]
 

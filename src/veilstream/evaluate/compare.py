@@ -72,7 +72,7 @@ def compare(
 ) -> Comparison:
     """Simulate every applicable mechanism on public ``counts`` (steps × bins) ``runs`` times at each epsilon.
 
-    ``sums`` asks for the sums of as many last units instead of the counts of each step. Results are kept below
+    ``sums`` asks for the sums of as many last units instead of the counts of each step. Results are recorded below
     ``directory``: the same call goes on where it was interrupted.
 
     >>> import tempfile
