@@ -26,8 +26,8 @@ class Kendall:
 
     τ-a of n̂ rows is S/(n̂(n̂−1)/2), where S counts concordant minus discordant pairs of rows. All S together move by
     at most ⌊m²/2⌋(n̂−1) when a person comes or goes (proved in ``trusted.statistics.kendall``), so that noise of
-    about m²/(n̂ε) in each τ pays for all of them; coefficient by coefficient, as in the thesis, it would be twice as much for large
-    m.
+    about m²/(n̂ε) in each τ pays for all of them; coefficient by coefficient, as in the thesis, it
+    would be twice as much for large m.
 
     ``sample_size`` is the public n̂. By default it is the number of rows that the margins, already published, add up to,
     at most 2²⁰: larger samples mean less noise. If the table has fewer rows than n̂, missing pairs count 0, and
