@@ -112,8 +112,8 @@ def _claims(make: Callable[[int], Draw], where: str = "") -> list[Claim]:
     ]
 
 
-def _of_town(mechanism: CountMechanism, bins: int = 2) -> list[Claim]:
-    return _claims(lambda level: _Counts(mechanism, level, bins, bins))
+def _of_town(mechanism: CountMechanism, bins: int = 2, variant: str = "") -> list[Claim]:
+    return _claims(lambda level: _Counts(mechanism, level, bins, bins), variant)
 
 
 def _on_one_side(mechanism: CountMechanism) -> list[Claim]:
@@ -186,8 +186,10 @@ PERSONAL_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
     "Minimum": lambda: _of_town(Minimum()),
     "Threshold": lambda: _of_town(Threshold("1")),
     "Sampling": lambda: _claims(lambda level: SampledBins(Sampling(), level)),
-    "Stretching": lambda: _of_town(Stretching()) + _of_town(Stretching(spread=0)),
-    "Partitioned": lambda: _of_town(Partitioned()) + _of_town(Partitioned(by="waste", number=2)),
+    "Stretching": lambda: _of_town(Stretching()) + _of_town(Stretching(spread=0), variant=", no budget capped"),
+    "Partitioned": lambda: (
+        _of_town(Partitioned()) + _of_town(Partitioned(by="waste", number=2), variant=", two rounds")
+    ),
     "ExponentialCount": lambda: _of_town(ExponentialCount(), bins=1) + _of_nobody(ExponentialCount(), 1),
     "ExponentialMedian": lambda: [
         *_of_town(ExponentialMedian(), bins=3),
