@@ -76,9 +76,9 @@ def _attacks() -> Table:
     rows: list[list[str]] = []
     for name, mechanism, guarantee, pair in CASES[:1] + CASES[3:4]:
         start = time.process_time()
-        verdict = attack(stream_claim(mechanism, guarantee, pair), TRIALS)
+        result = attack(stream_claim(mechanism, guarantee, pair), TRIALS)
         seconds = time.process_time() - start
-        rows.append([name, f"{seconds:.1f}", f"{verdict.bound.epsilon:.3f}", verdict.bound.event])
+        rows.append([name, f"{seconds:.1f}", f"{result.bound.epsilon:.3f}", result.bound.event])
         progress(f"attack on {name}: {seconds:.1f} s")
     return Table(
         title="A whole attack of 10⁶ trials a side on 100 steps",

@@ -59,7 +59,7 @@ def run() -> Sequence[Table]:
 
 
 @dataclass(frozen=True, slots=True)
-class Errors:
+class WindowErrors:
     """Mean sum of squared errors of a window's histogram, over all bins, the slow ones and the fast ones."""
 
     setting: str
@@ -110,10 +110,10 @@ def _both(stream: Stream, epsilon: str, window: int) -> tuple[NDArray[np.float64
     )
 
 
-def _compare(stream: Stream, epsilon: str, window: int, setting: str) -> Errors:
+def _compare(stream: Stream, epsilon: str, window: int, setting: str) -> WindowErrors:
     unit, grouped = _both(stream, epsilon, window)
     slow = _mean_change(stream) < 2 / float(epsilon) ** 2
-    result = Errors(
+    result = WindowErrors(
         setting,
         stream.name,
         stream.steps,
@@ -140,26 +140,26 @@ def _default_streams() -> list[Stream]:
     return [_stream(name, steps[1]) for name, steps in STEPS.items()]
 
 
-def _figure_3() -> tuple[str, list[Errors]]:
+def _figure_3() -> tuple[str, list[WindowErrors]]:
     return "Error by privacy budget (ω = 15)", [
         _compare(stream, epsilon, 15, epsilon) for stream in _default_streams() for epsilon in EPSILONS
     ]
 
 
-def _figure_4() -> tuple[str, list[Errors]]:
+def _figure_4() -> tuple[str, list[WindowErrors]]:
     return "Error by size of the sliding window (ε = 0.1)", [
         _compare(stream, "0.1", window, str(window)) for stream in _default_streams() for window in WINDOWS
     ]
 
 
-def _figure_5() -> tuple[str, list[Errors]]:
+def _figure_5() -> tuple[str, list[WindowErrors]]:
     streams = [_stream(name, count) for name, steps in STEPS.items() for count in steps]
     return "Error by number of timestamps (ε = 0.1, ω = 15)", [
         _compare(stream, "0.1", 15, str(stream.steps)) for stream in streams
     ]
 
 
-def _utility_table(title: str, found: list[Errors]) -> Table:
+def _utility_table(title: str, found: list[WindowErrors]) -> Table:
     what = title.split("(", maxsplit=1)[0].removeprefix("Error by ").strip()
     rows = [
         [
@@ -357,7 +357,7 @@ def _end_to_end() -> Table:
     )
 
 
-def _plot(figures: list[tuple[str, list[Errors]]]) -> None:
+def _plot(figures: list[tuple[str, list[WindowErrors]]]) -> None:
     mpl.use("Agg")
     fig, axes = plt.subplots(1, len(figures), figsize=(12, 3.8), sharey=True, layout="constrained")
     for axis, (title, found) in zip(axes, figures, strict=True):

@@ -29,7 +29,7 @@ from veilstream.trusted.meter import Meter
 
 Counts: TypeAlias = NDArray[np.int64]
 Estimate: TypeAlias = Callable[[Counts, tuple[int, ...], str, int], NDArray[np.float64]]
-Errors: TypeAlias = dict[tuple[str, str], dict[str, float]]
+ErrorsOfMethods: TypeAlias = dict[tuple[str, str], dict[str, float]]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 DATA: Final = Path(os.environ.get("VEILSTREAM_DATA", ROOT.parent / "shared" / "data"))
@@ -132,11 +132,13 @@ def _opendp_tree(counts: Counts, _shape: tuple[int, ...], epsilon: str, _seed: i
     return np.array(dp.t.make_consistent_b_ary_tree(branching_factor=BRANCHING)(noisy))[: counts.size]
 
 
-def _errors(data: dict[str, Counts], shape: tuple[int, ...], methods: dict[str, Estimate]) -> tuple[Errors, Errors]:
+def _errors(
+    data: dict[str, Counts], shape: tuple[int, ...], methods: dict[str, Estimate]
+) -> tuple[ErrorsOfMethods, ErrorsOfMethods]:
     """Mean absolute errors of random ranges and of single bins."""
     queries = random_ranges(shape, QUERIES, seed=1)
-    ranges: Errors = {}
-    bins: Errors = {}
+    ranges: ErrorsOfMethods = {}
+    bins: ErrorsOfMethods = {}
     for name, counts in data.items():
         truth = RangeSums(counts, shape).answer(queries)
         for epsilon in EPSILONS:
@@ -158,7 +160,7 @@ def _error(
     return float(np.abs(answers - truth).mean()), float(np.abs(values - counts).mean())
 
 
-def _error_table(title: str, notes: str, errors: Errors) -> Table:
+def _error_table(title: str, notes: str, errors: ErrorsOfMethods) -> Table:
     methods = [method for method in next(iter(errors.values())) if method != "geometric"]
     rows: list[list[str]] = []
     for (name, epsilon), row in errors.items():

@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 
 from benchmarks.report import Table, progress
-from research.experiments.table_methods import simulated_meter
-from research.tables import ADULT, ADULT_FILES, Codes
+from research.tables.methods import simulated_meter
+from research.tables.sources import ADULT, ADULT_FILES, Codes
 from veilstream.evaluate.queries import RangeSums, random_ranges
-from veilstream.evaluate.runner import Job, run_jobs
+from veilstream.evaluate.runner import Measurement, run_measurements
 from veilstream.mechanisms.histograms import EFPA, Geometric, NoiseFirst, Privelet, StructureFirst
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.synthesis.margins import onto_simplex
@@ -38,7 +38,7 @@ METHODS: Final[dict[str, HistogramMechanism]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Margin:
+class MarginCase:
     """A line of DPBench, drawn again with 20,000 rows on 1024 values, or an attribute of Adult."""
 
     directory: Path
@@ -47,7 +47,7 @@ class Margin:
 
 
 @lru_cache(maxsize=1)
-def _counts(margin: Margin) -> Codes:
+def _counts(margin: MarginCase) -> Codes:
     if not margin.large:
         size = json.loads((margin.directory / ADULT_FILES[1]).read_text(encoding="utf-8"))[margin.name]
         codes = pl.read_csv(margin.directory / ADULT_FILES[0], columns=[margin.name])[margin.name].to_numpy()
@@ -57,7 +57,7 @@ def _counts(margin: Margin) -> Codes:
     return np.random.default_rng(5).multinomial(ROWS, coarse / coarse.sum())  # noqa: TID251 (public data)
 
 
-def margin_error(margin: Margin, method: HistogramMechanism, epsilon: str, seed: int) -> dict[str, float]:
+def margin_error(margin: MarginCase, method: HistogramMechanism, epsilon: str, seed: int) -> dict[str, float]:
     """Mean absolute error of 300 random ranges of one projected margin, as a share of the rows."""
     counts, share = _counts(margin), Fraction(epsilon)
     noisy = method.estimate(seal(counts, t=0), share, simulated_meter(share, counts.size, seed)).numbers
@@ -73,10 +73,10 @@ def choice_of_margins(data: Path, results: Path) -> Sequence[Table]:
         return []
     lines = [name for name in pl.read_csv(data / LINES, n_rows=1).columns if name != "bin"]
     attributes = [name for name in pl.read_csv(data / ADULT_FILES[0], n_rows=1).columns if name not in ADULT]
-    margins = [Margin(data, name, True) for name in lines] + [Margin(data, name, False) for name in attributes]
+    margins = [MarginCase(data, name, True) for name in lines] + [MarginCase(data, name, False) for name in attributes]
     budgets = ("1/100", "1/10", "1/2")
-    jobs = [
-        Job(
+    measurements = [
+        Measurement(
             {"margin": margin.name, "large": margin.large, "method": name, "epsilon": epsilon, "seed": seed},
             margin_error,
             (margin, method, epsilon, seed),
@@ -87,7 +87,7 @@ def choice_of_margins(data: Path, results: Path) -> Sequence[Table]:
         for seed in range(1, RUNS + 1)
     ]
     progress("choice of margins")
-    table = run_jobs(jobs, results / "choice-of-margins", workers=1)
+    table = run_measurements(measurements, results / "choice-of-margins", workers=1)
     means = table.group_by("large", "margin", "epsilon", "method", maintain_order=True).agg(pl.col("value").mean())
     base = means.filter(pl.col("method") == "noise-first").rename({"value": "base"}).drop("method")
     ratios = (

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from research.experiments.table_methods import Answers
-    from research.tables import Table
+    from research.tables.methods import Answers
+    from research.tables.sources import CodedTable
 
 PYTHON: Final = os.environ.get("DPMM_PYTHON", "")
 DELTA: Final = 1e-9
@@ -50,8 +50,8 @@ class GraphicalModel:
     name: str
     coarse: int | None = None
 
-    def release(self, table: Table, epsilon: Fraction, seed: int) -> Answers:
-        from research.tables import rows_in
+    def release(self, table: CodedTable, epsilon: Fraction, seed: int) -> Answers:
+        from research.tables.sources import rows_in
 
         widths = [-(-size // self.coarse) if self.coarse else 1 for size in table.shape]
         shape = [-(-size // width) for size, width in zip(table.shape, widths, strict=True)]

@@ -12,6 +12,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from veilstream.evaluate.pages import markdown_table, section, sections, with_section
+
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 _HEADER: Final = """# Benchmarks
 
@@ -41,15 +43,10 @@ class Table:
         |---|---|
         | 1 | 2 |
         """
-        lines = [_line(self.columns), "|" + "---|" * len(self.columns), *map(_line, self.rows)]
-        return "\n".join([f"### {self.title}", "", self.notes, "", *lines])
+        return "\n\n".join([f"### {self.title}", self.notes, markdown_table(self.columns, self.rows)])
 
 
 Suite: TypeAlias = Callable[[], Sequence[Table]]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def progress(line: str) -> None:
@@ -85,15 +82,10 @@ def _processor() -> str:
 
 
 def write_section(name: str, tables: Sequence[Table], page: Path = PAGE) -> None:
-    """Puts the tables of one suite between its markers, replacing or appending."""
-    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    """Puts the tables of one suite into its section, which is replaced or appended."""
     body = "\n\n".join([f"## {name}", machine(), *(table.markdown() for table in tables)])
-    section = f"{begin}\n{body}\n{end}"
     text = page.read_text(encoding="utf-8") if page.exists() else _HEADER
-    if begin in text and end in text:
-        before, rest = text.split(begin, 1)
-        text = before + section + rest.split(end, 1)[1]
-    else:
-        text = f"{text.rstrip()}\n\n{section}\n"
+    known = name in sections(text)
+    text = with_section(text, name, body) if known else f"{text.rstrip()}\n\n{section(name, body)}\n"
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(text, encoding="utf-8")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import veilstream as vs
 from benchmarks import stream_moving
 from benchmarks.report import Table, progress
-from benchmarks.stream_workloads import Workload, all_workloads
+from benchmarks.stream_workloads import CountStream, all_workloads
 from veilstream.mechanisms.streams import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, FixedRate, Sample, Uniform
 from veilstream.mechanisms.streams.controller import PID, QuantileTracking, RatioTracking
 from veilstream.mechanisms.streams.decision import default_releases
@@ -32,7 +32,7 @@ DEFAULT: Final = DSAT()
 
 
 @dataclass(frozen=True, slots=True)
-class Errors:
+class StreamErrors:
     """Mean absolute error of bins and of range sums."""
 
     bins: float
@@ -47,7 +47,7 @@ def run() -> Sequence[Table]:
 
 
 @cache
-def _workloads() -> tuple[Workload, ...]:
+def _workloads() -> tuple[CountStream, ...]:
     return tuple(all_workloads())
 
 
@@ -59,10 +59,10 @@ def _queries(bins: int) -> NDArray[np.int64]:
     return ends[ends[:, 0] < ends[:, 1]][:QUERIES]
 
 
-_measured: dict[tuple[str, str, vs.Guarantee], Errors] = {}
+_measured: dict[tuple[str, str, vs.Guarantee], StreamErrors] = {}
 
 
-def measure(mechanism: Any, guarantee: vs.Guarantee, workload: Workload) -> Errors:
+def measure(mechanism: Any, guarantee: vs.Guarantee, workload: CountStream) -> StreamErrors:
     """Mean over steps, bins or queries, and runs."""
     key = (repr(mechanism), workload.name, guarantee)
     if key not in _measured:
@@ -70,7 +70,9 @@ def measure(mechanism: Any, guarantee: vs.Guarantee, workload: Workload) -> Erro
         gaps = y - workload.counts
         sums = np.concatenate([np.zeros((*gaps.shape[:2], 1)), np.cumsum(gaps, axis=2)], axis=2)
         first, last = _queries(workload.counts.shape[1]).T
-        _measured[key] = Errors(float(np.abs(gaps).mean()), float(np.abs(sums[..., last] - sums[..., first]).mean()))
+        _measured[key] = StreamErrors(
+            float(np.abs(gaps).mean()), float(np.abs(sums[..., last] - sums[..., first]).mean())
+        )
     return _measured[key]
 
 
@@ -82,7 +84,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _settings() -> list[tuple[Workload, vs.Guarantee, int]]:
+def _settings() -> list[tuple[CountStream, vs.Guarantee, int]]:
     return [
         (workload, vs.Guarantee(epsilon, w=w), w)
         for workload in _workloads()

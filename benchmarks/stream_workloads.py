@@ -34,7 +34,7 @@ REAL: Final[dict[str, tuple[str, slice]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class CountStream:
     """Counts, steps × bins."""
 
     name: str
@@ -64,19 +64,19 @@ def taxis_generated(taxis: int = 110_357, side: int = 10) -> NDArray[np.int64]:
     return series
 
 
-def all_workloads() -> list[Workload]:
+def all_workloads() -> list[CountStream]:
     """The generated ones, and those of the real ones whose files are there."""
     found = [
-        Workload("census, stationary", census(drift=0, rate=0.5)),
-        Workload("census, drifting", census(drift=0.5, rate=0.05)),
-        Workload("taxis, generated", taxis_generated()),
+        CountStream("census, stationary", census(drift=0, rate=0.5)),
+        CountStream("census, drifting", census(drift=0.5, rate=0.05)),
+        CountStream("taxis, generated", taxis_generated()),
     ]
     taxis = DATA / "tdrive_beijing_2008-02-02_16h.parquet"
     if taxis.is_file():
-        found.append(Workload("taxis, Beijing", as_array(TaxiGrid(taxis), seed=1, steps=TAXI_MINUTES)))
+        found.append(CountStream("taxis, Beijing", as_array(TaxiGrid(taxis), seed=1, steps=TAXI_MINUTES)))
     for name, (source, steps) in REAL.items():
         try:
-            found.append(Workload(name, dataset(source, DATA)[steps]))
+            found.append(CountStream(name, dataset(source, DATA)[steps]))
         except UnreadableFileError:
             continue
     return found

@@ -20,7 +20,8 @@ import polars as pl
 from benchmarks.margins_choice import choice_of_margins
 from benchmarks.private_pgm import COARSE, MEGABYTES, PYTHON, GraphicalModel
 from benchmarks.report import PAGE, Table, progress
-from research.experiments.table_methods import (
+from research.copula.methods import psd
+from research.tables.methods import (
     ByBoxes,
     ByCells,
     ByCopula,
@@ -29,8 +30,7 @@ from research.experiments.table_methods import (
     range_errors,
     simulated_model,
 )
-from research.experiments.thesis_copula_methods import psd
-from research.tables import (
+from research.tables.sources import (
     ACS,
     ACS_FILES,
     ADULT,
@@ -43,7 +43,7 @@ from research.tables import (
     rows_in,
 )
 from veilstream.data.bounding.keyed import Key
-from veilstream.evaluate.runner import Job, run_jobs
+from veilstream.evaluate.runner import Measurement, run_measurements
 from veilstream.mechanisms.histograms import EFPA, PHP, FilterPriority, Geometric, Privelet
 from veilstream.mechanisms.streams import DSAT, FixedRate
 from veilstream.mechanisms.streams.uniform import Uniform
@@ -102,14 +102,17 @@ def measured(
     name: str, cases: Mapping[str, Case], methods: Mapping[str, TableMethod], runs: Mapping[str, int] | None = None
 ) -> pl.DataFrame:
     """Every method on every case; one process, so that times are not each other's."""
-    jobs = [
-        Job({"case": case, "method": method, "seed": seed}, range_errors, (source, counts, way, epsilon, seed))
+    measurements = [
+        Measurement({"case": case, "method": method, "seed": seed}, range_errors, (source, counts, way, epsilon, seed))
         for case, (source, counts, epsilon) in cases.items()
         for method, way in methods.items()
         for seed in range(1, (runs or {}).get(method, RUNS) + 1)
     ]
-    return run_jobs(
-        jobs, RESULTS / name, workers=1, progress=lambda done, all_of_them: progress(f"{name}: {done}/{all_of_them}")
+    return run_measurements(
+        measurements,
+        RESULTS / name,
+        workers=1,
+        progress=lambda done, all_of_them: progress(f"{name}: {done}/{all_of_them}"),
     )
 
 

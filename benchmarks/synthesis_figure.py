@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.report import PAGE
-from research.experiments.table_methods import simulated_model
-from research.tables import Codes, Table
+from research.tables.methods import simulated_model
+from research.tables.sources import CodedTable, Codes
 from veilstream.release.plots import STYLE
 from veilstream.synthesis import DPCopula
 
@@ -33,7 +33,7 @@ def main() -> None:
     codes = generated()
     panels: dict[str, Codes] = {"the table (30,000 rows)": codes}
     for epsilon in ("1", "1/10"):
-        model = simulated_model(Table(codes, (VALUES, VALUES)), Fraction(epsilon), 1, DPCopula())
+        model = simulated_model(CodedTable(codes, (VALUES, VALUES)), Fraction(epsilon), 1, DPCopula())
         panels[f"drawn rows, ε = {epsilon}"] = np.stack(model.sample_codes(len(codes), 1), axis=1)
     with matplotlib.rc_context({**STYLE, "axes.grid": False}):
         figure = figures.Figure(figsize=(12, 4.2), layout="constrained")

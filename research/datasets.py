@@ -73,7 +73,7 @@ def _bundled(table: pl.DataFrame) -> Counts:
 
 def _flu_5_24(table: pl.DataFrame) -> Counts:
     rows = table.filter((pl.col("year") > 2006) | ((pl.col("year") == 2006) & (pl.col("week") >= 40)))
-    return _whole(rows.sort("year", "week")["age_5_24"].head(FLU_WEEKS), FLU_WEEKS)
+    return _one_bin(rows.sort("year", "week")["age_5_24"].head(FLU_WEEKS), FLU_WEEKS)
 
 
 def _influenza(table: pl.DataFrame) -> Counts:
@@ -87,7 +87,7 @@ def _influenza(table: pl.DataFrame) -> Counts:
 def _unemployment(level: str) -> Callable[[pl.DataFrame], Counts]:
     def counts(table: pl.DataFrame) -> Counts:
         known = table[level].drop_nulls()
-        return _whole(known, len(known))
+        return _one_bin(known, len(known))
 
     return counts
 
@@ -104,7 +104,7 @@ def _bicycles_daily(table: pl.DataFrame) -> Counts:
 
 
 def _second_column(table: pl.DataFrame) -> Counts:
-    return _whole(table[table.columns[1]], len(table))
+    return _one_bin(table[table.columns[1]], len(table))
 
 
 def _purchases(table: pl.DataFrame) -> Counts:
@@ -124,12 +124,12 @@ def _messages(table: pl.DataFrame) -> Counts:
     return series
 
 
-def _whole(column: pl.Series, length: int) -> Counts:
+def _one_bin(column: pl.Series, length: int) -> Counts:
     numbers: NDArray[np.float64] = column.cast(pl.Float64).to_numpy()
     if numbers.size != length or not np.isfinite(numbers).all():
-        raise UnreadableFileError(f"series '{column.name}': {numbers.size} values, {length} whole ones are needed")
-    whole: Counts = np.rint(numbers).astype(np.int64)
-    return whole[:, None]
+        raise UnreadableFileError(f"series '{column.name}': {numbers.size} values, {length} numbers are needed")
+    rounded: Counts = np.rint(numbers).astype(np.int64)
+    return rounded[:, None]
 
 
 _FRED: Final = "fred_unemployment_levels_monthly.csv.gz"

@@ -1,4 +1,4 @@
-"""Mechanisms × guarantees × workloads × seeds, as jobs."""
+"""Measurements of mechanisms × guarantees × workloads × seeds."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from numpy.typing import NDArray
 
 from research.workloads import Workload, as_array
 from veilstream.errors import InvalidInputError
-from veilstream.evaluate.runner import Job, Measures
+from veilstream.evaluate.runner import Measurement, Measures
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.testing.simulation import simulate
 
 Reals: TypeAlias = NDArray[np.float64]
-Metric: TypeAlias = Callable[[Reals, Reals], float]
+ErrorMetric: TypeAlias = Callable[[Reals, Reals], float]
 """(released, original), both steps × bins; a function of a module, or a dataclass that can be called."""
 
 
-def stream_jobs(
+def stream_measurements(
     mechanisms: Mapping[str, StreamMechanism[Any]],
     guarantees: Sequence[Guarantee],
     workloads: Mapping[str, Workload],
     seeds: Sequence[int],
-    metrics: Mapping[str, Metric],
+    metrics: Mapping[str, ErrorMetric],
     *,
     twins: bool = False,
     realisations: int | None = None,
     **labels: str | float,
-) -> list[Job]:
-    """One job for every combination; a seed draws both the workload and the noise.
+) -> list[Measurement]:
+    """One measurement for every combination; a seed draws both the workload and the noise.
 
     With ``realisations`` = n there are only n different draws of each workload, which the seeds share in turn: for
     workloads that take longer to make than to publish. With ``twins`` every metric is also taken of the exact twin
@@ -41,37 +41,37 @@ def stream_jobs(
     >>> import veilstream as vs
     >>> from veilstream.evaluate.metrics import mean_absolute_error
     >>> from research.workloads import Zipf
-    >>> jobs = stream_jobs(
+    >>> measurements = stream_measurements(
     ...     {name: vs.STREAMS[name]() for name in ("uniform", "sample")},
     ...     [vs.Guarantee(1, w=5)],
     ...     {"zipf": Zipf(steps=10)},
     ...     range(3),
     ...     {"mae": mean_absolute_error},
     ... )
-    >>> len(jobs), jobs[0].labels
+    >>> len(measurements), measurements[0].labels
     (6, {'mechanism': 'uniform', 'epsilon': 1.0, 'w': 5, 'workload': 'zipf', 'seed': 0})
     """
-    jobs = [
-        Job(
+    measurements = [
+        Measurement(
             {
                 "mechanism": name,
                 "epsilon": float(guarantee.epsilon),
                 "w": guarantee.w,
-                "workload": place,
+                "workload": stream,
                 "seed": seed,
                 **labels,
             },
             stream_trial,
             (mechanism, guarantee, workload, drawn, seed, tuple(metrics.items()), twins),
         )
-        for place, workload in workloads.items()
+        for stream, workload in workloads.items()
         for drawn, seed in sorted((seed % realisations if realisations else seed, seed) for seed in seeds)
         for guarantee in guarantees
         for name, mechanism in mechanisms.items()
     ]
-    if not jobs:
-        raise InvalidInputError("0 jobs: name a mechanism, a guarantee, a workload and a seed at least")
-    return jobs
+    if not measurements:
+        raise InvalidInputError("0 measurements: name a mechanism, a guarantee, a workload and a seed at least")
+    return measurements
 
 
 def stream_trial(
@@ -80,7 +80,7 @@ def stream_trial(
     workload: Workload,
     drawn: int,
     seed: int,
-    metrics: Sequence[tuple[str, Metric]],
+    metrics: Sequence[tuple[str, ErrorMetric]],
     twins: bool = False,
 ) -> Measures:
     """One simulated stream, measured; ``fresh`` is the share of steps that released anew.
@@ -89,11 +89,11 @@ def stream_trial(
     """
     counts, exact = drawn_once(workload, drawn)
     released = simulate(mechanism, guarantee, counts, seed, shape=workload.shape)
-    found = {name: metric(np.asarray(released), exact) for name, metric in metrics}
+    measures = {name: metric(np.asarray(released), exact) for name, metric in metrics}
     if twins:
         twin = exact_twin(released.fresh, exact)
-        found |= {exactly(name): metric(twin, exact) for name, metric in metrics}
-    return found | {"fresh": float(released.fresh.mean())}
+        measures |= {exactly(name): metric(twin, exact) for name, metric in metrics}
+    return measures | {"fresh": float(released.fresh.mean())}
 
 
 def exact_twin(fresh: NDArray[np.bool_], original: Reals) -> Reals:
@@ -112,14 +112,14 @@ def exactly(metric: str) -> str:
 
 
 def drawn_once(workload: Workload, seed: int) -> tuple[NDArray[np.int64], Reals]:
-    """The snapshots of a workload, steps × bins, whole and as floats, both read-only.
+    """The snapshots of a workload, steps × bins, as integers and as floats, both read-only.
 
-    Jobs of one workload and seed follow each other: the last two are kept for them.
+    Measurements of one workload and seed follow each other: the last two stay in memory for them.
     """
-    return _kept(_Keyed(repr(workload), workload), seed)
+    return _draw(_ByName(repr(workload), workload), seed)
 
 
-class _Keyed:
+class _ByName:
     """A workload that compares by its parameters: some hold arrays."""
 
     def __init__(self, name: str, workload: Workload) -> None:
@@ -129,11 +129,11 @@ class _Keyed:
         return hash(self.name)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Keyed) and other.name == self.name
+        return isinstance(other, _ByName) and other.name == self.name
 
 
 @lru_cache(maxsize=2)
-def _kept(keyed: _Keyed, seed: int) -> tuple[NDArray[np.int64], Reals]:
+def _draw(keyed: _ByName, seed: int) -> tuple[NDArray[np.int64], Reals]:
     counts = as_array(keyed.workload, seed)
     exact = counts.astype(np.float64)
     for array in (counts, exact):

@@ -24,7 +24,7 @@ class RangeError:
     """Mean of |r − x| over random range counts r, x and all steps; with a ``bound``, of |r − x| / max{x, bound}.
 
     Ranges are uniform among all boxes of ``shape``, or each covers about the share ``volume`` of it ("1/10"). Answers
-    to an original array are kept for the next call with the same array (so do not write to it), and rows that repeat
+    to an original array are cached for the next call with the same array (so do not write to it), and rows that repeat
     the one before, as a mechanism that republishes gives them, are answered once.
 
     >>> RangeError((4,), queries=50)(np.full((2, 4), 3.0), np.full((2, 4), 3.0))
@@ -61,19 +61,19 @@ class RangeError:
         return _ranges(self.shape, self.queries, self.seed, self.volume)
 
 
-_KEPT: Final[dict[int, dict[RangeError, Reals]]] = {}
+_CACHE: Final[dict[int, dict[RangeError, Reals]]] = {}
 """Answers to original arrays that are still alive, by their identity."""
 
 
 def _truth(original: Reals, error: RangeError) -> Reals:
     number = id(original)
-    if number not in _KEPT:
-        _KEPT[number] = {}
-        weakref.finalize(original, _KEPT.pop, number, None)
+    if number not in _CACHE:
+        _CACHE[number] = {}
+        weakref.finalize(original, _CACHE.pop, number, None)
     asked = replace(error, bound=None)
-    if asked not in _KEPT[number]:
-        _KEPT[number][asked] = _answers(original, error.shape, error.ranges())
-    return _KEPT[number][asked]
+    if asked not in _CACHE[number]:
+        _CACHE[number][asked] = _answers(original, error.shape, error.ranges())
+    return _CACHE[number][asked]
 
 
 @lru_cache(maxsize=16)

@@ -53,10 +53,10 @@ def dependent_table(
     normal = generator(seed + 1).normal(size=(rows, attributes)) @ np.linalg.cholesky(matrix).T
     match Margin(margin):
         case Margin.GAUSSIAN:
-            place = (normal + 4) / 8
+            quantile = (normal + 4) / 8
         case Margin.UNIFORM:
-            place = ndtr(normal)
+            quantile = ndtr(normal)
         case Margin.ZIPF:
             rising = np.cumsum(1 / np.arange(1, domain + 1))
             return np.searchsorted(rising / rising[-1], ndtr(normal)).clip(0, domain - 1).astype(np.int64)
-    return np.floor(place * domain).clip(0, domain - 1).astype(np.int64)
+    return np.floor(quantile * domain).clip(0, domain - 1).astype(np.int64)

@@ -43,15 +43,15 @@ class RoadNetwork:
             ) from None
         ids = points["node_id"].to_numpy()
         order = np.argsort(ids)
-        found: list[Whole] = []
+        ends: list[Whole] = []
         for name in ("node_a", "node_b"):
             wanted = roads[name].to_numpy()
             at = order[np.searchsorted(ids, wanted, sorter=order).clip(0, ids.size - 1)]
             if not np.array_equal(ids[at], wanted):
                 raise UnreadableFileError(f"{edges.name}: an edge ends at a node that {nodes.name} lacks")
-            found.append(at.astype(np.int64))
+            ends.append(at.astype(np.int64))
         x, y = (points[name].to_numpy().astype(np.float64) for name in ("x", "y"))
-        return cls(x, y, found[0], found[1], roads["road_class"].to_numpy().astype(np.int64))
+        return cls(x, y, ends[0], ends[1], roads["road_class"].to_numpy().astype(np.int64))
 
     @property
     def extent(self) -> float:
@@ -72,8 +72,8 @@ class RoadNetwork:
             }
         ).filter(pl.col("a") != pl.col("b"))
         quickest = both.group_by("a", "b").agg(pl.col("time").min()).sort("a", "b")
-        places = quickest["a"].to_numpy(), quickest["b"].to_numpy()
-        return csr_array((quickest["time"].to_numpy(), places), shape=(self.x.size, self.x.size))
+        nodes = quickest["a"].to_numpy(), quickest["b"].to_numpy()
+        return csr_array((quickest["time"].to_numpy(), nodes), shape=(self.x.size, self.x.size))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -51,6 +51,6 @@ def test_ten_million_runs_find_no_more_than_was_promised(mechanism: StreamMechan
     """A person who is there in every step of a window of 4. A claim that is kept fails with probability below 1e-6;
     so many runs show nearly all of it."""
     claim = stream_claim(mechanism, Guarantee(1, w=4), constant(4))
-    verdict = attack(claim, 10_000_000, confidence=1 - 1e-6)
-    verdict.require()
-    assert verdict.bound.epsilon > least
+    result = attack(claim, 10_000_000, confidence=1 - 1e-6)
+    result.require()
+    assert result.bound.epsilon > least

@@ -18,10 +18,10 @@ SEED = 11
 @pytest.mark.parametrize("example", KNOWN_BAD, ids=lambda example: example.name)
 def test_a_known_bad_mechanism_is_caught(example: KnownBad) -> None:
     """At 99.9 %: were its claim true, the audit would fail it with probability below 1e-3."""
-    verdict = attack(example.claim(), example.trials, seed=SEED)
+    result = attack(example.claim(), example.trials, seed=SEED)
     with pytest.raises(CheckFailedError, match="FAIL on"):
-        verdict.require()
-    assert example.claimed < verdict.bound.epsilon <= example.loss
+        result.require()
+    assert example.claimed < result.bound.epsilon <= example.loss
 
 
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.example.name)

@@ -7,20 +7,32 @@ from pathlib import Path
 
 import pytest
 
-from veilstream.audit.attack import Verdict, attack
+from veilstream.audit.attack import AttackResult, attack
+from veilstream.evaluate.pages import markdown_table, with_section
 
 from .known_bad import KnownBad
 from .twins import TWINS
 
 pytestmark = pytest.mark.audit
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-BEGIN, END = "<!-- begin known-bad -->", "<!-- end known-bad -->"
+PAGE = DOCS / "privacy_known_bad.md"
+COLUMNS = (
+    "mechanism",
+    "what is wrong",
+    "the person",
+    "claimed ε",
+    "true loss",
+    "bound found",
+    "trials",
+    "ours",
+    "trials",
+)
 SEED = 12
 
 
 def test_known_bad_mechanisms_are_caught_and_ours_are_not() -> None:
     """Bounds at 99.9 %, ours at 1 − 1e-6 (the false-alarm probability of each); the table goes into the page."""
-    rows: list[str] = []
+    rows: list[list[str]] = []
     for twin in TWINS:
         example = twin.example
         bad = attack(example.claim(), example.deep, seed=SEED)
@@ -28,12 +40,14 @@ def test_known_bad_mechanisms_are_caught_and_ours_are_not() -> None:
         assert example.claimed < bad.bound.epsilon <= example.loss, bad
         ours.require()
         rows.append(row(example, bad, ours))
-    write(rows)
+    assert rows
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(with_section(text, "known-bad", markdown_table(COLUMNS, rows)), encoding="utf-8")
 
 
-def row(example: KnownBad, bad: Verdict, ours: Verdict) -> str:
+def row(example: KnownBad, bad: AttackResult, ours: AttackResult) -> list[str]:
     loss = "∞" if math.isinf(example.loss) else f"{example.loss:.2f}"
-    cells = [
+    return [
         example.name,
         example.mistake,
         example.pair,
@@ -44,18 +58,3 @@ def row(example: KnownBad, bad: Verdict, ours: Verdict) -> str:
         f"{ours.bound.epsilon:.2f}",
         f"{ours.bound.trials:,}",
     ]
-    return "| " + " | ".join(cells) + " |"
-
-
-def write(rows: list[str]) -> None:
-    """Put the table between the markers, on whichever page has them."""
-    head = [
-        "| mechanism | what is wrong | the person | claimed ε | true loss | bound found | trials | ours | trials |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for page in DOCS.glob("privacy*.md"):
-        text = page.read_text(encoding="utf-8")
-        if BEGIN in text:
-            before, rest = text.split(BEGIN, 1)
-            table = "\n".join([BEGIN, *head, *rows, END])
-            page.write_text(before + table + rest.split(END, 1)[1], encoding="utf-8")

@@ -10,10 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from veilstream.audit import attack, stream_claim
-from veilstream.audit.deep import BEGIN, END, Finding, audit, markdown, write_table
+from veilstream.audit.deep import SECTION, AuditedClaim, audit, markdown, write_table
 from veilstream.audit.pairs import constant
 from veilstream.cli import app
 from veilstream.errors import InvalidInputError
+from veilstream.evaluate.pages import section
 from veilstream.mechanisms.streams import Sample
 from veilstream.privacy.guarantee import Guarantee
 
@@ -63,16 +64,16 @@ def test_finished_attacks_are_not_repeated(tmp_path: Path) -> None:
 def test_the_table_goes_between_its_markers(tmp_path: Path) -> None:
     honest = attack(stream_claim(Sample(), Guarantee(1, w=3), constant(3)), 2_000)
     broken = attack(stream_claim(Sample(), Guarantee(4, w=3), constant(3), epsilon=1), 2_000)
-    findings = [Finding("honest", honest), Finding("broken", honest), Finding("broken", broken)]
+    audited = [AuditedClaim("honest", honest), AuditedClaim("broken", honest), AuditedClaim("broken", broken)]
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
-    write_table(findings, page)
+    page.write_text(f"before\n{section(SECTION, 'old')}\nafter\n", encoding="utf-8")
+    write_table(audited, page)
     text = page.read_text(encoding="utf-8")
-    assert text.startswith(f"before\n{BEGIN}\n| mechanism |")
-    assert text.endswith(f"{END}\nafter\n")
-    assert "old" not in text
-    rows = markdown(findings).splitlines()[2:]
+    assert text == f"before\n{section(SECTION, markdown(audited))}\nafter\n"
+    rows = markdown(audited).splitlines()[2:]
     assert [row.rsplit("|", 2)[1].strip() for row in rows] == ["pass", "**FAIL**"]
     page.write_text("no markers", encoding="utf-8")
-    with pytest.raises(InvalidInputError, match="nothing was written"):
-        write_table(findings, page)
+    with pytest.raises(InvalidInputError) as refused:
+        write_table(audited, page)
+    assert (refused.value.name, refused.value.value) == ("section", SECTION)
+    assert page.read_text(encoding="utf-8") == "no markers"

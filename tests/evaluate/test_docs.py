@@ -19,9 +19,8 @@ def test_the_example_runs() -> None:
     assert set(names["table"]["metric"]) == {"range error", "range error (exact)", "fresh"}
 
 
-def test_every_part_in_the_table_is_a_module() -> None:
-    rows = re.findall(r"^\| (`.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    parts = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
-    assert len(parts) == 8
-    for name in parts:
-        import_module(f"veilstream.evaluate.{name}")
+def test_every_module_in_the_table_is_there() -> None:
+    rows = re.findall(r"^\| `((?:veilstream|research)[\w.]*)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) > 10
+    for name in rows:
+        import_module(name)

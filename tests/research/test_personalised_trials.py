@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from research.experiments import Verdict
-from research.experiments.personalised_trials import AREA, BUDGET, FREQUENCY, Budgets, draw_budgets
-from research.experiments.thesis_personalised import CLASSIFIERS, COUNTS, PERSONALISED_PAPER
+from research.figure import Verdict
+from research.personalised.figures import CLASSIFIERS, COUNTS, PERSONALISED_PAPER
+from research.personalised.trials import AREA, BUDGET, FREQUENCY, Budgets, draw_budgets
 
 
 @pytest.mark.parametrize("kind", ["normal", "uniform"])

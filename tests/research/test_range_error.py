@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 import veilstream as vs
-from research.grid import exact_twin, stream_jobs
+from research.grid import exact_twin, stream_measurements
 from research.range_error import RangeError
 from research.workloads import Zipf
 from veilstream.errors import InvalidInputError
@@ -52,7 +52,7 @@ def test_misuse_gets_clear_errors() -> None:
 
 def test_twins_have_the_same_schedule_and_no_noise() -> None:
     workload = Zipf(steps=12, bins=5)
-    (job,) = stream_jobs(
+    (measurement,) = stream_measurements(
         {"sample": vs.STREAMS["sample"]()},
         [vs.Guarantee("1/1000", w=4)],
         {"zipf": workload},
@@ -60,7 +60,7 @@ def test_twins_have_the_same_schedule_and_no_noise() -> None:
         {"mae": mean_absolute_error},
         twins=True,
     )
-    found = job.call(*job.arguments)
+    found = measurement.call(*measurement.arguments)
     original = np.stack(list(workload.snapshots(3))).astype(np.float64)
     fresh = np.arange(12) % 4 == 0
     assert found["mae (exact)"] == pytest.approx(mean_absolute_error(exact_twin(fresh, original), original))

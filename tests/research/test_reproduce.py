@@ -8,11 +8,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from research.experiments import PAPERS, Figure, Finding, Paper, Scale, Setting, Verdict, chosen, reproduce
-from research.experiments.page import write_index, write_section
+from research.catalogue import PAPERS, chosen
+from research.figure import Figure, Finding, Paper, Scale, Setting, Verdict
+from research.page import write_index, write_section
+from research.reproduce import reproduce
 from veilstream.errors import InvalidInputError, UnreadableFileError
 from veilstream.evaluate.drawing import panels
-from veilstream.evaluate.runner import Job
+from veilstream.evaluate.runner import Measurement
 
 DATA = Path(os.environ.get("VEILSTREAM_DATA", str(Path(__file__).resolve().parents[3] / "shared" / "data")))
 SMALL = Setting(Scale.SMALL, DATA)
@@ -31,7 +33,7 @@ def test_every_figure_runs(paper: Paper, figure: Figure, tmp_path: Path) -> None
         pytest.skip(f"{', '.join(figure.missing(SMALL))}: lies beside the project")
     result = reproduce(paper, figure, SMALL, tmp_path, workers=1)
     assert result.picture.read_bytes().startswith(b"\x89PNG")
-    assert result.finding.words
+    assert result.finding.explanation
     assert f"**The claim {result.finding.verdict}.**" in result.page.read_text(encoding="utf-8")
     table = pl.read_parquet(result.results)
     assert table.height > 0
@@ -49,7 +51,7 @@ def test_names_are_of_their_paper_and_unique() -> None:
 
 def test_a_page_keeps_its_other_sections_in_the_papers_order(tmp_path: Path) -> None:
     paper, figure = chosen(["dsat-2"])[0]
-    other = Figure("dsat-1", "another", "c.", "s.", figure.jobs, figure.draw, figure.judge)
+    other = Figure("dsat-1", "another", "c.", "s.", figure.measurements, figure.draw, figure.judge)
     both = Paper("dsat", "t", "r", (other, figure))
     table = pl.DataFrame({"k": [0.25], "none": [None]})
     write_section(both, figure, Finding(Verdict.HOLDS, "first words.", table), SMALL, 3, tmp_path)
@@ -63,8 +65,8 @@ def test_a_page_keeps_its_other_sections_in_the_papers_order(tmp_path: Path) -> 
 
 
 def test_a_figure_may_draw_what_another_measured(tmp_path: Path) -> None:
-    def jobs(_: Setting) -> list[Job]:
-        return [Job({"seed": 1}, tally, (str(tmp_path / "calls"),))]
+    def measurements(_: Setting) -> list[Measurement]:
+        return [Measurement({"seed": 1}, tally, (str(tmp_path / "calls"),))]
 
     def draw(_: pl.DataFrame) -> object:
         return panels(1)[0]
@@ -72,8 +74,8 @@ def test_a_figure_may_draw_what_another_measured(tmp_path: Path) -> None:
     def judge(table: pl.DataFrame) -> Finding:
         return Finding(Verdict.HOLDS, f"{table.height} row.")
 
-    first = Figure("p-1", "one", "c.", "s.", jobs, draw, judge)
-    second = Figure("p-2", "two", "c.", "s.", jobs, draw, judge, record="p-1")
+    first = Figure("p-1", "one", "c.", "s.", measurements, draw, judge)
+    second = Figure("p-2", "two", "c.", "s.", measurements, draw, judge, record="p-1")
     paper = Paper("p", "t", "r", (first, second))
     for figure in paper.figures:
         result = reproduce(paper, figure, SMALL, tmp_path, workers=1)

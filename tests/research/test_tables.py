@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from research.experiments.table_methods import ByBoxes, ByCells, ByCopula, TableMethod, joined_values, range_errors
-from research.tables import ACSTable, AdultTable, Generated, RangeCounts, Shortened, Table
+from research.tables.methods import ByBoxes, ByCells, ByCopula, TableMethod, joined_values, range_errors
+from research.tables.sources import ACSTable, AdultTable, CodedTable, Generated, RangeCounts, Shortened
 from veilstream.errors import UnreadableFileError
 from veilstream.evaluate.queries import Ranges
 from veilstream.mechanisms.histograms import PSD, Geometric
@@ -49,7 +49,7 @@ def test_the_same_seed_gives_the_same_errors() -> None:
 
 
 def test_coarse_cells_are_spread_evenly() -> None:
-    table = Table(np.zeros((64, 2), dtype=np.int64), (8, 8))
+    table = CodedTable(np.zeros((64, 2), dtype=np.int64), (8, 8))
     answers = ByCells(Geometric(), most_cells=16).release(table, Fraction(100_000), 1)
     assert joined_values(table.shape, 16) == (2, 2)
     found = answers(Ranges(np.array([[0, 0], [0, 0], [1, 1]]), np.array([[8, 8], [1, 1], [2, 2]])))

@@ -98,7 +98,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "margins": (["--margins", "magic"], "margins 'magic'"),
     "rows": (["--rows", "-5"], "rows -5"),
     "measure": (["--measure", "1"], "give --report"),
-    "epsilon": (["--epsilon", "0"], "epsilon 0"),
+    "epsilon": (["--epsilon", "0"], "epsilon '0'"),
     "user": (["--user", "nobody"], "column 'nobody' is missing"),
     "out": (["--out", "out.xlsx"], "must end in"),
 }

@@ -43,8 +43,8 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What an attack on a claim found."""
+class AttackResult:
+    """The lower bound on epsilon that an attack on a claim has shown."""
 
     claim: str
     epsilon: Fraction
@@ -62,9 +62,9 @@ class Verdict:
 
     def __str__(self) -> str:
         bound = self.bound
-        found = f"epsilon is at least {bound.epsilon:.4f}, claimed {float(self.epsilon):.4g}"
+        shown = f"epsilon is at least {bound.epsilon:.4f}, claimed {float(self.epsilon):.4g}"
         hits = f"{bound.left_hits} against {bound.right_hits} of {bound.trials} trials"
-        return f"{'pass' if self.passed else 'FAIL'} on {self.claim!r}: {found} (event: {bound.event}; {hits})"
+        return f"{'pass' if self.passed else 'FAIL'} on {self.claim!r}: {shown} (event: {bound.event}; {hits})"
 
 
 def attack(
@@ -75,7 +75,7 @@ def attack(
     confidence: float = CONFIDENCE,
     events: Mapping[str, Learner] = EVENTS,
     chunk: int = CHUNK,
-) -> Verdict:
+) -> AttackResult:
     """Try to refute a claim with ``trials`` runs a side.
 
     Half of them, 200,000 at most, learn an event, and the rest bound it.
@@ -83,13 +83,13 @@ def attack(
     >>> from veilstream.audit.pairs import constant
     >>> from veilstream.mechanisms.streams import Sample
     >>> claim = stream_claim(Sample(), Guarantee(1, w=3), constant(3, steps=3))
-    >>> verdict = attack(claim, 100_000)
-    >>> verdict.passed, verdict.bound.epsilon > 0.9
+    >>> result = attack(claim, 100_000)
+    >>> result.passed, result.bound.epsilon > 0.9
     (True, True)
     """
     wanted = claim.quick if trials is None else trials
     if wanted < FEWEST_TRIALS:
-        raise InvalidInputError(f"trials {wanted} a side: at least {FEWEST_TRIALS} are needed")
+        raise InvalidInputError(name="trials", value=wanted, limit=f"at least {FEWEST_TRIALS} a side are needed")
     delta = float(claim.delta)
     learning = min(wanted // 2, LEARNING)
     counted = wanted - learning
@@ -101,7 +101,7 @@ def attack(
         for side, present in enumerate((True, False)):
             hits[side] += event.hits(claim.draw(present, size, (seed, int(present), number + 1)))
     bound = bound_of(event, hits[0], hits[1], counted, confidence=confidence, delta=delta)
-    return Verdict(claim.name, claim.epsilon, bound)
+    return AttackResult(claim.name, claim.epsilon, bound)
 
 
 def stream_claim(

@@ -165,10 +165,10 @@ def _best_cut(name: str, score: Scorer, left: Floats, right: Floats, promise: _P
         else:
             hits = [np.searchsorted(side, cuts, side="right") for side in (one, other)]
         for left_first in (True, False):
-            found = promise.of(*(hits if left_first else hits[::-1]))
-            at = int(np.argmax(found))
-            if found[at] > best:
-                best, event = float(found[at]), Event(name, score, float(cuts[at]), at_least, left_first)
+            losses = promise.of(*(hits if left_first else hits[::-1]))
+            at = int(np.argmax(losses))
+            if losses[at] > best:
+                best, event = float(losses[at]), Event(name, score, float(cuts[at]), at_least, left_first)
     return best, event
 
 

@@ -10,23 +10,27 @@ from typing import Any, Final
 
 import polars as pl
 
-from veilstream.audit.attack import Verdict, attack
+from veilstream.audit.attack import AttackResult, attack
 from veilstream.audit.bounds import CONFIDENCE, FEWEST_TRIALS, Bound
 from veilstream.audit.catalogue import AUDITS, claims_of
 from veilstream.errors import InvalidInputError
-from veilstream.evaluate.runner import Job, Label, Measures, Progress, run_jobs
+from veilstream.evaluate.pages import markdown_table, with_section
+from veilstream.evaluate.runner import Label, Measurement, Measures, Progress, run_measurements
 
-BEGIN, END = "<!-- begin audit -->", "<!-- end audit -->"
+SECTION: Final = "audit"
+"""The section of the page on privacy that holds the table."""
 EVENT: Final = "event: "
-"""Measures are numbers: the event is the name of one."""
+"""Prefix of the measure that is named after the event: measures hold numbers alone."""
+
+COLUMNS: Final = ("mechanism", "pairs", "claimed ε", "bound found", "trials a side", "on", "event", "verdict")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """The verdict on one claim of a mechanism."""
+class AuditedClaim:
+    """A mechanism and the attack on one of its claims."""
 
     mechanism: str
-    verdict: Verdict
+    result: AttackResult
 
 
 def measured(name: str, number: int, trials: int, seed: int, confidence: float) -> Measures:
@@ -52,31 +56,33 @@ def audit(
     confidence: float = CONFIDENCE,
     workers: int | None = None,
     progress: Progress | None = None,
-) -> list[Finding]:
-    """Attack all claims of the named mechanisms (of all, if none is named); finished attacks are kept and not repeated.
+) -> list[AuditedClaim]:
+    """Attack all claims of the named mechanisms, or of all of them if none is named.
 
-    Each claim says how many trials a quick and a deep audit make; ``share`` of them are made, or ``trials`` instead.
+    Finished attacks are recorded and not repeated. Each claim says how many trials a quick and a deep audit make;
+    ``share`` of them are made, or ``trials`` instead.
 
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     found = audit(["sample"], place, trials=2_000, workers=1)
-    >>> len(found), all(finding.verdict.passed for finding in found)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     audited = audit(["sample"], directory, trials=2_000, workers=1)
+    >>> len(audited), all(claim.result.passed for claim in audited)
     (3, True)
     """
     if trials is not None and trials < FEWEST_TRIALS:
-        raise InvalidInputError(f"trials {trials} a side: at least {FEWEST_TRIALS} are needed")
+        raise InvalidInputError(name="trials", value=trials, limit=f"at least {FEWEST_TRIALS} a side are needed")
     if not 0 < share <= 1:
         raise InvalidInputError(name="share", value=share, limit="above 0 and at most 1")
     claims = [(name, number, claim) for name in names or AUDITS for number, claim in enumerate(claims_of(name))]
-    jobs: list[Job] = []
+    measurements: list[Measurement] = []
     for name, number, claim in claims:
         planned = int((claim.deep if deep else claim.quick) * share)
         count = max(planned, FEWEST_TRIALS) if trials is None else trials
         labels: dict[str, Label] = {"mechanism": name, "number": number, "claim": claim.name}
-        jobs.append(Job(labels, measured, (name, number, count, seed, confidence)))
-    table = run_jobs(jobs, directory, workers=workers, progress=progress)
+        measurements.append(Measurement(labels, measured, (name, number, count, seed, confidence)))
+    table = run_measurements(measurements, directory, workers=workers, progress=progress)
     return [
-        Finding(name, Verdict(claim.name, claim.epsilon, _bound(table, name, number))) for name, number, claim in claims
+        AuditedClaim(name, AttackResult(claim.name, claim.epsilon, _bound(table, name, number)))
+        for name, number, claim in claims
     ]
 
 
@@ -88,39 +94,29 @@ def _bound(table: pl.DataFrame, name: str, number: int) -> Bound:
     return Bound(values["bound"], event, *hits, int(values["trials"]))
 
 
-def markdown(findings: Sequence[Finding]) -> str:
+def markdown(audited: Sequence[AuditedClaim]) -> str:
     """One row a mechanism: of all pairs the one that showed the largest part of the claim."""
-    lines = [
-        "| mechanism | pairs | claimed ε | bound found | trials a side | on | event | verdict |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for name in dict.fromkeys(finding.mechanism for finding in findings):
-        verdicts = [finding.verdict for finding in findings if finding.mechanism == name]
-        worst = max(verdicts, key=lambda verdict: verdict.bound.epsilon / float(verdict.epsilon))
-        bound, passed = worst.bound, all(verdict.passed for verdict in verdicts)
-        cells = [
-            f"`{name}`",
-            str(len(verdicts)),
-            f"{float(worst.epsilon):g}",
-            f"{bound.epsilon:.3f}",
-            f"{bound.trials:,}",
-            worst.claim.partition(", epsilon")[0],
-            bound.event.partition(", likelier")[0],
-            "pass" if passed else "**FAIL**",
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def write_table(findings: Sequence[Finding], page: Path) -> None:
-    """Put the table between the markers of ``page``."""
-    text = page.read_text(encoding="utf-8")
-    if BEGIN not in text or END not in text:
-        raise InvalidInputError(
-            name="page",
-            value=page.name,
-            limit=f"the markers {BEGIN} and {END} are missing",
-            outcome="nothing was written",
+    rows: list[list[str]] = []
+    for name in dict.fromkeys(claim.mechanism for claim in audited):
+        results = [claim.result for claim in audited if claim.mechanism == name]
+        worst = max(results, key=lambda result: result.bound.epsilon / float(result.epsilon))
+        bound, passed = worst.bound, all(result.passed for result in results)
+        rows.append(
+            [
+                f"`{name}`",
+                str(len(results)),
+                f"{float(worst.epsilon):g}",
+                f"{bound.epsilon:.3f}",
+                f"{bound.trials:,}",
+                worst.claim.partition(", epsilon")[0],
+                bound.event.partition(", likelier")[0],
+                "pass" if passed else "**FAIL**",
+            ]
         )
-    before, rest = text.split(BEGIN, 1)
-    page.write_text(f"{before}{BEGIN}\n{markdown(findings)}\n{END}{rest.split(END, 1)[1]}", encoding="utf-8")
+    return markdown_table(COLUMNS, rows)
+
+
+def write_table(audited: Sequence[AuditedClaim], page: Path) -> None:
+    """Put the table into its section of ``page``."""
+    text = page.read_text(encoding="utf-8")
+    page.write_text(with_section(text, SECTION, markdown(audited)), encoding="utf-8")

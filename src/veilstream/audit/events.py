@@ -76,8 +76,8 @@ class _Table:
         return cls(edges, ratios, float(((one - other) * ratios).sum()))
 
     def score(self, x: Floats) -> Floats:
-        found: Floats = self.ratios[np.searchsorted(self.edges, x, "right")]
-        return found
+        scores: Floats = self.ratios[np.searchsorted(self.edges, x, "right")]
+        return scores
 
 
 def _edges(pooled: Floats, cells: int) -> Floats:
@@ -221,13 +221,13 @@ def classifier(left: Floats, right: Floats) -> Iterator[tuple[str, Scorer]]:
     one, other = left[:TRAINING], right[:TRAINING]
     pooled = np.concatenate([one, other])
     centre, spread = np.median(pooled, axis=0), pooled.std(axis=0)
-    kept = np.flatnonzero(spread > 0)
-    if kept.size == 0:
+    varying = np.flatnonzero(spread > 0)
+    if varying.size == 0:
         return
-    pairs = [(i, j) for i in range(kept.size) for j in range(i)] if kept.size <= PAIRED else []
+    pairs = [(i, j) for i in range(varying.size) for j in range(i)] if varying.size <= PAIRED else []
 
     def design(x: Floats) -> Floats:
-        z = np.clip((x[:, kept] - centre[kept]) / spread[kept], -6, 6)
+        z = np.clip((x[:, varying] - centre[varying]) / spread[varying], -6, 6)
         products = [z[:, i] * z[:, j] for i, j in pairs]
         return np.column_stack([np.ones(len(z)), z, z * z, *products])
 

@@ -35,7 +35,7 @@ def _pairs() -> list[Pair]:
     grid = Pair("a person in the corner of a grid", *_corner(), shape=(2, 2))
     return [
         ties(BINS),
-        ties(BINS, place=BINS // 2),
+        ties(BINS, position=BINS // 2),
         cliff(BINS),
         empty(1, steps=1, bins=BINS),
         every_bin(1, 1, BINS),

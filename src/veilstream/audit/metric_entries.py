@@ -29,7 +29,7 @@ from veilstream.trusted.meter import NoiseSource
 LINE: Final = MetricGuarantee(1, "1/10", Space(0, 1))
 PLANE: Final = MetricGuarantee(1, "1/10", Space((0, 0), (1, 1)))
 WIDE: Final = MetricGuarantee(1, "1/4", Space(0, 1))
-PLACES: Final = {
+POSITIONS: Final = {
     "points close together": (0.48, 0.49, 0.5, 0.51, 0.52),
     "points apart": (0.2, 0.35, 0.5, 0.65, 0.8),
     "points half a move apart": (0.45, 0.5, 0.55),
@@ -73,11 +73,22 @@ class Moved:
 
 
 def _claims(
-    mechanism: PointMechanism, guarantee: MetricGuarantee = LINE, *, quick: int = 2_000, deep: int = 1_000_000
+    mechanism: PointMechanism,
+    guarantee: MetricGuarantee = LINE,
+    *,
+    variant: str = "",
+    quick: int = 2_000,
+    deep: int = 1_000_000,
 ) -> list[Claim]:
     return [
-        Claim(f"{name}, {guarantee}", guarantee.epsilon, Moved(mechanism, guarantee, points), quick=quick, deep=deep)
-        for name, points in PLACES.items()
+        Claim(
+            f"{name}{variant}, {guarantee}",
+            guarantee.epsilon,
+            Moved(mechanism, guarantee, points),
+            quick=quick,
+            deep=deep,
+        )
+        for name, points in POSITIONS.items()
     ]
 
 
@@ -87,19 +98,21 @@ def _at_the_end(mechanism: PointMechanism) -> Claim:
 
 
 def _slanting(mechanism: PointMechanism) -> Claim:
-    draw = Moved(mechanism, PLANE, PLACES["points apart"], slanting=True)
+    draw = Moved(mechanism, PLANE, POSITIONS["points apart"], slanting=True)
     return Claim(f"a slanting move, {PLANE}", PLANE.epsilon, draw)
 
 
 METRIC_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
-    "SortedPoints": lambda: _claims(SortedPoints(), deep=400_000) + _claims(SortedPoints(isotonic=False)),
+    "SortedPoints": lambda: (
+        _claims(SortedPoints(), deep=400_000) + _claims(SortedPoints(isotonic=False), variant=" (unordered)")
+    ),
     "SmoothMedian": lambda: _claims(SmoothMedian(), quick=400, deep=400_000),
     "ChosenMedian": lambda: [*_claims(ChosenMedian(bits=6)), _at_the_end(ChosenMedian(bits=6))],
     "HatGrid": lambda: [
         *_claims(HatGrid(cells=2)),
-        *_claims(HatGrid(cells=2), PLANE),
+        *_claims(HatGrid(cells=2), PLANE, variant=" (plane)"),
         _slanting(HatGrid(cells=2)),
-        *_claims(HatGrid(cells=2, noise="nodes")),
+        *_claims(HatGrid(cells=2, noise="nodes"), variant=" (noise on nodes)"),
     ],
 }
 """Class in ``veilstream.metric`` -> its claims."""

@@ -142,9 +142,9 @@ def moving(w: int | None, steps: int = 4, bins: int = 2) -> Pair:
     return Pair("a person who moves from bin to bin", _table(steps, bins, 20), person)
 
 
-def ties(bins: int, place: int = 0, crowd: int = 3) -> Pair:
+def ties(bins: int, position: int = 0, crowd: int = 3) -> Pair:
     """One step of equal bins: where structure is chosen from data, one person breaks every tie."""
-    return Pair(f"ties, person in bin {place}", _table(1, bins, crowd), _person(1, bins, 0, 0, place))
+    return Pair(f"ties, person in bin {position}", _table(1, bins, crowd), _person(1, bins, 0, 0, position))
 
 
 def cliff(bins: int, crowd: int = 40) -> Pair:

@@ -77,9 +77,9 @@ class _Counts:
 
     def __call__(self, present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
         roster, levels = _people(PEOPLE)
-        places = np.arange(PEOPLE) // len(BUDGETS) % self.shared if self.shared else np.full(PEOPLE, -1)
-        places[PEOPLE - len(BUDGETS) + self.level] = 0 if present else -1
-        x = count_levels(roster, levels, places, self.bins)
+        bins_of_people = np.arange(PEOPLE) // len(BUDGETS) % self.shared if self.shared else np.full(PEOPLE, -1)
+        bins_of_people[PEOPLE - len(BUDGETS) + self.level] = 0 if present else -1
+        x = count_levels(roster, levels, bins_of_people, self.bins)
 
         def estimate(source: NoiseSource, runs: int) -> NDArray[Any]:
             return self.mechanism.estimate(x, _Meter(roster, source, runs)).numbers
@@ -99,8 +99,8 @@ class SampledBins:
 
     def __call__(self, present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
         roster, levels = _people(len(BUDGETS) * trials)
-        places = np.where((levels == self.level) & present, np.arange(levels.size) // len(BUDGETS), -1)
-        x = count_levels(roster, levels, places, trials)
+        bins_of_people = np.where((levels == self.level) & present, np.arange(levels.size) // len(BUDGETS), -1)
+        x = count_levels(roster, levels, bins_of_people, trials)
         values = self.mechanism.estimate(x, _Meter(roster, PooledNoise(seed)))
         return np.asarray(values.numbers, dtype=np.float64)[:, None]
 
@@ -112,8 +112,8 @@ def _claims(make: Callable[[int], Draw], where: str = "") -> list[Claim]:
     ]
 
 
-def _of_town(mechanism: CountMechanism, bins: int = 2) -> list[Claim]:
-    return _claims(lambda level: _Counts(mechanism, level, bins, bins))
+def _of_town(mechanism: CountMechanism, bins: int = 2, variant: str = "") -> list[Claim]:
+    return _claims(lambda level: _Counts(mechanism, level, bins, bins), variant)
 
 
 def _on_one_side(mechanism: CountMechanism) -> list[Claim]:
@@ -186,8 +186,10 @@ PERSONAL_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
     "Minimum": lambda: _of_town(Minimum()),
     "Threshold": lambda: _of_town(Threshold("1")),
     "Sampling": lambda: _claims(lambda level: SampledBins(Sampling(), level)),
-    "Stretching": lambda: _of_town(Stretching()) + _of_town(Stretching(spread=0)),
-    "Partitioned": lambda: _of_town(Partitioned()) + _of_town(Partitioned(by="waste", number=2)),
+    "Stretching": lambda: _of_town(Stretching()) + _of_town(Stretching(spread=0), variant=", no budget capped"),
+    "Partitioned": lambda: (
+        _of_town(Partitioned()) + _of_town(Partitioned(by="waste", number=2), variant=", two rounds")
+    ),
     "ExponentialCount": lambda: _of_town(ExponentialCount(), bins=1) + _of_nobody(ExponentialCount(), 1),
     "ExponentialMedian": lambda: [
         *_of_town(ExponentialMedian(), bins=3),

@@ -40,8 +40,12 @@ DECIDES: Final = Fraction(9, 10)
 """Of the budget where decisions are attacked: what a decision loses must show."""
 
 
-def _on_lanes(mechanism: StreamMechanism[Any], *cases: tuple[Guarantee, Pair]) -> list[Claim]:
-    return [stream_claim(mechanism, guarantee, pair, quick=20_000) for guarantee, pair in cases]
+def _batched(mechanism: StreamMechanism[Any], *cases: tuple[Guarantee, Pair], variant: str = "") -> list[Claim]:
+    """Claims with as many quick trials as batches make cheap; ``variant`` names parameters in their names."""
+    return [
+        stream_claim(mechanism, guarantee, pair, name=f"{pair.name}{variant}, {guarantee}", quick=20_000)
+        for guarantee, pair in cases
+    ]
 
 
 def _window(w: int) -> Guarantee:
@@ -55,34 +59,34 @@ def uniform() -> list[Claim]:
         (_window(3), every_bin(3)),
         (_window(4), moving(4)),
     )
-    return _on_lanes(Uniform(), *windows) + _on_lanes(Uniform(horizon=4), (USER, constant(None)))
+    return _batched(Uniform(), *windows) + _batched(Uniform(horizon=4), (USER, constant(None)))
 
 
 def sample() -> list[Claim]:
-    return _on_lanes(Sample(), (_window(3), constant(3)), (_window(3), border_burst(3)), (_window(4), empty(4)))
+    return _batched(Sample(), (_window(3), constant(3)), (_window(3), border_burst(3)), (_window(4), empty(4)))
 
 
 def fixed_rate() -> list[Claim]:
-    return _on_lanes(FixedRate(interval=2), (_window(4), constant(4)), (_window(4), border_burst(4))) + _on_lanes(
+    return _batched(FixedRate(interval=2), (_window(4), constant(4)), (_window(4), border_burst(4))) + _batched(
         FixedRate(interval=2, horizon=5), (USER, constant(None, steps=5))
     )
 
 
 def time_unit() -> list[Claim]:
-    return _on_lanes(
+    return _batched(
         TimeUnit(window=2), (_window(1), one_event(3)), (_window(3), constant(3)), (_window(3), border_burst(3))
     )
 
 
 def sliding_window() -> list[Claim]:
-    return _on_lanes(
+    return _batched(
         SlidingWindow(window=2), (_window(1), one_event(4)), (_window(3), constant(3)), (_window(2), border_burst(2))
     )
 
 
 def scheduled() -> list[Claim]:
-    return _on_lanes(Scheduled(weights="1 1 8"), (_window(3), constant(3)), (_window(3), border_burst(3))) + _on_lanes(
-        Scheduled(weights="1 1 8", online=True), (_window(3), border_burst(3))
+    return _batched(Scheduled(weights="1 1 8"), (_window(3), constant(3)), (_window(3), border_burst(3))) + _batched(
+        Scheduled(weights="1 1 8", online=True), (_window(3), border_burst(3)), variant=" (online)"
     )
 
 
@@ -90,18 +94,18 @@ def fast() -> list[Claim]:
     """Looks at an even pace, which go together, and looks that the last one brings nearer."""
     steered = Fast(samples=3, memory=1, horizon=6)
     return (
-        _on_lanes(Fast(samples=2, horizon=4), (USER, constant(None)))
-        + _on_lanes(steered, (USER, constant(None, steps=6)), (USER, moving(None, steps=6)))
-        + _on_lanes(Fast(samples=3, memory=1), (_window(6), border_burst(6, steps=9)))
+        _batched(Fast(samples=2, horizon=4), (USER, constant(None)))
+        + _batched(steered, (USER, constant(None, steps=6)), (USER, moving(None, steps=6)), variant=" (steered)")
+        + _batched(Fast(samples=3, memory=1), (_window(6), border_burst(6, steps=9)))
     )
 
 
 def _by_dissimilarity(make: Callable[[int], BudgetDistribution | BudgetAbsorption]) -> list[Claim]:
     """Data that do not move, that jump, and that keep a known distance to the last release."""
     return [
-        *_on_lanes(make(1), (_window(3), border_burst(3, steps=5)), (_window(3), constant(3, steps=3))),
-        *_on_lanes(make(1), (_window(3), alternation(6, 3, steps=5)), (_window(3), known_threshold(12, 3, steps=5))),
-        *_on_lanes(make(2), (_window(3), moving(3, steps=3))),
+        *_batched(make(1), (_window(3), border_burst(3, steps=5)), (_window(3), constant(3, steps=3))),
+        *_batched(make(1), (_window(3), alternation(6, 3, steps=5)), (_window(3), known_threshold(12, 3, steps=5))),
+        *_batched(make(2), (_window(3), moving(3, steps=3))),
     ]
 
 

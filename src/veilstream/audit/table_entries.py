@@ -1,6 +1,6 @@
 """Claims of the synthesisers: one person is one row of a small table.
 
-What a whole model publishes is attacked run by run. Its parts, which are asked with margins that are public by then,
+What a model publishes is attacked run by run. Its parts, which are asked with margins that are public by then,
 take many runs at once, on rows whose hashes, any key might give them, let one person do all that the proofs allow.
 """
 
@@ -152,15 +152,19 @@ def _choice() -> list[Claim]:
 ROWS: Final = {"a row that agrees with all others": (2, 2), "a row against the trend": (2, 0)}
 
 
-def _models(copula: DPCopula, shape: tuple[int, int] = SHAPE, deep: int = DEEP) -> list[Claim]:
+def _models(
+    copula: DPCopula, shape: tuple[int, int] = SHAPE, deep: int = DEEP, variant: str = "whole model"
+) -> list[Claim]:
     return [
-        Claim(f"{name}, whole model, {EVENT}", EVENT.epsilon, _Models(copula, row, shape), quick=64, deep=deep)
+        Claim(f"{name}, {variant}, {EVENT}", EVENT.epsilon, _Models(copula, row, shape), quick=64, deep=deep)
         for name, row in ROWS.items()
     ]
 
 
 TABLE_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
-    "DPCopula": lambda: _models(DPCopula()) + _models(DPCopula(split_below=3), (2, 3), deep=2 * DEEP),
+    "DPCopula": lambda: (
+        _models(DPCopula()) + _models(DPCopula(split_below=3), (2, 3), deep=2 * DEEP, variant="whole model in parts")
+    ),
     "Kendall": lambda: [*_kendall(), *_models(DPCopula(dependence=Kendall(), ratio=SHARE))],
     "BlockMLE": lambda: [*_block_mle(), *_models(DPCopula(dependence=BlockMLE(blocks=2), ratio=SHARE))],
     "Choice": lambda: [

@@ -14,7 +14,7 @@ from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
-    from veilstream.audit.deep import Finding
+    from veilstream.audit.deep import AuditedClaim
 
 
 def audit(
@@ -56,7 +56,7 @@ def audit(
         raise InvalidInputError(f"confidence {confidence} and workers {workers}: between 0 and 1, and at least 1")
     with ExitStack() as stack:
         place = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        findings = run(
+        audited = run(
             mechanisms or [],
             place,
             trials=trials,
@@ -68,9 +68,9 @@ def audit(
             progress=stack.enter_context(progress_bar("attacking", as_json)),
         )
     if page is not None:
-        write_table(findings, page)
-    _tell(findings, as_json)
-    return ExitCode.OK if all(finding.verdict.passed for finding in findings) else ExitCode.BUDGET
+        write_table(audited, page)
+    _tell(audited, as_json)
+    return ExitCode.OK if all(claim.result.passed for claim in audited) else ExitCode.BUDGET
 
 
 def _tell_names(names: Any, as_json: bool) -> int:
@@ -81,22 +81,22 @@ def _tell_names(names: Any, as_json: bool) -> int:
     return ExitCode.OK
 
 
-def _tell(findings: list[Finding], as_json: bool) -> None:
+def _tell(audited: list[AuditedClaim], as_json: bool) -> None:
     if not as_json:
-        for finding in findings:
-            typer.echo(f"{finding.mechanism}: {finding.verdict}")
+        for claim in audited:
+            typer.echo(f"{claim.mechanism}: {claim.result}")
         return
     rows = [
         {
-            "mechanism": finding.mechanism,
-            "claim": finding.verdict.claim,
-            "claimed": str(finding.verdict.epsilon),
-            "bound": finding.verdict.bound.epsilon,
-            "event": finding.verdict.bound.event,
-            "hits": [finding.verdict.bound.left_hits, finding.verdict.bound.right_hits],
-            "trials": finding.verdict.bound.trials,
-            "passed": finding.verdict.passed,
+            "mechanism": claim.mechanism,
+            "claim": claim.result.claim,
+            "claimed": str(claim.result.epsilon),
+            "bound": claim.result.bound.epsilon,
+            "event": claim.result.bound.event,
+            "hits": [claim.result.bound.left_hits, claim.result.bound.right_hits],
+            "trials": claim.result.bound.trials,
+            "passed": claim.result.passed,
         }
-        for finding in findings
+        for claim in audited
     ]
     print_json({"findings": rows})

@@ -64,7 +64,7 @@ def compare(
     from veilstream.evaluate.compare import REFUSAL
 
     if not public:
-        raise InvalidInputError(f"{file}: " + REFUSAL.format(how="--public"))
+        raise InvalidInputError(f"{file}: " + REFUSAL.format(how="--public"), outcome="nothing was read")
     data = read_public_counts(
         file, time=time, every=int(every) if every.isdigit() else every, by=by or (), value=value, zone=zone
     )

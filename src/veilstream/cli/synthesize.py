@@ -163,5 +163,5 @@ def _write_report(
         measured = measured_errors(sealed, model, drawn, measure, book, name=f"{name} quality")
         total = model.spent + measured.epsilon
         words += f" Together with what this page measured, the budget is epsilon {total}."
-    write_report(path, model, drawn, words=words, expected=expected, measured=measured)
+    write_report(path, model, drawn, introduction=words, expected=expected, measured=measured)
     return measured or expected

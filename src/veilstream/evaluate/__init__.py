@@ -1,1 +1,1 @@
-"""How good releases are: metrics, workloads and data sets for experiments."""
+"""How good releases are: metrics, range queries, repeated measurements, and the comparison of mechanisms."""

@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from veilstream.errors import InvalidInputError
 from veilstream.evaluate.metrics import average_relative_error, mean_absolute_error
 from veilstream.evaluate.queries import RangeSums, random_ranges
-from veilstream.evaluate.runner import METRIC, VALUE, Job, Measures, Progress, run_jobs
+from veilstream.evaluate.runner import Measurement, Measures, Progress, run_measurements
+from veilstream.evaluate.summary import summary
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams import STREAMS, FixedRate
 from veilstream.mechanisms.streams.fast import Filter
@@ -36,7 +37,7 @@ QUERIES: Final = 200
 REFUSAL: Final = (
     "not declared public: to choose a mechanism by its error on private data is itself a leak, which no budget pays "
     "for. Compare on older published counts, on a synthetic stream or on somebody else's public one, and declare it "
-    "({how}); nothing was read"
+    "({how})"
 )
 SIMPLE_ENOUGH: Final = 1.02
 """A simpler mechanism within this factor of the best is the better advice."""
@@ -71,19 +72,19 @@ def compare(
 ) -> Comparison:
     """Simulate every applicable mechanism on public ``counts`` (steps × bins) ``runs`` times at each epsilon.
 
-    ``sums`` asks for the sums of as many last units instead of the counts of each step. Results are kept below
+    ``sums`` asks for the sums of as many last units instead of the counts of each step. Results are recorded below
     ``directory``: the same call goes on where it was interrupted.
 
     >>> import tempfile
     >>> calm = np.full((40, 8), 500)
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     found = compare(calm, ["1/10", 1], 20, declared_public=True, directory=place, runs=2, workers=1,
-    ...                     mechanisms=["uniform", "sample", "dsat"])
-    >>> found.recommended, found.ranking.columns
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     advice = compare(calm, ["1/10", 1], 20, declared_public=True, directory=directory, runs=2, workers=1,
+    ...                      mechanisms=["uniform", "sample", "dsat"])
+    >>> advice.recommended, advice.ranking.columns
     ('sample', ['mechanism', 'epsilon', 'absolute', 'low', 'high', 'times the best', 'fresh'])
     """
     if not declared_public:
-        raise InvalidInputError("counts: " + REFUSAL.format(how="declared_public=True"))
+        raise InvalidInputError("counts: " + REFUSAL.format(how="declared_public=True"), outcome="nothing was read")
     if metric not in METRICS:
         raise InvalidInputError(name="metric", value=metric, limit=f"choose from {', '.join(METRICS)}")
     if runs < 1:
@@ -94,8 +95,8 @@ def compare(
         raise InvalidInputError("epsilon: at least one is needed")
     contenders = candidates(guarantees, *stream.shape, sums=sums, names=mechanisms)
     store = _store(stream, tuple(shape or (stream.shape[1],)), Path(directory))
-    jobs = [
-        Job(
+    measurements = [
+        Measurement(
             {"mechanism": name, "epsilon": float(guarantee.epsilon), "w": w, "seed": seed},
             _trial,
             (mechanism, guarantee, store, seed, per_person, sums),
@@ -104,7 +105,7 @@ def compare(
         for seed in range(runs)
         for name, mechanism in contenders.items()
     ]
-    table = run_jobs(jobs, directory, workers=workers, progress=progress)
+    table = run_measurements(measurements, directory, workers=workers, progress=progress)
     ranking = _ranking(table, metric)
     name, reason = _advice(ranking, list(contenders), metric)
     return Comparison(table, ranking, name, contenders[name], reason)
@@ -129,7 +130,7 @@ def candidates(
     if unknown:
         raise InvalidInputError(name="mechanism", value=unknown[0], limit=f"choose from {', '.join(STREAMS)}")
     window = guarantees[0].w
-    found: dict[str, StreamMechanism[Any]] = {}
+    applicable: dict[str, StreamMechanism[Any]] = {}
     for name, kind in STREAMS.items():
         if (name in WINDOW_SUMS) != (sums is not None) or name == "scheduled" or (names and name not in names):
             continue
@@ -143,10 +144,10 @@ def candidates(
         for label, chosen in variants.items():
             mechanism = kind(**chosen)
             if _runs(mechanism, guarantees, bins):
-                found[label] = mechanism
-    if not found:
+                applicable[label] = mechanism
+    if not applicable:
         raise InvalidInputError(f"{guarantees[0]}: no mechanism that was asked for can run on it")
-    return found
+    return applicable
 
 
 def _settings(kind: type[Any], horizon: int | None, sums: int | None) -> dict[str, Any]:
@@ -173,10 +174,10 @@ def _checked(counts: ArrayLike) -> NDArray[np.int64]:
     array = np.asarray(counts)
     if array.ndim != 2 or array.size == 0:
         raise InvalidInputError(f"counts of shape {array.shape}: steps × bins is needed")
-    whole = array.astype(np.int64)
-    if not np.array_equal(whole, array) or (whole < 0).any():
+    integers = array.astype(np.int64)
+    if not np.array_equal(integers, array) or (integers < 0).any():
         raise InvalidInputError("counts: whole numbers from 0 are needed")
-    return whole
+    return integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,16 +239,9 @@ def _wanted(counts: NDArray[np.int64], sums: int | None) -> NDArray[np.float64]:
 
 def _ranking(table: pl.DataFrame, metric: str) -> pl.DataFrame:
     """Mean and 95 % interval of the mean for each mechanism and epsilon, best first."""
-    wide = table.filter(pl.col(METRIC).is_in([metric, "fresh"])).pivot(
-        on=METRIC, index=["mechanism", "epsilon", "seed"], values=VALUE
-    )
-    half = 1.96 * pl.col(metric).std().fill_null(0.0) / pl.len().sqrt()
-    means = wide.group_by("mechanism", "epsilon", maintain_order=True).agg(
-        pl.col(metric).mean(),
-        (pl.col(metric).mean() - half).alias("low"),
-        (pl.col(metric).mean() + half).alias("high"),
-        pl.col("fresh").mean(),
-    )
+    keys = ["mechanism", "epsilon"]
+    fresh = summary(table, keys, "fresh").select(*keys, pl.col("mean").alias("fresh"))
+    means = summary(table, keys, metric).rename({"mean": metric}).join(fresh, on=keys)
     least = pl.col(metric).min().over("epsilon")
     ranked = means.with_columns(
         (pl.col(metric) / pl.when(least > 0).then(least).otherwise(1.0)).alias("times the best")

@@ -1,43 +1,25 @@
-"""Pictures of results: means over seeds with 95 % confidence bands, told apart by colour, marker and name."""
+"""Pictures of results: means over seeds with 95 % confidence bands, distinguished by colour, marker and name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
-from research.experiments.figure import Drawing
-from veilstream.evaluate.runner import METRIC, VALUE
+from veilstream.evaluate.summary import summary
 from veilstream.release.plots import STYLE
 
+Drawing: TypeAlias = Any
+"""A figure of Matplotlib, whose own types are too loose to check against."""
 PALETTE: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a6d3b")
-"""Okabe and Ito's colours, told apart with every common kind of colour blindness, and a brown."""
+"""Okabe and Ito's colours, distinct to people with any common kind of colour blindness, and a brown."""
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "*")
-LEVEL: Final = 0.95
 NARROW: Final = 5.0
-
-
-def summary(table: pl.DataFrame, by: Sequence[str], metric: str | None = None) -> pl.DataFrame:
-    """Mean over all other columns (seeds), with a Student interval at 95 % and the number of runs.
-
-    >>> table = pl.DataFrame({"x": [1, 1, 2], "metric": ["mae"] * 3, "value": [1.0, 3.0, 5.0]})
-    >>> summary(table, ["x"]).select("x", "mean", "runs").rows()
-    [(1, 2.0, 2), (2, 5.0, 1)]
-    """
-    rows = table if metric is None else table.filter(pl.col(METRIC) == metric)
-    means = rows.group_by(list(by), maintain_order=True).agg(
-        pl.col(VALUE).mean().alias("mean"),
-        (pl.col(VALUE).std() / pl.len().sqrt()).fill_null(0.0).alias("_error"),
-        pl.len().cast(pl.Int64).alias("runs"),
-    )
-    quantiles = np.asarray(student.ppf((1 + LEVEL) / 2, np.maximum(means["runs"].to_numpy() - 1, 1)))
-    half = pl.Series("half", quantiles * means["_error"].to_numpy())
-    return means.with_columns(low=means["mean"] - half, high=means["mean"] + half).drop("_error")
+"""A logarithmic axis needs means further apart than by this factor."""
 
 
 def panels(count: int, columns: int = 2, title: str = "") -> tuple[Drawing, list[Any]]:
@@ -110,11 +92,11 @@ def lines(
         axes.legend(fontsize=8.5, frameon=False)
 
 
-def _ticks(axes: Any, places: NDArray[Any]) -> None:
+def _ticks(axes: Any, values: NDArray[Any]) -> None:
     """Marks a logarithmic axis at the values themselves, where they are few and lie apart."""
-    gaps = np.diff(np.log(places.astype(np.float64)))
-    if 1 < places.size <= 8 and gaps.min() > 0.09 * gaps.sum():
-        axes.set_xticks(places, [f"{place:g}" for place in places])
+    gaps = np.diff(np.log(values.astype(np.float64)))
+    if 1 < values.size <= 8 and gaps.min() > 0.09 * gaps.sum():
+        axes.set_xticks(values, [f"{value:g}" for value in values])
         axes.minorticks_off()
 
 
@@ -128,15 +110,15 @@ def _few_decades(axes: Any) -> None:
 
 def shared_legend(figure: Drawing, columns: int = 4) -> None:
     """One legend below all panels, each curve once, where it covers no data."""
-    found: dict[str, Any] = {}
+    handles: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(name, handle)
+            handles.setdefault(name, handle)
     figure.legend(
-        found.values(),
-        found.keys(),
+        handles.values(),
+        handles.keys(),
         loc="outside lower center",
-        ncols=min(columns, len(found)),
+        ncols=min(columns, len(handles)),
         fontsize=9,
         frameon=False,
     )
@@ -157,17 +139,17 @@ def bars(
 ) -> None:
     """Mean of ``metric`` in groups of bars over the values of ``x``, with 95 % error bars."""
     means = summary(table, [by, x], metric)
-    places = means[x].unique(maintain_order=True).to_list()
+    groups = means[x].unique(maintain_order=True).to_list()
     order = list(names) if names is not None else means[by].unique(maintain_order=True).to_list()
     width = 0.8 / max(len(order), 1)
     for number, name in enumerate(order):
         part = means.filter(pl.col(by) == name)
-        at = np.array([places.index(place) for place in part[x]]) + (number - (len(order) - 1) / 2) * width
+        at = np.array([groups.index(value) for value in part[x]]) + (number - (len(order) - 1) / 2) * width
         mean = part["mean"].to_numpy()
         spread = np.stack([mean - part["low"].to_numpy(), part["high"].to_numpy() - mean])
         colour = PALETTE[number % len(PALETTE)]
         axes.bar(at, mean, width * 0.92, color=colour, label=str(name), yerr=spread, error_kw={"elinewidth": 0.9})
-    axes.set_xticks(range(len(places)), [str(place) for place in places])
+    axes.set_xticks(range(len(groups)), [str(value) for value in groups])
     axes.grid(visible=False, axis="x")
     if log:
         axes.set_yscale("log")

@@ -82,9 +82,9 @@ def outbreak_f1(released: ArrayLike, original: ArrayLike, share: float = 0.05) -
     """
     r, x = _aligned(released, original)
     level = share * np.median(x, axis=1, keepdims=True)
-    truth, found = np.diff(x, axis=1) > level, np.diff(r, axis=1) > level
-    hits = (truth & found).sum(axis=1)
-    marked = truth.sum(axis=1) + found.sum(axis=1)
+    truth, reported = np.diff(x, axis=1) > level, np.diff(r, axis=1) > level
+    hits = (truth & reported).sum(axis=1)
+    marked = truth.sum(axis=1) + reported.sum(axis=1)
     return float(np.where(marked == 0, 1.0, 2 * hits / np.maximum(marked, 1)).mean())
 
 

@@ -152,29 +152,30 @@ class GridRanges:
         corners = [np.atleast_2d(np.asarray(corner, dtype=np.float64)) for corner in (low, high)]
         if any(corner.shape[1] != len(self.shape) for corner in corners) or corners[0].shape != corners[1].shape:
             raise InvalidInputError(f"boxes: two corners of {len(self.shape)} numbers each are needed")
-        places = [[self._place(corner[:, axis], axis) for axis in range(len(self.shape))] for corner in corners]
+        positions = [[self._position(corner[:, axis], axis) for axis in range(len(self.shape))] for corner in corners]
         batch = self._running.ndim - len(self.shape)
         total = np.zeros((*self._running.shape[:batch], corners[0].shape[0]))
         for which in itertools.product((0, 1), repeat=len(self.shape)):
             sign = (-1) ** (len(self.shape) - sum(which))
-            total += sign * self._below([places[side][axis] for axis, side in enumerate(which)])
+            total += sign * self._below([positions[side][axis] for axis, side in enumerate(which)])
         return total
 
-    def _place(self, x: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+    def _position(self, x: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
         """Where a coordinate is among the borders of cells around nodes, as an index with a fraction."""
         u = (x - float(self._space.low[axis])) / self._spacing
-        place: NDArray[np.float64] = np.interp(u, self._borders[axis], np.arange(self.shape[axis] + 1))
-        return place
+        position: NDArray[np.float64] = np.interp(u, self._borders[axis], np.arange(self.shape[axis] + 1))
+        return position
 
-    def _below(self, places: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    def _below(self, positions: list[NDArray[np.float64]]) -> NDArray[np.float64]:
         """The running sum at fractional indices, by linear interpolation along every axis."""
-        whole = [
-            np.minimum(place.astype(np.int64), length - 1) for place, length in zip(places, self.shape, strict=True)
+        indices = [
+            np.minimum(position.astype(np.int64), length - 1)
+            for position, length in zip(positions, self.shape, strict=True)
         ]
-        parts = [place - index for place, index in zip(places, whole, strict=True)]
+        parts = [position - index for position, index in zip(positions, indices, strict=True)]
         total: Any = 0.0
-        for which in itertools.product((0, 1), repeat=len(places)):
-            at: tuple[Any, ...] = (..., *(index + side for index, side in zip(whole, which, strict=True)))
+        for which in itertools.product((0, 1), repeat=len(positions)):
+            at: tuple[Any, ...] = (..., *(index + side for index, side in zip(indices, which, strict=True)))
             weight: Any = 1.0
             for part, side in zip(parts, which, strict=True):
                 weight = weight * (part if side else 1 - part)

@@ -27,7 +27,7 @@ class MetricGuarantee:
     replaced by another.
 
     What is not protected: how many points there are, hence whether somebody is among them, and which of two places far
-    apart is theirs, except at the cost told by ``cost``.
+    apart is theirs, except at the price that ``cost`` states.
 
     >>> g = MetricGuarantee(1, "0.01", Space(0, 1))
     >>> g.cost("0.01"), g.cost("0.05"), g.cost(1)

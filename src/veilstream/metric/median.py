@@ -23,8 +23,8 @@ class SmoothMedian:
 
     One move within δ moves the median by at most the gap to the next point, and never by more than δ. The smooth
     sensitivity is the largest such gap after k moves, discounted by e^{−βk}; under δ-neighbours it is exactly that of
-    Nissim et al. with every gap capped at δ (proved in ``scores.metric.smooth_order``, found in O(n log n)). With β =
-    ``share``·ε, Cauchy noise of scale S/(ε − β) is ε-private without any failure probability
+    Nissim et al. with every gap capped at δ (proved in ``trusted.statistics.metric.smooth_order``, computed in
+    O(n log n)). With β = ``share``·ε, Cauchy noise of scale S/(ε − β) is ε-private without any failure probability
     (``Meter.smooth_cauchy``), drawn exactly and rounded to 2⁻³⁰ of the line.
 
     Corrected: the paper reports the sensitivity alone. Laplace noise of that scale would need a failure probability;
@@ -62,12 +62,12 @@ class SmoothMedian:
 
 @dataclass(frozen=True, slots=True)
 class ChosenMedian:
-    """One of 2^bits + 1 even places, the likelier the fewer moves would make it the quantile.
+    """One of 2^bits + 1 evenly spaced values, the likelier the fewer moves would make it the quantile.
 
-    The exponential mechanism on the number of δ-moves (``scores.metric.order_scores``). A place beyond δ costs the
-    points between two moves each, beyond 2δ three, so that far places are out of reach sooner than under the standard
-    guarantee. Pure and exact, without the heavy tails of ``SmoothMedian``. δ is rounded up to whole steps between
-    places: choose ``bits`` so that they are finer.
+    The exponential mechanism on the number of δ-moves (``trusted.statistics.metric.order_scores``). A value beyond δ
+    costs the points between two moves each, beyond 2δ three, so that far values are out of reach sooner than under the
+    standard guarantee. Pure and exact, without the heavy tails of ``SmoothMedian``. δ is rounded up to a multiple of
+    the distance between neighbouring values: choose ``bits`` so that they are finer.
 
     >>> from veilstream.metric import Space, simulate_points
     >>> g = MetricGuarantee(1, "0.001", Space(0, 1))
@@ -95,8 +95,8 @@ class ChosenMedian:
         guarantee.space.require_line()
         scores = order_scores(x, rank_of(self.quantile, x.count), self.bits)
         chosen = meter.select(scores, guarantee.epsilon, "median")
-        place = np.array([chosen << (BITS - self.bits)], dtype=np.int64)
-        return Values(guarantee.space.decode(place), math.nan)
+        code = np.array([chosen << (BITS - self.bits)], dtype=np.int64)
+        return Values(guarantee.space.decode(code), math.nan)
 
 
 def rank_of(quantile: Exact, points: int) -> int:

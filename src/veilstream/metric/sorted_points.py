@@ -20,10 +20,10 @@ from veilstream.values.values import NoiseLaw, Values
 class SortedPoints:
     """All points of a line in order, each with Laplace noise of scale δ/ε, then brought into order and into the line.
 
-    A move of one point by δ moves the sorted points by δ in all, however many there are (``scores.metric``). With δ the
-    length m of the line this is Lap(m/ε), with less of it Lap(δ/ε): the mean square error falls by (m/δ)². The released
-    points rise (the nearest such sequence in least squares, which is never farther from the truth) and lie on the
-    line; a range count is the number of released points in it.
+    A move of one point by δ moves the sorted points by δ in all, however many there are (proved in
+    ``trusted.statistics.metric``). With δ the length m of the line this is Lap(m/ε), with less of it Lap(δ/ε): the mean
+    square error falls by (m/δ)². The released points rise (the nearest such sequence in least squares, which is never
+    farther from the truth) and lie on the line; a range count is the number of released points in it.
 
     The text writes the domain's length times δ, δ being a share of it; here δ is a length.
 

@@ -113,10 +113,8 @@ class Space:
         low, high = (np.array([float(part) for part in corner]) for corner in (self.low, self.high))
         if not clip and ((table < low) | (table > high)).any():
             raise UnknownValueError("points: one lies outside the public box; widen the box or clip the points to it")
-        places: NDArray[np.int64] = np.floor((np.clip(table, low, high) - low) / float(self.unit) + 0.5).astype(
-            np.int64
-        )
-        return np.asarray(np.minimum(places, np.array(self.sides)), dtype=np.int64)
+        codes: NDArray[np.int64] = np.floor((np.clip(table, low, high) - low) / float(self.unit) + 0.5).astype(np.int64)
+        return np.asarray(np.minimum(codes, np.array(self.sides)), dtype=np.int64)
 
     def decode(self, coordinates: NDArray[np.int64] | NDArray[np.float64], axis: int = 0) -> NDArray[np.float64]:
         """Places along one axis from coordinates in units, within the box."""

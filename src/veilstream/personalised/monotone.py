@@ -28,7 +28,7 @@ def cheapest_cuts(cost: RunCost, sizes: Places, most: int, minimum: int) -> list
     """
     g = sizes.size
     below = np.concatenate([[0], np.cumsum(sizes)])
-    # The last place at which a run that ends at ``end`` may begin.
+    # The last index at which a run that ends at ``end`` may begin.
     latest = np.searchsorted(below, below - minimum, side="right") - 1
     ends = np.arange(g + 1, dtype=np.int64)
     row = np.full(g + 1, np.inf)
@@ -36,7 +36,7 @@ def cheapest_cuts(cost: RunCost, sizes: Places, most: int, minimum: int) -> list
     row[reachable] = cost(np.zeros_like(reachable), reachable)
     first = int(reachable[0])
     choices: list[Places] = [np.zeros(g + 1, dtype=np.int64)]
-    found = [[0, g]]
+    partitions = [[0, g]]
     for _ in range(1, most):
         possible = ends[(latest >= first) & (ends > first)]
         if possible.size == 0:
@@ -44,8 +44,8 @@ def cheapest_cuts(cost: RunCost, sizes: Places, most: int, minimum: int) -> list
         row, choice = _next_row(cost, row, first, latest, possible)
         first = int(possible[0])
         choices.append(choice)
-        found.append(_walk_back(choices, g))
-    return found
+        partitions.append(_walk_back(choices, g))
+    return partitions
 
 
 def _next_row(cost: RunCost, row: Costs, first: int, latest: Places, possible: Places) -> tuple[Costs, Places]:
@@ -73,8 +73,8 @@ def _next_row(cost: RunCost, row: Costs, first: int, latest: Places, possible: P
             np.concatenate([low, chosen]),
             np.concatenate([chosen, high]),
         )
-        kept = left < right
-        left, right, low, high = left[kept], right[kept], low[kept], high[kept]
+        unfinished = left < right
+        left, right, low, high = left[unfinished], right[unfinished], low[unfinished], high[unfinished]
     return best, choice
 
 

@@ -99,8 +99,8 @@ def privacy_aware(roster: Levels, k: int | None = None, minimum: int = 1, most: 
         return total
 
     wanted = min(most, roster.levels, roster.people // minimum) if k is None else k
-    found = cheapest_cuts(waste, roster.sizes, wanted, minimum)
-    choices = [groups_from_cuts(roster, cuts) for cuts in found]
+    partitions = cheapest_cuts(waste, roster.sizes, wanted, minimum)
+    choices = [groups_from_cuts(roster, cuts) for cuts in partitions]
     if k is not None:
         if len(choices) < k:
             raise InvalidInputError(
@@ -164,8 +164,8 @@ def rounds(roster: Levels, rule: Rule, count: int) -> list[list[Group]]:
     [[(4, '1/4')], [(3, '1/4')], [(1, '1/2')]]
     """
     left = roster.units.copy()
-    found: list[list[Group]] = []
-    while len(found) < count and (left > 0).any():
+    finished: list[list[Group]] = []
+    while len(finished) < count and (left > 0).any():
         units, which = np.unique(left, return_inverse=True)
         sizes = np.zeros(units.size, dtype=np.int64)
         np.add.at(sizes, which, roster.sizes)
@@ -173,7 +173,7 @@ def rounds(roster: Levels, rule: Rule, count: int) -> list[list[Group]]:
         try:
             groups = rule(Levels(units[empty:], sizes[empty:]))
         except InvalidInputError:
-            if not found:
+            if not finished:
                 raise
             break
         named = [
@@ -181,8 +181,8 @@ def rounds(roster: Levels, rule: Rule, count: int) -> list[list[Group]]:
         ]
         for group in named:
             left[group.levels] -= int(group.epsilon * UNIT)
-        found.append(named)
-    return found
+        finished.append(named)
+    return finished
 
 
 def count_loss(spread: float = 0.0) -> Loss:

@@ -57,17 +57,17 @@ def count_levels(
     roster: Roster, levels: NDArray[np.int64], bins_of_people: ArrayLike, bins: int, t: int = 0
 ) -> PeopleCounts:
     """The same from the levels of people, each of whom the caller names once."""
-    places: NDArray[Any] = np.asarray(bins_of_people)
+    chosen: NDArray[Any] = np.asarray(bins_of_people)
     if type(bins) is not int or bins < 1 or roster.levels * bins > MAX_CELLS:
         raise InvalidInputError(f"bins {bins!r} times {roster.levels} levels: from 1 to {MAX_CELLS} cells in all")
-    if places.shape != levels.shape or (places.size and places.dtype.kind not in "iu"):
+    if chosen.shape != levels.shape or (chosen.size and chosen.dtype.kind not in "iu"):
         raise InvalidInputError(
-            f"{places.size} bins of type {places.dtype} for {levels.size} people: one whole number each is needed"
+            f"{chosen.size} bins of type {chosen.dtype} for {levels.size} people: one whole number each is needed"
         )
-    if places.size and (int(places.min()) < -1 or int(places.max()) >= bins):
+    if chosen.size and (int(chosen.min()) < -1 or int(chosen.max()) >= bins):
         raise InvalidInputError(f"records: a bin lies outside -1..{bins - 1}")
-    inside = places >= 0
-    cells = levels[inside] * bins + places[inside].astype(np.int64)
+    inside = chosen >= 0
+    cells = levels[inside] * bins + chosen[inside].astype(np.int64)
     counts = np.bincount(cells, minlength=roster.levels * bins)
     if (counts.reshape(roster.levels, bins).sum(axis=1) > roster.sizes).any():
         raise InvalidInputError("records: a level has more records than people")

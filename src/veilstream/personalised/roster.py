@@ -104,14 +104,13 @@ class Roster(Levels):
         wanted = _checked_ids(ids)
         if self._ids.dtype.kind != wanted.dtype.kind:
             wanted = wanted.astype(str) if self._ids.dtype.kind == "U" else wanted
-        place = np.searchsorted(self._ids, wanted)
-        found = np.minimum(place, self._ids.size - 1)
-        missing = np.flatnonzero(self._ids[found] != wanted)
+        rows = np.minimum(np.searchsorted(self._ids, wanted), self._ids.size - 1)
+        missing = np.flatnonzero(self._ids[rows] != wanted)
         if missing.size:
             raise InvalidInputError(f"records: the person of row {int(missing[0]) + 1} is not on the roster")
-        if np.unique(found).size != found.size:
+        if np.unique(rows).size != rows.size:
             raise InvalidInputError("records: a person is there twice, each may have one record")
-        return self._level[found]
+        return self._level[rows]
 
     def fingerprint(self) -> str:
         """A short text by which a ledger knows the same people with the same budgets again.
@@ -162,8 +161,8 @@ def _units(budgets: ArrayLike | Sequence[Any], step: Exact | None) -> tuple[NDAr
     grain = None if step is None else rational(step, "step", InvalidBudgetError)
     if grain is not None and grain <= 0:
         raise InvalidBudgetError(name="step", value=step, limit="it must be above 0")
-    whole = [_one(value, int(at) + 1, grain) for value, at in zip(distinct, first.tolist(), strict=True)]
-    return np.asarray(whole, dtype=np.int64), inverse.reshape(-1).astype(np.int64)
+    units = [_one(value, int(at) + 1, grain) for value, at in zip(distinct, first.tolist(), strict=True)]
+    return np.asarray(units, dtype=np.int64), inverse.reshape(-1).astype(np.int64)
 
 
 def _one(value: Any, row: int, grain: Fraction | None) -> int:

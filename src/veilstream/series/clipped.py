@@ -101,8 +101,8 @@ class ClippedValues:
         frame = pl.DataFrame({"user": users, "step": steps, "value": np.asarray(values, dtype=np.float64)})
         if frame["user"].null_count() or frame["step"].null_count():
             raise InvalidInputError("events: a user or a step is missing")
-        whole = frame["step"].dtype.is_integer()
-        if not whole or (len(frame) and not frame["step"].is_between(0, horizon - 1).all()):
+        integral = frame["step"].dtype.is_integer()
+        if not integral or (len(frame) and not frame["step"].is_between(0, horizon - 1).all()):
             raise InvalidInputError(f"events: steps must be whole numbers from 0 to {horizon - 1}")
         joined = pl.col("value").sum() if combine == "sum" else pl.col("value").mean()
         people = frame.group_by("user", "step").agg(joined)

@@ -54,20 +54,20 @@ class FourierSeries:
 
     def estimate(self, snapshots: Sequence[Sealed], epsilon: Fraction, meter: Meter) -> Values:
         """All steps × bins of successive snapshots, for one charge of ``epsilon`` over all of them."""
-        steps, kept = len(snapshots), 2 * self.coefficients - 1
-        if kept > steps:
+        steps, coordinates = len(snapshots), 2 * self.coefficients - 1
+        if coordinates > steps:
             raise InvalidInputError(
                 name="coefficients",
                 of="FourierSeries",
                 value=self.coefficients,
-                limit=f"{kept} real coordinates of {steps} steps, at most {(steps + 1) // 2} can be kept",
+                limit=f"{coordinates} real coordinates of {steps} steps, at most {(steps + 1) // 2} can be published",
             )
-        spectrum = series_coordinates(snapshots, kept, meter.guarantee, self.appearances)
+        spectrum = series_coordinates(snapshots, coordinates, meter.guarantee, self.appearances)
         noisy = meter.laplace(spectrum, epsilon, "fourier")
         batch = noisy.numbers.shape[:-1]
-        numbers = from_coordinates(np.asarray(noisy.numbers, dtype=np.float64).reshape(-1, kept), steps)
+        numbers = from_coordinates(np.asarray(noisy.numbers, dtype=np.float64).reshape(-1, coordinates), steps)
         table = np.swapaxes(numbers.reshape(*batch, -1, steps), -1, -2)
-        return Values(np.ascontiguousarray(table), float(np.mean(noisy.std)) * (kept / steps) ** 0.5)
+        return Values(np.ascontiguousarray(table), float(np.mean(noisy.std)) * (coordinates / steps) ** 0.5)
 
 
 def from_coordinates(coordinates: NDArray[np.float64], steps: int) -> NDArray[np.float64]:

@@ -22,8 +22,8 @@ def thresholds(cumulative: Reals, nu: float | None) -> Reals:
     """Quantiles of the standard normal law (``nu`` None) or of Student's t."""
     inner = np.clip(cumulative, 0.0, 1.0)
     with np.errstate(divide="ignore"):
-        found = ndtri(inner) if nu is None else stdtrit(nu, inner)
-    return np.asarray(found, dtype=np.float64)
+        quantiles = ndtri(inner) if nu is None else stdtrit(nu, inner)
+    return np.asarray(quantiles, dtype=np.float64)
 
 
 @lru_cache(maxsize=4)
@@ -122,14 +122,14 @@ def latent_correlation(tau: float | Reals, p: Reals, q: Reals) -> Reals:
     >>> float(latent_correlation(1 / 3, np.full(500, 0.002), np.full(500, 0.002)).round(2))
     0.5
     """
-    apart = [float(1 - (margin**2).sum()) for margin in (p, q)]
-    if min(apart) < 1e-9:
+    unequal = [float(1 - (margin**2).sum()) for margin in (p, q)]
+    if min(unequal) < 1e-9:
         return np.zeros(np.shape(tau))
-    if min(apart) > 1 - 1 / GROUPS:
-        return np.asarray(np.sin(math.pi / 2 * np.clip(tau / math.sqrt(apart[0] * apart[1]), -1.0, 1.0)))
+    if min(unequal) > 1 - 1 / GROUPS:
+        return np.asarray(np.sin(math.pi / 2 * np.clip(tau / math.sqrt(unequal[0] * unequal[1]), -1.0, 1.0)))
     coarse = [masses(gathered(margin), margin, GROUPS) for margin in (p, q)]
     coarse = [margin[margin > 0] for margin in coarse]
-    lost = [float(1 - (margin**2).sum()) / whole for margin, whole in zip(coarse, apart, strict=True)]
+    lost = [float(1 - (margin**2).sum()) / share for margin, share in zip(coarse, unequal, strict=True)]
     if min(lost) < 1e-9:
         return np.zeros(np.shape(tau))
     correlations = np.sin(np.linspace(-1.55, 1.55, ANGLES))

@@ -38,13 +38,13 @@ class TableDomain(Domain):
         rows = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
         return [axis.encode(rows[name]) for name, axis in self.axes.items()]
 
-    def values(self, columns: list[NDArray[np.int64]], places: list[NDArray[np.float64]]) -> pl.DataFrame:
-        """Rows of values from codes; ``places`` in [0, 1) say where inside a numeric bin a value lies."""
+    def values(self, columns: list[NDArray[np.int64]], positions: list[NDArray[np.float64]]) -> pl.DataFrame:
+        """Rows of values from codes; ``positions`` in [0, 1) say where inside a numeric bin a value lies."""
         if len(columns) != len(self.axes):
             raise InvalidInputError(f"{len(columns)} columns for {len(self.axes)} attributes")
         series = [
-            _values(axis, codes, place).alias(name)
-            for (name, axis), codes, place in zip(self.axes.items(), columns, places, strict=True)
+            _values(axis, codes, position).alias(name)
+            for (name, axis), codes, position in zip(self.axes.items(), columns, positions, strict=True)
         ]
         return pl.DataFrame(series)
 
@@ -54,17 +54,17 @@ def table_domain(domain: Domain) -> TableDomain:
     return domain if isinstance(domain, TableDomain) else TableDomain(domain.axes)
 
 
-def _values(axis: Axis, codes: NDArray[np.int64], place: NDArray[np.float64]) -> pl.Series:
+def _values(axis: Axis, codes: NDArray[np.int64], position: NDArray[np.float64]) -> pl.Series:
     """Categories as they are; numbers at random inside their bin, whole ones if all edges are whole."""
     if isinstance(axis, Categories):
         return axis.labels().gather(codes)
     edges = np.array(axis.edges) if isinstance(axis, Edges) else axis.bounds()
     low, high = edges[codes], edges[codes + 1]
     if not np.array_equal(edges, np.rint(edges)):
-        return pl.Series(low + place * (high - low))
+        return pl.Series(low + position * (high - low))
     # The last bin also holds its upper edge.
     width = high - low + ((codes == axis.bins - 1) & (axis.bins > 1) & (high - low > 1))
-    return pl.Series((low + np.floor(place * width)).astype(np.int64))
+    return pl.Series((low + np.floor(position * width)).astype(np.int64))
 
 
 __all__ = ["Axis", "Categories", "Edges", "Grid", "TableDomain", "table_domain"]

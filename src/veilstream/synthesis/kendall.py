@@ -25,9 +25,9 @@ class Kendall:
     """Correlations from noisy τ-a of every pair of attributes: ρ = sin(πτ/2), corrected for ties.
 
     τ-a of n̂ rows is S/(n̂(n̂−1)/2), where S counts concordant minus discordant pairs of rows. All S together move by
-    at most ⌊m²/2⌋(n̂−1) when a person comes or goes (proved in ``scores.kendall``), so that noise of about m²/(n̂ε)
-    in each τ pays for all of them; coefficient by coefficient, as in the thesis, it would be twice as much for large
-    m.
+    at most ⌊m²/2⌋(n̂−1) when a person comes or goes (proved in ``trusted.statistics.kendall``), so that noise of
+    about m²/(n̂ε) in each τ pays for all of them; coefficient by coefficient, as in the thesis, it
+    would be twice as much for large m.
 
     ``sample_size`` is the public n̂. By default it is the number of rows that the margins, already published, add up to,
     at most 2²⁰: larger samples mean less noise. If the table has fewer rows than n̂, missing pairs count 0, and
@@ -60,8 +60,8 @@ class Kendall:
         present = min(max(margins.total, 2.0), float(size))
         taus = np.clip(np.asarray(sums.numbers, dtype=np.float64) / (present * (present - 1) / 2), -1.0, 1.0)
         p = margins.probabilities()
-        found = [latent_correlation(taus[..., at], p[j], p[k]) for at, (j, k) in enumerate(pairs_of(len(p)))]
-        return np.stack(found, axis=-1)
+        estimates = [latent_correlation(taus[..., at], p[j], p[k]) for at, (j, k) in enumerate(pairs_of(len(p)))]
+        return np.stack(estimates, axis=-1)
 
     def _public_size(self, total: float, attributes: int, max_contribution: Fraction, epsilon: Fraction) -> int:
         if self.sample_size is not None:

@@ -47,8 +47,8 @@ def onto_simplex(values: NDArray[np.float64], total: float) -> NDArray[np.float6
     """
     falling = np.sort(values)[::-1]
     surplus = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)
-    kept = int(np.flatnonzero(falling - surplus >= 0)[-1]) if total > 0 else 0
-    projected = np.maximum(values - surplus[kept], 0.0)
+    last = int(np.flatnonzero(falling - surplus >= 0)[-1]) if total > 0 else 0
+    projected = np.maximum(values - surplus[last], 0.0)
     return projected if total > 0 else np.zeros(values.size)
 
 

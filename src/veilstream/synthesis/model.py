@@ -143,8 +143,8 @@ class CopulaModel:
         chosen = walk_down(tables, edges, coarse[0], [generator.random(count) for _ in targets])
         for target, margin, mass, group in zip(targets, margins, coarse, chosen, strict=True):
             start = np.cumsum(mass) - mass
-            place = start[group] + mass[group] * generator.random(count)
-            target[:] = np.searchsorted(np.cumsum(margin)[:-1], place, side="right")
+            position = start[group] + mass[group] * generator.random(count)
+            target[:] = np.searchsorted(np.cumsum(margin)[:-1], position, side="right")
             _only_possible(target, margin)
 
     def _codes_of_part(self, number: int) -> tuple[int, ...]:

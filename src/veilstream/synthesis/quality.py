@@ -80,10 +80,10 @@ def expected_errors(model: CopulaModel, copula: DPCopula, epsilon: Exact, *, see
     table = layout.seal(ordered_rows(drawn, hashes, layout.shape, t=0))
     meter = Meter(Accountant(guarantee, layout.size), ExactSampler(SeededSource((seed, 8))), 0)
     values = copula.estimate(table, guarantee.epsilon, meter)
-    again = CopulaModel(model.domain, layout, np.asarray(values.numbers, dtype=np.float64), Fraction(0))
+    refitted = CopulaModel(model.domain, layout, np.asarray(values.numbers, dtype=np.float64), Fraction(0))
     truth = _answers(drawn, layout.shape, count, seed)
-    found = _answers(again.sample_codes(count, seed + 1), layout.shape, again.rows, seed)
-    errors = [float(np.abs(a - b).mean()) / max(count, 1) for a, b in zip(truth, found, strict=True)]
+    answers = _answers(refitted.sample_codes(count, seed + 1), layout.shape, refitted.rows, seed)
+    errors = [float(np.abs(a - b).mean()) / max(count, 1) for a, b in zip(truth, answers, strict=True)]
     return Errors(errors[0], tuple(errors[1:]), Fraction(0))
 
 

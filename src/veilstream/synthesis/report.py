@@ -26,12 +26,12 @@ _PAGE = """<!doctype html>
 table {{ border-collapse: collapse }} td, th {{ padding: .2rem 1rem .2rem 0; text-align: left }}
 img {{ max-width: 100% }}
 </style></head><body><h1>{title}</h1>
-<p>{words}</p>
+<p>{introduction}</p>
 <table>{facts}</table>
 <h2>Margins</h2><p>Published counts (line) and drawn rows (area), as shares of all rows.</p>{margins}
 <h2>Correlations</h2><p>Of the normal scores behind the attributes: published (left), and of the drawn rows (right),
 which ties make weaker.</p>{correlations}
-<h2>Random range counts</h2><p>{errors_words}</p><table>{errors}</table>
+<h2>Random range counts</h2><p>{errors_note}</p><table>{errors}</table>
 </body></html>
 """
 
@@ -41,7 +41,7 @@ def write_report(
     model: CopulaModel,
     drawn: list[NDArray[np.int64]],
     *,
-    words: str,
+    introduction: str,
     expected: Errors,
     measured: Errors | None = None,
 ) -> Path:
@@ -56,11 +56,11 @@ def write_report(
     }
     text = _PAGE.format(
         title="Synthetic table",
-        words=html.escape(words),
+        introduction=html.escape(introduction),
         facts="".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in facts.items()),
         margins=_picture(_margins(model, drawn)),
         correlations=_picture(_correlations(model, drawn)),
-        errors_words=_words_of_errors(measured),
+        errors_note=_words_of_errors(measured),
         errors=_table_of_errors(model, expected, measured),
     )
     with replacing(path) as unfinished:
@@ -116,9 +116,9 @@ def _margins(model: CopulaModel, drawn: list[NDArray[np.int64]]) -> Any:
         for name, codes, panel in zip(names, drawn, axes, strict=False):
             published = shares(model.margin(name))
             shown = np.bincount(codes, minlength=published.size) / max(codes.size, 1)
-            places = list(range(published.size))
-            panel.fill_between(places, shown, step="mid", color=BAND, alpha=0.5, linewidth=0)
-            panel.step(places, published, where="mid", color=LINE, linewidth=0.9)
+            positions = list(range(published.size))
+            panel.fill_between(positions, shown, step="mid", color=BAND, alpha=0.5, linewidth=0)
+            panel.step(positions, published, where="mid", color=LINE, linewidth=0.9)
             panel.set_title(name, fontsize=10)
             panel.set_ylim(bottom=0)
         for panel in axes[len(names) :]:
@@ -130,24 +130,24 @@ def _correlations(model: CopulaModel, drawn: list[NDArray[np.int64]]) -> Any:
     matplotlib: Any = import_module("matplotlib")
     names = [model.domain.names[axis] for axis in model.layout.modelled]
     published = model.correlation
-    found = np.eye(len(names))
+    sampled = np.eye(len(names))
     if len(names) > 1 and drawn[0].size > 1:
         columns = np.stack([drawn[axis] for axis in model.layout.modelled], axis=1).astype(np.float64)
         varied = columns.std(axis=0) > 0
         ranks = np.argsort(np.argsort(columns[:, varied], axis=0), axis=0)
-        found[np.ix_(varied, varied)] = np.corrcoef(ranks, rowvar=False) if varied.sum() > 1 else 1.0
+        sampled[np.ix_(varied, varied)] = np.corrcoef(ranks, rowvar=False) if varied.sum() > 1 else 1.0
     with matplotlib.rc_context({**STYLE, "axes.grid": False}):
         figure = _figure(9.5, 4.4)
         left, right = figure.subplots(1, 2)
-        for panel, matrix in ((left, published), (right, found)):
+        for panel, matrix in ((left, published), (right, sampled)):
             image = panel.imshow(matrix, vmin=-1, vmax=1, cmap="RdBu")
             panel.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
             panel.set_yticks(range(len(names)), names, fontsize=8)
             if len(names) <= 10:
-                for place in np.ndindex(matrix.shape):
-                    colour = "white" if abs(matrix[place]) > 0.6 else INK
-                    text = f"{matrix[place]:.2f}"
-                    panel.text(place[1], place[0], text, ha="center", va="center", fontsize=7, color=colour)
+                for cell in np.ndindex(matrix.shape):
+                    colour = "white" if abs(matrix[cell]) > 0.6 else INK
+                    text = f"{matrix[cell]:.2f}"
+                    panel.text(cell[1], cell[0], text, ha="center", va="center", fontsize=7, color=colour)
         strongest = float(np.abs(upper_of(published)).max(initial=0.0))
         figure.suptitle(f"strongest published correlation {strongest:.2f}", fontsize=10)
         figure.colorbar(image, ax=[left, right], shrink=0.8)

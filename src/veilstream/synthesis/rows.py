@@ -32,7 +32,7 @@ def read_rows(
 ) -> SealedRows:
     """Seal a table: a CSV or Parquet file, or a Polars, pandas or Arrow table.
 
-    With ``user``, the column of people's ids, at most ``rows_per_user`` rows of each are kept, chosen by a keyed
+    With ``user``, the column of people's ids, at most ``rows_per_user`` rows of each are used, chosen by a keyed
     hash; rows without an id are left out. Without it the caller promises that nobody has more than that many rows.
     The key only keeps the choice of samples out of everybody's hands: the guarantee holds whatever it is.
 
@@ -48,14 +48,14 @@ def read_rows(
     columns: list[Columns] = []
     people: list[tuple[NDArray[np.int64], Words]] = []
     for frame in open_batches(source, list(dict.fromkeys([*schema.names, *([user] if user else [])]))):
-        codes, kept = _encoded(frame, schema, unknown)
+        codes, usable = _encoded(frame, schema, unknown)
         if user is not None:
-            found = identify(frame[user], secret.derive(b"people"))
-            high = np.zeros(len(frame), dtype=np.uint64) if found.high is None else found.high
-            if found.present is not None:
-                kept &= found.present
-            people.append((found.low[kept], high[kept]))
-        columns.append([column[kept] for column in codes])
+            identified = identify(frame[user], secret.derive(b"people"))
+            high = np.zeros(len(frame), dtype=np.uint64) if identified.high is None else identified.high
+            if identified.present is not None:
+                usable &= identified.present
+            people.append((identified.low[usable], high[usable]))
+        columns.append([column[usable] for column in codes])
     joined = [np.concatenate(parts) for parts in zip(*columns, strict=True)] if columns else _nothing(schema)
     hashes = content_hashes(joined, secret)
     if user is not None and people:
@@ -93,13 +93,13 @@ def _encoded(
     frame: pl.DataFrame, schema: TableDomain, unknown: Literal["error", "drop"]
 ) -> tuple[Columns, NDArray[np.bool_]]:
     codes = schema.columns(frame)
-    kept = np.ones(len(frame), dtype=np.bool_)
+    usable = np.ones(len(frame), dtype=np.bool_)
     for name, column in zip(schema.names, codes, strict=True):
         inside = column >= 0
         if unknown == "error" and not inside.all():
             raise UnknownValueError(f"attribute '{name}': a row has a value that is missing or outside its bins")
-        kept &= inside
-    return codes, kept
+        usable &= inside
+    return codes, usable
 
 
 def _first_of_each(low: NDArray[np.int64], high: Words, order: Words, count: int) -> NDArray[np.int64]:

@@ -1,0 +1,1 @@
+"""Tables of codes, generated or real, and ways to publish them."""
