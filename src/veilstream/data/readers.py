@@ -212,6 +212,15 @@ def _series(name: str, values: Any) -> pl.Series:
     arrow_error: type[Exception] = import_module("pyarrow").ArrowException
     try:
         return pl.Series(name, values)
-    except (TypeError, arrow_error, pl.exceptions.PolarsError):
-        # Mixed types: kept as they are, so that ids can be read one by one and attributes refused.
+    except (
+        TypeError,
+        ValueError,
+        OverflowError,
+        RuntimeError,
+        arrow_error,
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+    ):
+        # Mixed types, huge integers, half characters: left as they are, so that ids can be read one by one and
+        # attributes refused. What Polars says may quote a value.
         return pl.Series(name, list(values), dtype=pl.Object)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.errors import InvalidInputError
+from veilstream.errors import InvalidInputError, SealedAccessError
 from veilstream.noise.plans import gaussian_plan, grain_for, laplace_plan
 from veilstream.noise.scale import (
     RationalLike,
@@ -153,7 +154,24 @@ class SecureNoise(ExactSampler):
     (True, True)
     """
 
-    __slots__ = ()
+    __slots__ = ("_secure",)
 
     def __init__(self) -> None:
-        super().__init__(SecureSource())
+        self._secure = SecureSource()
+        super().__init__(self._secure)
+
+    def renew(self) -> None:
+        """Take a fresh key from the operating system before the next draw.
+
+        Whoever makes releases calls this at the beginning of every transaction: see
+        :class:`~veilstream.noise.source.SecureSource`. A new ``SecureNoise`` does as well.
+        """
+        self._secure.renew()
+
+    def __repr__(self) -> str:
+        return "SecureNoise()"
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise SealedAccessError("secure noise is secret: it can be neither pickled nor copied")
+
+    __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse
