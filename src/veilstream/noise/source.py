@@ -83,7 +83,7 @@ class _Process:
 
 
 _PROCESS: Final = _Process()
-os.register_at_fork(after_in_parent=lambda: _PROCESS.forked(), after_in_child=lambda: _PROCESS.forked())
+os.register_at_fork(after_in_parent=_PROCESS.forked, after_in_child=_PROCESS.forked)
 
 
 class _ThreadStream(threading.local):

@@ -15,33 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from veilstream.data import Calendar, Categories, Domain, read_events
-from veilstream.data.bounding import Bounded, bound
+from tests.data.bounding.support import BINS, CALENDAR, DOMAIN, KEY, STEPS, Row, bounded, counts, table
+from veilstream.data import Calendar, Domain, read_events
+from veilstream.data.bounding import bound
 from veilstream.data.bounding.keyed import Key
 from veilstream.data.bounding.runs import Runs
 from veilstream.errors import InvalidInputError, UnknownValueError
 from veilstream.trusted.opening import open_counts
-
-KEY = b"sixteen bytes or more"
-STEPS, BINS = 4, 5
-DOMAIN = Domain({"bin": Categories(range(BINS))})
-CALENDAR = Calendar(0, STEPS, 1)
-Row = tuple[Any, int, int]
-
-
-def table(rows: list[Row]) -> dict[str, list[Any]]:
-    return {name: [row[i] for row in rows] for i, name in enumerate(("user", "time", "bin"))}
-
-
-def bounded(source: Any, **options: Any) -> Bounded:
-    options = {"key": KEY} | options
-    return bound(read_events(source, user="user", time="time", by=["bin"]), DOMAIN, CALENDAR, **options)
-
-
-def counts(source: Any, **options: Any) -> NDArray[np.int64]:
-    with bounded(source, **options) as held:
-        return np.array([open_counts(step) for step in held.snapshots()])
-
 
 people = st.one_of(st.integers(-3, 3), st.sampled_from(["a", "b", "01", "é"]), st.integers(2**62, 2**62 + 1))
 rows_of = st.lists(st.tuples(people, st.integers(0, STEPS - 1), st.integers(0, BINS - 1)), max_size=40)

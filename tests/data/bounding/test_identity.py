@@ -20,7 +20,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.data.bounding.test_bound import bounded, counts
+from tests.data.bounding.support import bounded, counts
 from veilstream.data.bounding import identity
 from veilstream.data.bounding.identity import BLANKS, IRREGULAR, Refusal, canonical, canonical_text
 from veilstream.data.bounding.people import identify

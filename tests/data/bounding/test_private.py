@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.data.bounding.test_bound import CALENDAR, DOMAIN, KEY, bounded, table
+from tests.data.bounding.support import CALENDAR, DOMAIN, KEY, bounded, table
 from veilstream.data import read_events
 from veilstream.data.bounding import bound
 from veilstream.data.bounding.choice import Rows
