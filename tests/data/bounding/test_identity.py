@@ -23,8 +23,10 @@ from hypothesis import strategies as st
 from tests.data.bounding.support import bounded, counts
 from veilstream.data.bounding import identity
 from veilstream.data.bounding.identity import BLANKS, IRREGULAR, Refusal, canonical, canonical_text
-from veilstream.data.bounding.people import identify
+from veilstream.data.bounding.people import canonical_ids, identify
 from veilstream.errors import InvalidInputError
+from veilstream.personalised import Roster
+from veilstream.series.clipped import ClippedValues
 
 KEY = b"k" * 16
 Ids = list[Any]
@@ -393,3 +395,33 @@ def test_the_rule_can_be_loaded_without_the_package() -> None:
     )
     command = [sys.executable, "-c", script, str(identity.__file__)]
     assert subprocess.run(command, check=True, capture_output=True, text=True, env={}).stdout == "7\n"
+
+
+# Other places that count each person once ------------------------------------------------------------------------
+
+
+@given(st.lists(st.one_of(numbers, texts), min_size=1, max_size=8), st.data())
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_a_column_of_canonical_texts_says_the_same(people: list[int | str], data: st.DataObject) -> None:
+    written = [
+        data.draw(st.sampled_from(writings_of_number(one) if isinstance(one, int) else writings_of_text(one)))
+        for one in people
+    ]
+    assert canonical_ids(pl.Series(written, dtype=pl.Object)).to_list() == [str(canonical(one)) for one in people]
+    plain = [one if isinstance(one, str) else str(one) for one in written if not isinstance(one, bytes | bytearray)]
+    readable = [one for one in plain if isinstance(canonical(one), int | str)]
+    assert canonical_ids(pl.Series(readable, dtype=pl.String)).to_list() == [str(canonical(one)) for one in readable]
+
+
+def test_values_of_one_person_are_added_up_before_they_are_clipped() -> None:
+    counts = ClippedValues(0, 10, resolution=10).encode_events(["7", "7.0", " 7"], [0, 0, 0], [8, 8, 8], horizon=1)
+    assert counts.tolist() == [[0, 10]]
+
+
+def test_a_person_is_on_a_roster_once() -> None:
+    for twice in (["7", "7.0"], ["é", "e\u0301"], [7, "7"]):
+        with pytest.raises(InvalidInputError):
+            Roster(twice, ["0.5", "0.5"])
+    roster = Roster(["7.0", "ann "], ["0.1", "0.5"])
+    assert roster.level_of([" ann", "7"]).tolist() == [1, 0]
+    assert roster.fingerprint() == Roster(["ann", "7"], ["0.5", "0.1"]).fingerprint()

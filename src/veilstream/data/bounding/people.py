@@ -46,23 +46,45 @@ def identify(column: pl.Series, key: bytes) -> People:
     >>> identify(pl.Series(["7", "7.0", " ", None]), b"k" * 16).low
     array([7, 7, 0, 0])
     """
+    ids, exact = _integers_or_text(column)
+    return _from_integers(ids) if ids.dtype.is_integer() else _from_text(ids, key, exact)
+
+
+def canonical_ids(column: pl.Series) -> pl.Series:
+    """The canonical form of every row's id as text, null for nobody.
+
+    >>> canonical_ids(pl.Series("id", ["7", " 7.0", "Ann ", " "])).to_list()
+    ['7', '7', 'Ann', None]
+    """
+    ids, exact = _integers_or_text(column)
+    if ids.dtype.is_integer():
+        return ids.cast(pl.String)
+    names = ids.drop_nulls().unique()
+    forms, irregular = _forms(names, exact)
+    if not irregular:
+        return ids
+    odd = names.gather(irregular)
+    texts = [None if forms[index] is None else str(forms[index]) for index in irregular]
+    return ids.replace(odd, pl.Series(texts, dtype=pl.String))
+
+
+def _integers_or_text(column: pl.Series) -> tuple[pl.Series, bool]:
+    """Ids as a column of 64-bit integers or of text, and whether the text comes from decimals."""
     dtype = column.dtype
     if isinstance(dtype, pl.UInt64) and (len(column) == column.null_count() or int(_greatest(column)) <= _LARGEST):
-        column = column.cast(pl.Int64)
-    if isinstance(column.dtype, pl.UInt64 | pl.Int128 | pl.UInt128):
-        return _from_text(column.cast(pl.String), key)
-    if column.dtype.is_integer() or isinstance(dtype, pl.Null):
-        return _from_integers(column.cast(pl.Int64))
+        return column.cast(pl.Int64), False
+    if isinstance(dtype, pl.UInt64 | pl.Int128 | pl.UInt128 | pl.String | pl.Categorical | pl.Enum):
+        return column.cast(pl.String), False
+    if dtype.is_integer() or isinstance(dtype, pl.Null):
+        return column.cast(pl.Int64), False
     if dtype.is_float():
-        return _from_integers(_from_floats(column))
-    if isinstance(dtype, pl.String | pl.Categorical | pl.Enum):
-        return _from_text(column.cast(pl.String), key)
+        return _from_floats(column), False
     if isinstance(dtype, pl.Decimal):
-        return _from_text(column.cast(pl.String), key, exact=True)
+        return column.cast(pl.String), True
     if isinstance(dtype, pl.Binary):
-        return _from_text(_from_bytes(column), key)
+        return _from_bytes(column), False
     if isinstance(dtype, pl.Object):
-        return _from_text(_from_objects(column), key)
+        return _from_objects(column), False
     raise _refused(column, Refusal.BOOLEAN if isinstance(dtype, pl.Boolean) else Refusal.TYPE)
 
 
@@ -111,7 +133,7 @@ def _checked(column: pl.Series, identity: Identity) -> int | str | None:
     return identity
 
 
-def _from_text(column: pl.Series, key: bytes, *, exact: bool = False) -> People:
+def _from_text(column: pl.Series, key: bytes, exact: bool) -> People:
     """Integers in their plain form are read all at once; of the other texts each distinct one is read once."""
     integers = column.cast(pl.Int64, strict=False)
     plain = (integers.cast(pl.String) == column).fill_null(False).to_numpy()
@@ -134,15 +156,21 @@ def _from_text(column: pl.Series, key: bytes, *, exact: bool = False) -> People:
     return People(low, high, None if present.all() else present)
 
 
-def _from_names(names: pl.Series, key: bytes, exact: bool) -> People:
-    """The identities of distinct texts; only those that may not be canonical are looked at one by one."""
+def _forms(names: pl.Series, exact: bool) -> tuple[list[int | str | None], list[int]]:
+    """The canonical forms of distinct texts, and which of them had to be looked at one by one."""
     forms: list[int | str | None] = names.to_list()
-    irregular = np.flatnonzero(names.str.contains(IRREGULAR).to_numpy())
-    for index in irregular.tolist():
+    irregular: list[int] = np.flatnonzero(names.str.contains(IRREGULAR).to_numpy()).tolist()
+    for index in irregular:
         forms[index] = _checked(names, canonical_text(str(forms[index]), exact=exact))
+    return forms, irregular
+
+
+def _from_names(names: pl.Series, key: bytes, exact: bool) -> People:
+    """The identities of distinct texts."""
+    forms, irregular = _forms(names, exact)
     low, present = np.zeros(len(forms), dtype=np.int64), np.ones(len(forms), dtype=np.bool_)
     texts = np.ones(len(forms), dtype=np.bool_)
-    for index in irregular.tolist():
+    for index in irregular:
         form = forms[index]
         if not isinstance(form, str):
             texts[index], present[index] = False, form is not None
