@@ -1,4 +1,4 @@
-"""The secure source: fresh after fork, separate between threads, never seeded."""
+"""The secure source: separate between threads, never seeded. Copies of a process are in test_copies."""
 
 from __future__ import annotations
 
@@ -6,42 +6,16 @@ import copy
 import inspect
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from veilstream.errors import SealedAccessError
 from veilstream.noise import SecureNoise, SecureSource
-
-WORDS = 64
-"""Two independent streams agree in one word with probability below WORDS² · 2^-64 < 1e-15."""
-
-
-def words_of_a_child(noise: SecureNoise) -> NDArray[np.uint64]:
-    """What a forked child draws from the parent's own object."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.write(writing, noise.uniform_words(WORDS).tobytes())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        drawn = np.frombuffer(pipe.read(), dtype=np.uint64)
-    assert os.waitpid(child, 0)[1] == 0
-    return drawn
-
-
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_parent_and_forked_children_draw_different_words() -> None:
-    noise = SecureNoise()
-    noise.uniform_words(3)  # a part-used buffer is what a careless child would inherit
-    first, second = words_of_a_child(noise), words_of_a_child(noise)
-    own = noise.uniform_words(WORDS)
-    assert first.size == second.size == WORDS
-    assert np.unique(np.concatenate([first, second, own])).size == 3 * WORDS
 
 
 def test_threads_never_share_a_word() -> None:
@@ -99,8 +73,14 @@ def test_there_is_no_seed_and_no_copy() -> None:
     assert list(inspect.signature(SecureNoise).parameters) == []
     for method in (SecureNoise.laplace, SecureNoise.gaussian, SecureNoise.select):
         assert not {"seed", "rng", "random_state"} & set(inspect.signature(method).parameters)
-    with pytest.raises(TypeError):
-        copy.deepcopy(SecureNoise())
+    noise = SecureNoise()
+    for secret in (noise, noise._source):
+        attempts: list[Callable[[Any], object]] = [copy.copy, copy.deepcopy]
+        attempts += [lambda one: one.__getstate__(), lambda one: one.__reduce_ex__(4)]
+        for attempt in attempts:
+            with pytest.raises(SealedAccessError):
+                attempt(secret)
+        assert repr(secret) in ("SecureNoise()", "SecureSource()")
 
 
 def test_callers_own_what_they_get() -> None:

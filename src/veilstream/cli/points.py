@@ -101,6 +101,7 @@ def _places(file: str, at: list[str], user: str | None, row_per_person: bool) ->
     import polars as pl
 
     from veilstream.data.axes import as_numbers
+    from veilstream.data.bounding.people import canonical_ids
     from veilstream.data.readers import open_batches
     from veilstream.errors import InvalidInputError
 
@@ -115,6 +116,7 @@ def _places(file: str, at: list[str], user: str | None, row_per_person: bool) ->
         raise InvalidInputError(f"{file}: 0 rows, at least 1 point is needed")
     table = pl.concat(batches)
     if user is not None:
+        table = table.with_columns(canonical_ids(table[user]))
         if table[user].null_count():
             raise InvalidInputError(f"column '{user}': a row has no person, each needs one")
         table = table.unique(user, keep="first", maintain_order=True)

@@ -190,7 +190,7 @@ def _read_table(table: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         yield from _read_arrow(table, columns)
     else:
         _require(table.keys(), columns, "the table")
-        frame = pl.DataFrame([_series(name, table[name]) for name in columns])
+        frame = pl.DataFrame([as_series(name, table[name]) for name in columns])
         yield from frame.iter_slices(BATCH_ROWS)
 
 
@@ -208,10 +208,20 @@ def _from_arrow(data: Any) -> pl.DataFrame:
     return frame
 
 
-def _series(name: str, values: Any) -> pl.Series:
+def as_series(name: str, values: Any) -> pl.Series:
+    """Any column as a series; of Python objects where their types are mixed."""
     arrow_error: type[Exception] = import_module("pyarrow").ArrowException
     try:
         return pl.Series(name, values)
-    except (TypeError, arrow_error, pl.exceptions.PolarsError):
-        # Mixed types: kept as they are, so that ids can be read one by one and attributes refused.
+    except (
+        TypeError,
+        ValueError,
+        OverflowError,
+        RuntimeError,
+        arrow_error,
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+    ):
+        # Mixed types, huge integers, half characters: left as they are, so that ids can be read one by one and
+        # attributes refused. What Polars says may quote a value.
         return pl.Series(name, list(values), dtype=pl.Object)

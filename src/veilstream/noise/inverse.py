@@ -70,9 +70,9 @@ class InverseTable:
         index = np.searchsorted(self._floors, prefixes)
         tied = np.flatnonzero(self._floors.take(index, mode="clip") == prefixes)
         result = index.astype(np.int64) + self._lowest
-        for place in tied.tolist():
-            uniform = LazyUniform(source, int(prefixes[place]), WORD_BITS)
-            result[place] = self._settle(uniform, int(result[place]))
+        for row in tied.tolist():
+            uniform = LazyUniform(source, int(prefixes[row]), WORD_BITS)
+            result[row] = self._settle(uniform, int(result[row]))
         return result
 
     def _settle(self, uniform: LazyUniform, guess: int) -> int:

@@ -124,8 +124,8 @@ class GeometricDigit:
     def boundary(self, k: int, bits: int) -> Interval:
         work = bits + _GUARD_BITS
         part = complement(exp_neg(k / self.scale, work), work)
-        whole = complement(exp_neg(self.base / self.scale, work), work)
-        return rescale(divide(part, whole, work), work, bits)
+        normaliser = complement(exp_neg(self.base / self.scale, work), work)
+        return rescale(divide(part, normaliser, work), work, bits)
 
     def boundaries(self, bits: int) -> tuple[int, list[Interval]]:
         ratio = exp_neg(1 / self.scale, bits)
@@ -134,8 +134,8 @@ class GeometricDigit:
         for _ in range(self.base):
             power = multiply(power, ratio, bits)
             parts.append(complement(power, bits))
-        whole = parts.pop()
-        return 1, [divide(part, whole, bits) for part in parts]
+        normaliser = parts.pop()
+        return 1, [divide(part, normaliser, bits) for part in parts]
 
 
 def _gaussian_tails(sigma: Fraction, bits: int) -> list[Interval]:
@@ -197,8 +197,8 @@ class DiscreteGaussian:
 
     def boundaries(self, bits: int) -> tuple[int, list[Interval]]:
         tails = _gaussian_tails(self.sigma, bits)
-        whole = add(tails[0], tails[1])
-        shares = [divide(tail, whole, bits) for tail in _until_negligible(tails, bits)[1:]]
+        normaliser = add(tails[0], tails[1])
+        shares = [divide(tail, normaliser, bits) for tail in _until_negligible(tails, bits)[1:]]
         return 1 - len(shares), shares[::-1] + [complement(share, bits) for share in shares]
 
 
@@ -224,5 +224,5 @@ class HalfGaussian:
 
     def boundaries(self, bits: int) -> tuple[int, list[Interval]]:
         tails = _gaussian_tails(self.tau, bits)
-        kept = _until_negligible(tails, bits)[1:]
-        return 1, [complement(divide(tail, tails[0], bits), bits) for tail in kept]
+        relevant = _until_negligible(tails, bits)[1:]
+        return 1, [complement(divide(tail, tails[0], bits), bits) for tail in relevant]

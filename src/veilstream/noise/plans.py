@@ -160,9 +160,9 @@ class GaussianPlan:
         excess = (prefixes >> np.uint64(11)) * 2.0**-53 - np.exp(-gamma[doubtful])
         accepted[doubtful] = excess < 0
         for tie in np.flatnonzero(np.abs(excess) < _MARGIN).tolist():
-            place = int(doubtful[tie])
+            row = int(doubtful[tie])
             uniform = LazyUniform(source, int(prefixes[tie]), WORD_BITS)
-            accepted[place] = self._settle(uniform, int(step[place]), int(low[place]))
+            accepted[row] = self._settle(uniform, int(step[row]), int(low[row]))
         return accepted
 
     def _settle(self, uniform: LazyUniform, step: int, low: int) -> bool:

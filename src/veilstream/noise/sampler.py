@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.errors import InvalidInputError
+from veilstream.errors import InvalidInputError, SealedAccessError
+from veilstream.noise.cube import LARGEST_CUBE_RATE, MAX_LENGTH, SMALLEST_CUBE_RATE, draw_cube
 from veilstream.noise.plans import gaussian_plan, grain_for, laplace_plan
 from veilstream.noise.scale import (
     RationalLike,
@@ -20,6 +22,7 @@ from veilstream.noise.scale import (
 from veilstream.noise.selection import select_each
 from veilstream.noise.source import BitSource, SecureSource
 from veilstream.noise.tails import draw_below, draw_reaching
+from veilstream.privacy.rationals import rational
 
 
 class ExactSampler:
@@ -135,6 +138,22 @@ class ExactSampler:
             raise InvalidInputError(name="bound", value=bound, limit="a whole number from 1 to 2^62 is needed")
         return draw_below(self._source, bound, checked_length(count, count))
 
+    def cube(self, rate: RationalLike, length: int, count: int) -> NDArray[np.int64]:
+        """``count`` vectors of ``length`` whole numbers, each with P(z) ∝ e^(-rate · max|z_t|).
+
+        ``rate`` is any rational from 10^-9 to 2^20. Moving every entry by at most 1 changes the probability by a
+        factor of at most e^rate, whatever the length.
+
+        >>> SecureNoise().cube(1, 24, 10).shape
+        (10, 24)
+        """
+        exact_rate = rational(rate, "rate")
+        if not SMALLEST_CUBE_RATE <= exact_rate <= LARGEST_CUBE_RATE:
+            raise InvalidInputError(name="rate", value=rate, limit="it must lie between 10^-9 and 2^20")
+        if type(length) is not int or not 1 <= length <= MAX_LENGTH:
+            raise InvalidInputError(name="length", value=length, limit=f"a whole number from 1 to {MAX_LENGTH}")
+        return draw_cube(self._source, exact_rate, length, checked_length(count, count))
+
     def uniform_words(self, count: int) -> NDArray[np.uint64]:
         """``count`` independent uniform 64-bit words.
 
@@ -153,7 +172,24 @@ class SecureNoise(ExactSampler):
     (True, True)
     """
 
-    __slots__ = ()
+    __slots__ = ("_secure",)
 
     def __init__(self) -> None:
-        super().__init__(SecureSource())
+        self._secure = SecureSource()
+        super().__init__(self._secure)
+
+    def renew(self) -> None:
+        """Take a fresh key from the operating system before the next draw.
+
+        Whoever makes releases calls this at the beginning of every transaction: see
+        :class:`~veilstream.noise.source.SecureSource`. A new ``SecureNoise`` does as well.
+        """
+        self._secure.renew()
+
+    def __repr__(self) -> str:
+        return "SecureNoise()"
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise SealedAccessError("secure noise is secret: it can be neither pickled nor copied")
+
+    __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse

@@ -29,7 +29,7 @@ class _Covers:
     lengths: NDArray[np.int64]
     exponents: NDArray[np.int64]
 
-    def keep(self, source: BitSource, runs: NDArray[np.int64], prefixes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    def accept(self, source: BitSource, runs: NDArray[np.int64], prefixes: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Bernoulli(length · e^(-rate · gap) / cover) for each of ``runs``, from 64 bits of a uniform number each.
 
         Its logarithm is the sum of ln length, -rate · gap and -exponent · ln 2. Where the probability is not
@@ -39,7 +39,7 @@ class _Covers:
         gaps, lengths, exponents = self.gaps[runs], self.lengths[runs], self.exponents[runs]
         likely = np.exp(np.log(lengths) - float(self.rate) * gaps - exponents * math.log(2))
         excess = (prefixes >> np.uint64(11)) * 2.0**-53 - likely
-        kept: NDArray[np.bool_] = excess < 0
+        accepted: NDArray[np.bool_] = excess < 0
         for tie in np.flatnonzero(np.abs(excess) < _MARGIN).tolist():
             x, length, exponent = self.rate * int(gaps[tie]), int(lengths[tie]), int(exponents[tie])
 
@@ -47,8 +47,8 @@ class _Covers:
                 low, high = exp_neg(x, bits - exponent + _GUARD_BITS)
                 return rescale((length * low, length * high), _GUARD_BITS, 0)
 
-            kept[tie] = LazyUniform(source, int(prefixes[tie]), WORD_BITS).below(probability)
-        return kept
+            accepted[tie] = LazyUniform(source, int(prefixes[tie]), WORD_BITS).below(probability)
+        return accepted
 
 
 def select_each(
@@ -70,10 +70,10 @@ def select_each(
     rounded down, further down by far more than floating point can be wrong. Within a question covers below 2^-E of the
     largest are raised to that, with E such that all covers in units of 2^-E add up to less than 2^62; any cover that
     is not too small is as good. An entry is drawn with probability ∝ its cover, as a uniform integer below the
-    question's sum of covers looked up among running sums, and kept with probability (length · e^(-rate · gap)) / cover;
-    otherwise the question is drawn again. It is thus kept with probability ∝ length · e^(-rate · gap), whatever
-    its cover, and a candidate of a run is uniform. At least about an eighth are kept: half of the integers may pass
-    the sum, and a cover may be almost four times the weight.
+    question's sum of covers looked up among running sums, and accepted with probability
+    (length · e^(-rate · gap)) / cover; otherwise the question is drawn again. It is thus accepted with probability
+    ∝ length · e^(-rate · gap), whatever its cover, and a candidate of a run is uniform. At least about an eighth are
+    accepted: half of the integers may pass the sum, and a cover may be almost four times the weight.
     """
     ends = np.cumsum(sizes)
     starts = ends - sizes
@@ -102,14 +102,14 @@ def select_each(
         inside = np.flatnonzero(drawn < sums[questions])
         questions = questions[inside]
         entries = np.searchsorted(running, below[questions] + drawn[inside], side="right")
-        kept = covers.keep(source, entries, words[waiting.size :][inside])
-        chosen[waiting[inside[kept]]] = entries[kept]
-        waiting = np.delete(waiting, inside[kept])
+        accepted = covers.accept(source, entries, words[waiting.size :][inside])
+        chosen[waiting[inside[accepted]]] = entries[accepted]
+        waiting = np.delete(waiting, inside[accepted])
     if single:
         return chosen - starts[asked]
     before = np.cumsum(runs) - runs
     within: NDArray[np.int64] = before[chosen] - before[starts[asked]]
-    return within + _below_each(source, runs[chosen])
+    return within + below_each(source, runs[chosen])
 
 
 def _unused_bits(bounds: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -120,7 +120,7 @@ def _unused_bits(bounds: NDArray[np.int64]) -> NDArray[np.uint64]:
     return (WORD_BITS - np.frexp(bounds.astype(np.float64))[1]).astype(np.uint64)
 
 
-def _below_each(source: BitSource, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+def below_each(source: BitSource, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
     """A uniform integer in 0..bound-1 for each bound < 2^62, by rejection."""
     values = np.zeros(bounds.size, dtype=np.int64)
     unused = _unused_bits(bounds)

@@ -73,12 +73,12 @@ class ReachingCount:
         work = self._work(bits)
         weight, odds = self._start(work)
         total = weight
-        found = [total]
-        while len(found) < self.trials and complement(total, work)[1] >> (work - WORD_BITS):
-            weight = self._next(weight, odds, len(found) - 1, work)
+        sums = [total]
+        while len(sums) < self.trials and complement(total, work)[1] >> (work - WORD_BITS):
+            weight = self._next(weight, odds, len(sums) - 1, work)
             total = add(total, weight)
-            found.append(total)
-        return 1, [rescale(boundary, work, bits) for boundary in found]
+            sums.append(total)
+        return 1, [rescale(boundary, work, bits) for boundary in sums]
 
     def _next(self, weight: Interval, odds: Interval, k: int, work: int) -> Interval:
         low, high = multiply(weight, odds, work)
@@ -136,7 +136,7 @@ def draw_below(source: BitSource, bound: int, count: int) -> NDArray[np.int64]:
     done = 0
     while done < count:
         words = (source.words(count - done) >> np.uint64(WORD_BITS - bits)).astype(np.int64)
-        kept = words[words < bound]
-        out[done : done + kept.size] = kept
-        done += kept.size
+        accepted = words[words < bound]
+        out[done : done + accepted.size] = accepted
+        done += accepted.size
     return out

@@ -43,24 +43,24 @@ def thinned(counts: NDArray[np.int64], rate: Fraction, noise: WordNoise) -> NDAr
     undecided = counts.copy()
     if rate == 1:
         return undecided
-    kept = np.zeros_like(counts)
+    drawn = np.zeros_like(counts)
     digits = int(rate * (1 << RATE_BITS))
     for position in reversed(range(RATE_BITS)):
         zeros = _halves(undecided, noise)
         if digits >> position & 1:
-            kept += zeros
+            drawn += zeros
             undecided -= zeros
         else:
             undecided = zeros
         if not digits & ((1 << position) - 1):
             break
-    return kept
+    return drawn
 
 
 def _halves(counts: NDArray[np.int64], noise: WordNoise) -> NDArray[np.int64]:
     """Binomial(count, 1/2) for each count: the ones among as many random bits."""
-    whole, rest = np.divmod(counts, WORD_BITS)
-    lengths = whole + 1
+    full, rest = np.divmod(counts, WORD_BITS)
+    lengths = full + 1
     words = noise.uniform_words(int(lengths.sum()))
     ends = np.cumsum(lengths)
     masks = (np.uint64(1) << rest.astype(np.uint64)) - np.uint64(1)

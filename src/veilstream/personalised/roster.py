@@ -10,6 +10,8 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veilstream.data.bounding.people import canonical_ids
+from veilstream.data.readers import as_series
 from veilstream.errors import InvalidBudgetError, InvalidInputError, shown
 from veilstream.privacy.rationals import Exact, rational
 
@@ -132,10 +134,11 @@ class Roster(Levels):
 
 def _checked_ids(ids: ArrayLike | Sequence[Any]) -> NDArray[Any]:
     people: NDArray[Any] = np.asarray(ids)
-    if people.dtype.kind == "O":
-        if any(one is None or one != one for one in people.tolist()):  # noqa: PLR0124 (NaN is not itself)
+    if people.dtype.kind in "OU" and people.ndim == 1:
+        canonical = canonical_ids(as_series("person", ids if isinstance(ids, list) else people))
+        if canonical.null_count():
             raise InvalidInputError("roster: a person has no id")
-        people = np.asarray([str(one) for one in people.tolist()], dtype=np.str_)
+        people = np.asarray(canonical.to_list(), dtype=np.str_)
     if people.ndim != 1 or people.dtype.kind not in "iuU":
         raise InvalidInputError(
             f"ids of type {people.dtype} in {people.ndim} dimensions: one column of texts or whole numbers is needed"

@@ -149,6 +149,7 @@ class Publisher(LedgerHolder, Generic[S]):
 
     def _step(self, transaction: Transaction, now: Sealed, t: int) -> Release:
         self._catch_up(transaction)
+        self._noise.renew()
         meter = Meter(self._accountant, self._noise, t)
         try:
             state, values = self.mechanism.step(self._state, now, meter)

@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from veilstream.data.bounding.people import canonical_ids
+from veilstream.data.readers import as_series
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.rationals import Exact, rational
 from veilstream.values.release import Release
@@ -98,7 +100,8 @@ class ClippedValues:
                [ 0, 10],
                [ 0,  0]])
         """
-        frame = pl.DataFrame({"user": users, "step": steps, "value": np.asarray(values, dtype=np.float64)})
+        ids = canonical_ids(as_series("user", users))
+        frame = pl.DataFrame({"user": ids, "step": steps, "value": np.asarray(values, dtype=np.float64)})
         if frame["user"].null_count() or frame["step"].null_count():
             raise InvalidInputError("events: a user or a step is missing")
         integral = frame["step"].dtype.is_integer()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import gc
 from collections import Counter, defaultdict
 from itertools import pairwise
@@ -16,33 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from veilstream.data import Calendar, Categories, Domain, read_events
-from veilstream.data.bounding import Bounded, bound
+from tests.data.bounding.support import BINS, CALENDAR, DOMAIN, KEY, STEPS, Row, bounded, counts, table
+from veilstream.data import Calendar, Domain, read_events
+from veilstream.data.bounding import bound
 from veilstream.data.bounding.keyed import Key
 from veilstream.data.bounding.runs import Runs
-from veilstream.errors import InvalidInputError, SealedAccessError, UnknownValueError
+from veilstream.errors import InvalidInputError, UnknownValueError
 from veilstream.trusted.opening import open_counts
-
-KEY = b"sixteen bytes or more"
-STEPS, BINS = 4, 5
-DOMAIN = Domain({"bin": Categories(range(BINS))})
-CALENDAR = Calendar(0, STEPS, 1)
-Row = tuple[Any, int, int]
-
-
-def table(rows: list[Row]) -> dict[str, list[Any]]:
-    return {name: [row[i] for row in rows] for i, name in enumerate(("user", "time", "bin"))}
-
-
-def bounded(source: Any, **options: Any) -> Bounded:
-    options = {"key": KEY} | options
-    return bound(read_events(source, user="user", time="time", by=["bin"]), DOMAIN, CALENDAR, **options)
-
-
-def counts(source: Any, **options: Any) -> NDArray[np.int64]:
-    with bounded(source, **options) as held:
-        return np.array([open_counts(step) for step in held.snapshots()])
-
 
 people = st.one_of(st.integers(-3, 3), st.sampled_from(["a", "b", "01", "é"]), st.integers(2**62, 2**62 + 1))
 rows_of = st.lists(st.tuples(people, st.integers(0, STEPS - 1), st.integers(0, BINS - 1)), max_size=40)
@@ -176,7 +155,7 @@ def test_ids_that_read_alike_are_one_person() -> None:
     huge = 2**63 - 1
     assert counts([table([(huge, 0, 0)]), table([(str(huge), 0, 0)])]).sum() == 1
     assert counts(pl.DataFrame({"user": pl.Series([2**64 - 1] * 2, dtype=pl.UInt64), "time": 0, "bin": 0})).sum() == 1
-    assert counts(table([("01", 0, 0), ("1", 0, 0), ("a", 0, 0), ("b", 0, 0)])).sum() == 4
+    assert counts(table([("01", 0, 0), ("1", 0, 0), ("a", 0, 0), ("b", 0, 0)])).sum() == 3
 
 
 def test_nobody_is_dropped_and_counted() -> None:
@@ -189,10 +168,11 @@ def test_nobody_is_dropped_and_counted() -> None:
     assert counts(nulls).sum() == 0
 
 
-@pytest.mark.parametrize("ids", [[True, False], [1.5, 2.0], [2.0**60, 1.0], [b"x", b"y"], [1, 1.5, "a"]])
+@pytest.mark.parametrize("ids", [[True, False], [1.5, 2.0], [2.0**60, 1.0], [b"\xff", b"y"], [1, 1.5, "a"]])
 def test_ids_that_cannot_be_told_apart_are_refused(ids: list[Any]) -> None:
-    with pytest.raises(InvalidInputError, match="user column 'user'") as caught:
+    with pytest.raises(InvalidInputError) as caught:
         counts(table([(user, 0, 0) for user in ids]))
+    assert caught.value.name == "user column 'user'"
     assert "1.5" not in str(caught.value)
 
 
@@ -236,23 +216,17 @@ def test_the_choice_is_uniform() -> None:
 
 @pytest.mark.parametrize("bad", [{"bins_per_user": 0}, {"counts_per_user": -1}, {"counts_per_user": 1.5}])
 def test_limits_are_whole_and_positive(bad: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInputError, match="at least 1"):
+    with pytest.raises(InvalidInputError) as caught:
         bounded(table([]), **bad)
+    assert caught.value.name in bad
 
 
 def test_short_keys_unknown_policies_and_missing_attributes_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="at least 16"):
+    with pytest.raises(InvalidInputError) as caught:
         bounded(table([]), key=b"short")
+    assert caught.value.name == "key"
+    assert "short" not in str(caught.value)
     with pytest.raises(InvalidInputError, match="'error' or 'drop'"):
         bounded(table([]), unknown="ignore")
     with pytest.raises(InvalidInputError, match="attribute 'bin'"):
         bound(read_events(table([]), user="user", time="time"), DOMAIN, CALENDAR)
-
-
-def test_it_neither_prints_nor_pickles_nor_copies() -> None:
-    with bounded(table([(424242, 0, 0)])) as held:
-        assert "424242" not in repr(held)
-        assert repr(held.dropped) == "Dropped()"
-        with pytest.raises(SealedAccessError):
-            copy.deepcopy(held)
-    assert "sixteen" not in repr(Key(KEY))

@@ -7,25 +7,26 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Self
 
 import numpy as np
 
 from veilstream.data.bounding.choice import Integers, Limit, Rows, choose
 from veilstream.data.bounding.keyed import Key
 from veilstream.data.bounding.people import identify
+from veilstream.data.bounding.private import Private, cleared_on_error
 from veilstream.data.bounding.runs import MAX_ROWS_AT_ONCE, Runs
 from veilstream.data.calendar import Calendar
 from veilstream.data.domain import Domain
 from veilstream.data.encoding import Dropped, Encoder, Policy
 from veilstream.data.events import Events
-from veilstream.errors import InvalidInputError, SealedAccessError
+from veilstream.errors import InvalidInputError
 from veilstream.trusted.counts import Sealed, seal
 
 MEMORY_BYTES = 512 << 20
 
 
-class Bounded:
+class Bounded(Private):
     """Events after bounding, not yet counted. It shows nothing of them but what is public.
 
     Close it, or use it in a ``with`` block, to free memory and disk at once.
@@ -47,19 +48,27 @@ class Bounded:
     def snapshots(self, first_t: int = 0) -> Iterator[Sealed]:
         """The sealed counts of every step of the calendar in order, empty steps included; t starts at
         ``first_t``."""
-        l1, shape = self.limit.counts_per_user, self.domain.shape or None
         for part in range(self._runs.parts):
             if self._runs.closed:
                 raise InvalidInputError("bounded events: they were closed, open them again")
-            cells, steps = self._chosen(part), self._runs.steps_of(part)
-            ends = [0, len(cells)]
-            if len(steps) > 1:
-                cells.sort()
-                ends = np.searchsorted(cells, np.array([*steps, steps.stop]) * self.domain.bins).tolist()
-            for step, (first, last) in zip(steps, pairwise(ends), strict=True):
-                flat = cells[first:last] - step * self.domain.bins
-                counts = np.bincount(flat, minlength=self.domain.bins).astype(np.int64, copy=False)
-                yield seal(counts, first_t + step, l1, shape)
+            steps = self._sealed(part, first_t)
+            while True:
+                with cleared_on_error():
+                    snapshot = next(steps, None)
+                if snapshot is None:
+                    break
+                yield snapshot
+
+    def _sealed(self, part: int, first_t: int) -> Iterator[Sealed]:
+        cells, steps = self._chosen(part), self._runs.steps_of(part)
+        ends = [0, len(cells)]
+        if len(steps) > 1:
+            cells.sort()
+            ends = np.searchsorted(cells, np.array([*steps, steps.stop]) * self.domain.bins).tolist()
+        for step, (first, last) in zip(steps, pairwise(ends), strict=True):
+            flat = cells[first:last] - step * self.domain.bins
+            counts = np.bincount(flat, minlength=self.domain.bins).astype(np.int64, copy=False)
+            yield seal(counts, first_t + step, self.limit.counts_per_user, self.domain.shape or None)
 
     def _chosen(self, part: int) -> Integers:
         shards = -(-self._runs.rows(part) // MAX_ROWS_AT_ONCE) or 1
@@ -78,9 +87,6 @@ class Bounded:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def __reduce__(self) -> NoReturn:
-        raise SealedAccessError("bounded events hold exact rows: they cannot be pickled", outcome="nothing was written")
 
     def __repr__(self) -> str:
         return f"Bounded({self.domain!r}, {self.calendar.steps} steps, {self.limit!r})"
@@ -116,32 +122,37 @@ def bound(
     ...     len(list(bounded.snapshots()))
     3
     """
-    strangers = [name for name in domain.names if name not in events.by]
-    if strangers:
+    limit, secret = Limit(bins_per_user, counts_per_user), Key(os.urandom(32) if key is None else key)
+    # A report of a crash may record this function's variables.
+    del key
+    missing = [name for name in domain.names if name not in events.by]
+    if missing:
         raise InvalidInputError(
-            f"attribute '{strangers[0]}': the events were opened with the attributes ({', '.join(events.by)})",
+            f"attribute '{missing[0]}': the events were opened with the attributes ({', '.join(events.by)})",
             outcome="nothing was read",
         )
-    limit, secret = Limit(bins_per_user, counts_per_user), Key(os.urandom(32) if key is None else key)
     encoder = Encoder(domain, calendar, events.time, unknown, missing_time)
     runs = Runs(calendar.steps, domain.bins, memory_bytes, directory)
-    names_key = secret.derive(b"people")
     try:
-        for batch in events.batches():
-            frame, people = batch, identify(batch[events.user], names_key)
-            low, high = people.low, people.high
-            if people.present is not None:
-                encoder.dropped.no_user += len(batch) - int(np.count_nonzero(people.present))
-                frame, low = batch.filter(people.present), low[people.present]
-                high = None if high is None else high[people.present]
-            steps, flat, keep = encoder.encode(frame)
-            cell = steps * domain.bins + flat
-            if keep is not None:
-                low, cell = low[keep], cell[keep]
-                high = None if high is None else high[keep]
-            runs.add(Rows(low, high, cell))
-        runs.finish()
+        with cleared_on_error():
+            _read(events, encoder, runs, secret)
     except BaseException:
         runs.close()
         raise
     return Bounded(runs, domain, calendar, limit=limit, key=secret, dropped=encoder.dropped)
+
+
+def _read(events: Events, encoder: Encoder, runs: Runs, key: Key) -> None:
+    """Encode every event that counts."""
+    names_key, bins = key.derive(b"people"), encoder.domain.bins
+    for batch in events.batches():
+        frame, people = batch, identify(batch[events.user], names_key)
+        low, high = people.low, people.high
+        if people.present is not None:
+            encoder.dropped.no_user += len(batch) - int(np.count_nonzero(people.present))
+            frame, low = batch.filter(people.present), low[people.present]
+            high = None if high is None else high[people.present]
+        steps, flat, accepted = encoder.encode(frame)
+        rows = Rows(low, high, steps * bins + flat)
+        runs.add(rows if accepted is None else rows.where(accepted))
+    runs.finish()

@@ -6,24 +6,32 @@ nothing about anybody else, and the counts of a step move by at most l1 in total
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.data.bounding.keyed import Key
+from veilstream.data.bounding.private import Private
 from veilstream.errors import InvalidInputError
 
 Integers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Encoded events: the person's two words and the cell, which is step · bins + bin."""
+class Rows(Private):
+    """Encoded events: the two integers of the person's identity, and the cell, which is step · bins + bin."""
 
-    low: Integers = field(repr=False)
-    high: NDArray[np.uint64] | None = field(repr=False)
-    cell: Integers = field(repr=False)
+    __slots__ = ("cell", "high", "low")
+
+    def __init__(self, low: Integers, high: NDArray[np.uint64] | None, cell: Integers) -> None:
+        self.low, self.high, self.cell = low, high, cell
+
+    def __len__(self) -> int:
+        return len(self.cell)
+
+    def where(self, chosen: NDArray[np.bool_] | Integers) -> Rows:
+        """Some of the rows."""
+        return Rows(self.low[chosen], None if self.high is None else self.high[chosen], self.cell[chosen])
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +53,8 @@ class Limit:
 def choose(rows: Rows, bins: int, limit: Limit, key: Key) -> Integers:
     """The cells that count, one entry per count.
 
-    Of a person's bins at a step those k with the smallest H(person, cell, 0) are kept; of the copies j =
-    1..min(m, l1) of a kept bin with m rows, those l1 with the smallest H(person, cell, j), over all kept
+    Of a person's bins at a step those k with the smallest H(person, cell, 0) are selected; of the copies j =
+    1..min(m, l1) of a selected bin with m rows, those l1 with the smallest H(person, cell, j), over all selected
     bins.
 
     >>> rows = Rows(np.array([5, 5, 6]), None, np.array([0, 1, 1]))
@@ -65,25 +73,26 @@ def choose(rows: Rows, bins: int, limit: Limit, key: Key) -> Integers:
         fresh[1:] |= step[1:] != step[:-1]
     starts = np.flatnonzero(fresh)
     sizes = np.diff(starts, append=len(packed))
-    calm = sizes <= min(limit.bins_per_user, limit.counts_per_user)
-    if calm.all():
+    within = sizes <= min(limit.bins_per_user, limit.counts_per_user)
+    if within.all():
         return cell
-    calm_rows = np.repeat(calm, sizes)
-    crowd = np.flatnonzero(~calm_rows)
-    group = np.repeat(np.arange(np.count_nonzero(~calm)), sizes[~calm])
-    chosen = _choose_crowded(ranked, crowd, group, limit, key)
-    return np.concatenate([cell[calm_rows], chosen])
+    rows_within = np.repeat(within, sizes)
+    excess = np.flatnonzero(~rows_within)
+    group = np.repeat(np.arange(np.count_nonzero(~within)), sizes[~within])
+    chosen = _choose_among(ranked, excess, group, limit, key)
+    return np.concatenate([cell[rows_within], chosen])
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranked:
-    """Rows sorted by person and cell, each packed in one word so that sorting is one pass over integers."""
+class _Ranked(Private):
+    """Rows sorted by person and cell, each packed in one integer so that sorting is one pass over integers."""
 
-    packed: Integers
-    width: int
-    first_cell: int
-    low: Integers | int
-    high: NDArray[np.uint64] | None
+    __slots__ = ("first_cell", "high", "low", "packed", "width")
+
+    def __init__(
+        self, packed: Integers, width: int, first_cell: int, low: Integers | int, high: NDArray[np.uint64] | None
+    ) -> None:
+        self.packed, self.width, self.first_cell = packed, width, first_cell
+        self.low, self.high = low, high
 
     def person(self) -> Integers:
         return self.packed >> self.width
@@ -92,7 +101,7 @@ class _Ranked:
         return (self.packed & ((1 << self.width) - 1)) + self.first_cell
 
     def identity(self, person: Integers) -> tuple[Integers, NDArray[np.uint64] | int]:
-        """The two words of the people at these ranks."""
+        """The identities of the people at these ranks."""
         low = person + self.low if isinstance(self.low, int) else self.low[person]
         return low, 0 if self.high is None else self.high[person]
 
@@ -126,20 +135,22 @@ def _dense_rank(rows: Rows) -> tuple[Integers, Integers, NDArray[np.uint64] | No
     return person, low[fresh], high[fresh]
 
 
-def _choose_crowded(ranked: _Ranked, crowd: Integers, group: Integers, limit: Limit, key: Key) -> Integers:
-    packed = ranked.packed[crowd]
+def _choose_among(ranked: _Ranked, excess: Integers, group: Integers, limit: Limit, key: Key) -> Integers:
+    """The cells that count of those who have more rows at a step than may count."""
+    packed = ranked.packed[excess]
     fresh = np.ones(len(packed), dtype=np.bool_)
     fresh[1:] = packed[1:] != packed[:-1]
     firsts = np.flatnonzero(fresh)
     copies = np.minimum(np.diff(firsts, append=len(packed)), limit.counts_per_user)
-    cell, group = ranked.cell()[crowd[firsts]], group[firsts]
+    cell, group = ranked.cell()[excess[firsts]], group[firsts]
     low, high = ranked.identity(packed[firsts] >> ranked.width)
-    kept = _smallest(group, key.hash(low, high, cell, 0), limit.bins_per_user)
+    selected = _smallest(group, key.hash(low, high, cell, 0), limit.bins_per_user)
+    copies = copies[selected]
     if limit.bins_per_user == 1:
-        return np.repeat(cell[kept], copies[kept])
-    expanded = np.repeat(kept, copies[kept])
-    ends = np.cumsum(copies[kept])
-    copy = np.arange(1, len(expanded) + 1) - np.repeat(ends - copies[kept], copies[kept])
+        return np.repeat(cell[selected], copies)
+    expanded = np.repeat(selected, copies)
+    ends = np.cumsum(copies)
+    copy = np.arange(1, len(expanded) + 1) - np.repeat(ends - copies, copies)
     high = high if isinstance(high, int) else high[expanded]
     priority = key.hash(low[expanded], high, cell[expanded], copy)
     return cell[expanded[_smallest(group[expanded], priority, limit.counts_per_user)]]
@@ -154,6 +165,6 @@ def _smallest(group: Integers, priority: NDArray[np.uint64], count: int) -> Inte
         firsts: Integers = ties[np.diff(group[ties], prepend=-1) != 0]
         return firsts
     order = np.lexsort((priority, group))
-    placed = group[order]
-    place = np.arange(len(order)) - np.searchsorted(placed, placed, side="left")
-    return order[place < count]
+    ordered = group[order]
+    rank = np.arange(len(order)) - np.searchsorted(ordered, ordered, side="left")
+    return order[rank < count]

@@ -1,39 +1,46 @@
-"""A keyed hash over arrays: SipHash-1-3 (Aumasson and Bernstein 2012) of a few little-endian 64-bit words."""
+"""A keyed hash over arrays: SipHash-1-3 (Aumasson and Bernstein 2012) of a few little-endian 64-bit words.
+
+A word is here what it is in the paper: an unsigned integer of 64 bits.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.data.bounding.private import Private
 from veilstream.errors import InvalidInputError
 
 Words = NDArray[np.uint64]
-CHUNK = 1 << 14
+CHUNK: Final = 1 << 14
 """Rows hashed together: few enough to stay in the processor's cache."""
+MIN_KEY_BYTES: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Private):
     """The secret that decides which of a person's rows count.
 
     The bound on a contribution holds whatever the key is; the key only keeps the choice out of everybody's
-    hands.
+    hands. It shows itself nowhere and cannot be pickled.
     """
 
-    secret: bytes = field(repr=False)
+    __slots__ = ("_secret",)
 
-    def __post_init__(self) -> None:
-        if len(self.secret) < 16:
+    def __init__(self, secret: bytes) -> None:
+        if len(secret) < MIN_KEY_BYTES:
             raise InvalidInputError(
-                f"bounding key of {len(self.secret)} bytes: at least 16 are needed", outcome="nothing was read"
+                name="key",
+                limit=f"at least {MIN_KEY_BYTES} bytes are needed",
+                outcome="nothing was read",
             )
+        self._secret = secret
 
     def derive(self, purpose: bytes) -> bytes:
         """Sixteen bytes for one purpose."""
-        return hashlib.blake2b(self.secret, digest_size=16, person=purpose).digest()
+        return hashlib.blake2b(self._secret, digest_size=16, person=purpose).digest()
 
     def hash(self, *words: NDArray[np.int64] | Words | int) -> Words:
         """A 64-bit hash of each row of words; integers stand for a constant column.

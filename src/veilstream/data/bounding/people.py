@@ -1,57 +1,99 @@
-"""Who a row belongs to: one identity per person, however the id is typed."""
+"""The identities of a column of ids. What makes two ids one person is decided in ``identity``."""
 
 from __future__ import annotations
 
-import hashlib
-import math
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from veilstream.data.bounding.identity import (
+    DOUBLE_BITS,
+    IRREGULAR,
+    Identity,
+    Refusal,
+    canonical,
+    canonical_text,
+    digest,
+    exact_below,
+)
+from veilstream.data.bounding.private import Private
 from veilstream.errors import InvalidInputError
 
-EXACT_FLOAT = 1 << 53
+_MANTISSA_BITS: Final = {"Float16": 11, "Float32": 24, "Float64": DOUBLE_BITS}
+_LARGEST: Final = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class People:
-    """Identities of the rows: a 64-bit word, and a second one where some id is text.
+class People(Private):
+    """Identities of the rows: a 64-bit integer, and a second one where some id is text.
 
-    Integer ids are their own first word with a second word of zero. Text is hashed to 128 bits under the
-    key, so two of n people share an identity with probability below n²/2¹²⁸.
+    Integer ids are their own first integer, and the second is zero. Text is hashed to 128 bits under the key, so two
+    of n people share an identity with probability below n²/2¹²⁸. ``present`` says which rows have an id; None for all.
     """
 
-    low: NDArray[np.int64] = field(repr=False)
-    high: NDArray[np.uint64] | None = field(repr=False)
-    present: NDArray[np.bool_] | None = field(repr=False)
-    """Which rows have an id; None for all."""
+    __slots__ = ("high", "low", "present")
+
+    def __init__(
+        self, low: NDArray[np.int64], high: NDArray[np.uint64] | None, present: NDArray[np.bool_] | None
+    ) -> None:
+        self.low, self.high, self.present = low, high, present
 
 
 def identify(column: pl.Series, key: bytes) -> People:
-    """The identity of every row's person.
+    """The identity of every row's person, by the rule of :mod:`~veilstream.data.bounding.identity`.
 
-    An id is what it says as text: 1, 1.0 and "1" are one person, because a person taken for two would be
-    counted twice. "01" and " 1" are other texts and other people. Null, NaN and the empty text are nobody.
-
-    >>> identify(pl.Series(["7", "", None]), b"k" * 16).low
-    array([7, 0, 0])
+    >>> identify(pl.Series(["7", "7.0", " ", None]), b"k" * 16).low
+    array([7, 7, 0, 0])
     """
-    if isinstance(column.dtype, pl.Object):
-        column = pl.Series(column.name, [_text(column.name, value) for value in column], dtype=pl.String)
-    if isinstance(column.dtype, pl.UInt64 | pl.Int128 | pl.UInt128):
-        column = column.cast(pl.String)
-    if column.dtype.is_integer():
-        return _from_integers(column.cast(pl.Int64))
-    if column.dtype.is_float():
-        return _from_integers(_from_floats(column))
-    if isinstance(column.dtype, pl.Null):
-        return _from_integers(column.cast(pl.Int64))
-    if isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum):
-        return _from_text(column.cast(pl.String), key)
-    raise InvalidInputError(f"user column '{column.name}' of type {column.dtype}: integers or text are needed")
+    ids, exact = _integers_or_text(column)
+    return _from_integers(ids) if ids.dtype.is_integer() else _from_text(ids, key, exact)
+
+
+def canonical_ids(column: pl.Series) -> pl.Series:
+    """The canonical form of every row's id as text, null for nobody.
+
+    >>> canonical_ids(pl.Series("id", ["7", " 7.0", "Ann ", " "])).to_list()
+    ['7', '7', 'Ann', None]
+    """
+    ids, exact = _integers_or_text(column)
+    if ids.dtype.is_integer():
+        return ids.cast(pl.String)
+    names = ids.drop_nulls().unique()
+    forms, irregular = _forms(names, exact)
+    if not irregular:
+        return ids
+    odd = names.gather(irregular)
+    texts = [None if forms[index] is None else str(forms[index]) for index in irregular]
+    return ids.replace(odd, pl.Series(texts, dtype=pl.String))
+
+
+def _integers_or_text(column: pl.Series) -> tuple[pl.Series, bool]:
+    """Ids as a column of 64-bit integers or of text, and whether the text comes from decimals."""
+    dtype = column.dtype
+    if isinstance(dtype, pl.UInt64) and (len(column) == column.null_count() or int(_greatest(column)) <= _LARGEST):
+        return column.cast(pl.Int64), False
+    if isinstance(dtype, pl.UInt64 | pl.Int128 | pl.UInt128 | pl.String | pl.Categorical | pl.Enum):
+        return column.cast(pl.String), False
+    if dtype.is_integer() or isinstance(dtype, pl.Null):
+        return column.cast(pl.Int64), False
+    if dtype.is_float():
+        return _from_floats(column), False
+    if isinstance(dtype, pl.Decimal):
+        return column.cast(pl.String), True
+    if isinstance(dtype, pl.Binary):
+        return _from_bytes(column), False
+    if isinstance(dtype, pl.Object):
+        return _from_objects(column), False
+    raise _refused(column, Refusal.BOOLEAN if isinstance(dtype, pl.Boolean) else Refusal.TYPE)
+
+
+def _greatest(column: pl.Series) -> Any:
+    return column.max()
+
+
+def _refused(column: pl.Series, why: Refusal) -> InvalidInputError:
+    return InvalidInputError(name=f"user column '{column.name}'", limit=why.value)
 
 
 def _from_integers(column: pl.Series) -> People:
@@ -62,55 +104,83 @@ def _from_integers(column: pl.Series) -> People:
 
 def _from_floats(column: pl.Series) -> pl.Series:
     known = column.fill_nan(None)
-    exact = known.drop_nulls()
-    if not ((exact == exact.floor()) & (exact.abs() <= EXACT_FLOAT)).all():
-        raise InvalidInputError(
-            f"user column '{column.name}': an id is fractional or beyond 2**53, where two people look alike"
-        )
+    ids = known.drop_nulls()
+    limit = float(exact_below(_MANTISSA_BITS[str(column.dtype)]))
+    if ids.is_infinite().any():
+        raise _refused(column, Refusal.INFINITE)
+    if (ids.abs() >= limit).any():
+        raise _refused(column, Refusal.ROUNDED)
+    if (ids != ids.floor()).any():
+        raise _refused(column, Refusal.FRACTION)
     return known.cast(pl.Int64)
 
 
-def _from_text(column: pl.Series, key: bytes) -> People:
-    whole = column.cast(pl.Int64, strict=False)
-    plain = (whole.cast(pl.String) == column).fill_null(False)
-    present = ((column != "") & column.is_not_null()).fill_null(False)
-    low = whole.fill_null(0).to_numpy().copy()
-    named = (present & ~plain).to_numpy()
-    low[~plain.to_numpy()] = 0
-    kept = None if bool(present.all()) else present.to_numpy()
+def _from_bytes(column: pl.Series) -> pl.Series:
+    try:
+        return column.cast(pl.String)
+    except pl.exceptions.ComputeError:
+        raise _refused(column, Refusal.NOT_TEXT) from None
+
+
+def _from_objects(column: pl.Series) -> pl.Series:
+    ids = [_checked(column, canonical(value)) for value in column]
+    return pl.Series(column.name, [None if one is None else str(one) for one in ids], dtype=pl.String)
+
+
+def _checked(column: pl.Series, identity: Identity) -> int | str | None:
+    if isinstance(identity, Refusal):
+        raise _refused(column, identity)
+    return identity
+
+
+def _from_text(column: pl.Series, key: bytes, exact: bool) -> People:
+    """Integers in their plain form are read all at once; of the other texts each distinct one is read once."""
+    integers = column.cast(pl.Int64, strict=False)
+    plain = (integers.cast(pl.String) == column).fill_null(False).to_numpy()
+    low = integers.fill_null(0).to_numpy().copy()
+    low[~plain] = 0
+    named = ~plain & column.is_not_null().to_numpy()
     if not named.any():
-        return People(low, None, kept)
+        return People(low, None, None if plain.all() else plain)
     encoded: Any = getattr(column.filter(named), "to_arrow")().dictionary_encode()  # noqa: B009
-    distinct: list[str] = encoded.dictionary.to_pylist()
-    # BLAKE2 cannot be extended, so a key in front of the message makes it a keyed hash in one pass.
-    digests = b"".join([hashlib.blake2b(key + name.encode(), digest_size=16).digest() for name in distinct])
-    words = np.frombuffer(digests, dtype="<u8").reshape(-1, 2)
+    names: pl.Series = getattr(pl, "from_arrow")(encoded.dictionary).rename(column.name)  # noqa: B009
+    distinct = _from_names(names, key, exact)
     codes: NDArray[np.int32] = encoded.indices.to_numpy()
-    high = np.zeros(len(column), dtype=np.uint64)
-    low[named] = words[codes, 0].view(np.int64)
+    low[named] = distinct.low[codes]
+    high = None
+    if distinct.high is not None:
+        high = np.zeros(len(column), dtype=np.uint64)
+        high[named] = distinct.high[codes]
+    present = plain.copy()
+    present[named] = True if distinct.present is None else distinct.present[codes]
+    return People(low, high, None if present.all() else present)
+
+
+def _forms(names: pl.Series, exact: bool) -> tuple[list[int | str | None], list[int]]:
+    """The canonical forms of distinct texts, and which of them had to be looked at one by one."""
+    forms: list[int | str | None] = names.to_list()
+    irregular: list[int] = np.flatnonzero(names.str.contains(IRREGULAR).to_numpy()).tolist()
+    for index in irregular:
+        forms[index] = _checked(names, canonical_text(str(forms[index]), exact=exact))
+    return forms, irregular
+
+
+def _from_names(names: pl.Series, key: bytes, exact: bool) -> People:
+    """The identities of distinct texts."""
+    forms, irregular = _forms(names, exact)
+    low, present = np.zeros(len(forms), dtype=np.int64), np.ones(len(forms), dtype=np.bool_)
+    texts = np.ones(len(forms), dtype=np.bool_)
+    for index in irregular:
+        form = forms[index]
+        if not isinstance(form, str):
+            texts[index], present[index] = False, form is not None
+            low[index] = form or 0
+    digests = b"".join([digest(form, key) for form in forms if isinstance(form, str)])
+    if not digests:
+        return People(low, None, present)
+    halves = np.frombuffer(digests, dtype="<u8").reshape(-1, 2)
+    high = np.zeros(len(forms), dtype=np.uint64)
+    low[texts] = halves[:, 0].view(np.int64)
     # Zero marks integers.
-    high[named] = words[codes, 1] | np.uint64(1)
-    return People(low, high, kept)
-
-
-def _text(name: str, value: object) -> str | None:
-    match value:
-        case None:
-            return None
-        case bool() | np.bool_():
-            pass
-        case str():
-            return value
-        case int() | np.integer():
-            return str(int(value))
-        case float() | np.floating():
-            number = float(value)
-            if math.isnan(number):
-                return None
-            if number.is_integer() and abs(number) <= EXACT_FLOAT:
-                return str(int(number))
-        case _:
-            pass
-    raise InvalidInputError(
-        f"user column '{name}': an id of type {type(value).__name__} that is neither an integer nor text"
-    )
+    high[texts] = halves[:, 1] | np.uint64(1)
+    return People(low, high, present)

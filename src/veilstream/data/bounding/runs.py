@@ -1,4 +1,4 @@
-"""Encoded events kept by step, in memory while they fit and otherwise in an unnamed temporary file.
+"""Encoded events sorted by step, in memory while they fit and otherwise in an unnamed temporary file.
 
 Rows are exact private data. The file has no name in the file system, mode 0600, and is gone with the
 process, however that ends.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.data.bounding.choice import Rows
+from veilstream.data.bounding.private import Private
 from veilstream.errors import InvalidInputError
 
 RUN_ROWS = 1 << 20
@@ -25,12 +26,13 @@ MAX_ROWS_AT_ONCE = 1 << 23
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
-@dataclass(slots=True)
-class _Run:
-    """Rows sorted by part: ``ends[p]:ends[p+1]`` are part p. A spilled column is its place in the file."""
+class _Run(Private):
+    """Rows sorted by part: ``ends[p]:ends[p+1]`` are part p. Of a spilled column its section of the file is known."""
 
-    ends: NDArray[np.int64] = field(repr=False)
-    columns: list[NDArray[Any] | _Place | None] = field(repr=False)
+    __slots__ = ("columns", "ends")
+
+    def __init__(self, ends: NDArray[np.int64], columns: list[NDArray[Any] | _Section | None]) -> None:
+        self.ends, self.columns = ends, columns
 
     @property
     def bytes(self) -> int:
@@ -38,12 +40,14 @@ class _Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Section:
+    """Where a column begins in the temporary file."""
+
     offset: int
     dtype: np.dtype[Any]
 
 
-class Runs:
+class Runs(Private):
     """Rows arrive in any order and leave by part, a part being one step or a few successive ones."""
 
     def __init__(self, steps: int, bins: int, memory_bytes: int, directory: str | Path | None = None) -> None:
@@ -90,7 +94,7 @@ class Runs:
         for run in self._runs:
             low, high, cell = self._slice(run, part)
             if shards > 1:
-                # A person's rows all have the same two words, hence the same shard.
+                # A person's rows all have the same identity, hence the same shard.
                 mixed = (low.view(np.uint64) if high is None else low.view(np.uint64) ^ high) * SPREAD
                 mine = (mixed >> np.uint64(33)) % np.uint64(shards) == shard
                 low, high, cell = low[mine], None if high is None else high[mine], cell[mine]
@@ -123,7 +127,7 @@ class Runs:
         for run in self._runs:
             for index, column in enumerate(run.columns):
                 if isinstance(column, np.ndarray):
-                    run.columns[index] = _Place(self._file.tell(), column.dtype)
+                    run.columns[index] = _Section(self._file.tell(), column.dtype)
                     self._file.write(column.data)
         self._file.flush()
 
@@ -131,14 +135,13 @@ class Runs:
         rows = slice(int(run.ends[part]), int(run.ends[part + 1]))
         return [self._read(column, rows) for column in run.columns]
 
-    def _read(self, column: NDArray[Any] | _Place | None, rows: slice) -> NDArray[Any] | None:
+    def _read(self, column: NDArray[Any] | _Section | None, rows: slice) -> NDArray[Any] | None:
         if column is None or isinstance(column, np.ndarray):
             return None if column is None else column[rows]
         if self._file is None:
             raise InvalidInputError("bounded events: their temporary file is gone")
         size, start = column.dtype.itemsize, column.offset + rows.start * column.dtype.itemsize
-        found = os.pread(self._file.fileno(), (rows.stop - rows.start) * size, start)
-        return np.frombuffer(found, dtype=column.dtype)
+        return np.frombuffer(os.pread(self._file.fileno(), (rows.stop - rows.start) * size, start), dtype=column.dtype)
 
 
 def _join(pieces: list[Rows]) -> Rows:
