@@ -28,10 +28,9 @@ from benchmarks.grouping_workloads import (
 )
 from benchmarks.report import Table, progress
 from veilstream import Guarantee, Publisher
-from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
 from veilstream.mechanisms.streams import RetroactiveGrouping, TimeUnit
 from veilstream.noise import ExactSampler, SecureNoise
-from veilstream.privacy.accountant import Accountant
 from veilstream.storage.codec import encode
 from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.counts import seal
@@ -75,7 +74,7 @@ class WindowErrors:
 def _squares(mechanism: StreamMechanism[Any], window: int, epsilon: str, stream: Stream) -> NDArray[np.float64]:
     """Mean squared error of every bin."""
     guarantee = Guarantee(epsilon, w=1)
-    accountant, noise = Accountant(guarantee, stream.bins), ExactSampler(SeededSource(2015))
+    accountant, noise = accountant_for(mechanism, guarantee, stream.bins), ExactSampler(SeededSource(2015))
     state = mechanism.start(guarantee, stream.bins)
     truth = np.zeros(stream.bins, dtype=np.int64)
     recent: list[NDArray[np.int64]] = []
@@ -261,7 +260,7 @@ def _timed_steps(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
     """Seconds of every settled step, of two noises per bin drawn just before it, and the bytes of the state."""
     guarantee = Guarantee("0.1", w=1)
-    accountant, noise = Accountant(guarantee, stream.bins), SecureNoise()
+    accountant, noise = accountant_for(mechanism, guarantee, stream.bins), SecureNoise()
     state = mechanism.start(guarantee, stream.bins)
     steps: list[float] = []
     peers: list[float] = []

@@ -13,10 +13,9 @@ from research.datasets import dataset
 from research.figure import Setting
 from research.workloads import StationVisits, WebRequests, Workload
 from veilstream.evaluate.runner import Label, Measurement, Measures
-from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
 from veilstream.mechanisms.streams import BudgetAbsorption, Fast, RetroactiveGrouping, TimeUnit
 from veilstream.noise import ExactSampler
-from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.counts import seal
@@ -88,7 +87,7 @@ def trial(
 ) -> Measures:
     """One stream at event level: squared errors of all windows, and median processor time of a publication."""
     guarantee, bins = Guarantee(epsilon, w=1), workload.shape[0]
-    accountant, noise = Accountant(guarantee, bins), ExactSampler(SeededSource((2015, seed)))
+    accountant, noise = accountant_for(mechanism, guarantee, bins), ExactSampler(SeededSource((2015, seed)))
     state = mechanism.start(guarantee, bins)
     truth, published = _Window(window, bins), _Window(window, bins)
     squares = 0.0

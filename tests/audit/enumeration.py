@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.mechanisms.protocols import StreamMechanism
-from veilstream.privacy.accountant import Accountant
+from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import seal
@@ -95,7 +94,10 @@ def published(
     mechanism: StreamMechanism[Any], guarantee: Guarantee, stream: NDArray[np.int64], noise: NoiseSource
 ) -> tuple[tuple[tuple[Any, ...], ...], list[Charge]]:
     """What a stream publishes, fresh or not, step by step, and what it was charged."""
-    accountant, state = Accountant(guarantee, stream.shape[1]), mechanism.start(guarantee, stream.shape[1])
+    accountant, state = (
+        accountant_for(mechanism, guarantee, stream.shape[1]),
+        mechanism.start(guarantee, stream.shape[1]),
+    )
     seen: list[tuple[Any, ...]] = []
     charges: list[Charge] = []
     for t, counts in enumerate(stream):

@@ -9,7 +9,6 @@ import pytest
 from numpy.typing import NDArray
 
 from veilstream.audit.estimates import estimates
-from veilstream.audit.forks import ForkingMeter
 from veilstream.audit.metric_entries import LINE, Moved
 from veilstream.audit.personal_entries import SampledBins
 from veilstream.audit.pool import PooledNoise
@@ -18,8 +17,10 @@ from veilstream.metric.median import rank_of
 from veilstream.personalised import Sampling
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.testing.batch import ForkingMeter
 from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter, NoiseSource
+from veilstream.trusted.opening import open_scores
 from veilstream.trusted.statistics.metric import order_scores
 
 FIVE_SIGMA = 5.0
@@ -32,7 +33,7 @@ def test_choices_have_the_law_of_the_exponential_mechanism(trials: int) -> None:
     rows = Moved(ChosenMedian(bits=3), LINE, (0.2, 0.5, 0.8))(True, trials, 4)
     assert rows.shape == (trials, 1)
     sealed = LINE.seal([0.2, 0.6, 0.8])
-    exact = order_scores(sealed, rank_of("1/2", 3), 3)._exact  # pyright: ignore[reportPrivateUsage]
+    exact = open_scores(order_scores(sealed, rank_of("1/2", 3), 3))
     law = np.exp(exact / 2) / np.exp(exact / 2).sum()
     seen = np.bincount(np.rint(rows[:, 0] * 8).astype(np.int64), minlength=9)
     assert (np.abs(seen - trials * law) < FIVE_SIGMA * np.sqrt(trials * law * (1 - law)) + 1).all()

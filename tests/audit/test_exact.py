@@ -25,9 +25,10 @@ from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import seal
-from veilstream.trusted.meter import THRESHOLD_GRID, Meter
+from veilstream.trusted.meter import Meter
 from veilstream.trusted.statistics import Scores
 from veilstream.trusted.statistics.personalised import personal_count_scores, sampling_rates
+from veilstream.trusted.threshold import THRESHOLD_GRID
 
 from .enumeration import (
     Floats,
@@ -238,7 +239,7 @@ def test_an_exponential_choice_loses_at_most_epsilon_and_nearly_that(one_sided: 
     moved = np.where(np.arange(scores.size) == 0, 3, 0 if one_sided else -3)
     for exact in (scores, scores + moved):
         meter = Meter(Accountant(Guarantee(1, w=1), 1), recorder, 0)
-        meter.select(Scores(Span(0, 0), Fraction(3), one_sided, _exact=exact), epsilon, "choice")
+        meter.select(Scores(exact, Span(0, 0), Fraction(3), one_sided=one_sided), epsilon, "choice")
     loss = loss_of(*(choice_law(*choice) for choice in recorder.choices))
     assert 0.999 * epsilon < loss <= epsilon
 

@@ -26,11 +26,12 @@ from veilstream.mechanisms.histograms import (
     NoiseFirst,
     StructureFirst,
 )
-from veilstream.mechanisms.protocols import is_batchable
+from veilstream.mechanisms.protocols import accountant_for, is_batchable
 from veilstream.mechanisms.streams import DSAT, DSFT, STREAMS, BudgetAbsorption, BudgetDistribution, Fast, Sample
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.testing.batch import ForkingMeter
 from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter
 from veilstream.values.values import Values
@@ -152,7 +153,7 @@ def test_a_run_among_many_is_the_run_alone(mechanism: Any, guarantee: Guarantee,
         assert len(np.unique(fresh, axis=0)) > 1
     for run in range(RUNS):
         noise = Played(account.drawn[run])
-        accountant, state = Accountant(guarantee, pair.bins), mechanism.start(guarantee, pair.bins)
+        accountant, state = accountant_for(mechanism, guarantee, pair.bins), mechanism.start(guarantee, pair.bins)
         published: NDArray[Any] | None = None
         for t in range(pair.steps):
             meter = Meter(accountant, noise, t)
@@ -175,7 +176,7 @@ def test_groups_are_cut_by_every_value_of_a_decision() -> None:
     """Each run ends with the runs that decided like it, whatever the group was filled up with."""
 
     def ask(asked: Asked) -> tuple[int, list[int]]:
-        meter = forks.ForkingMeter(Accountant(EVENT, 1), asked.tape, 0, batch=(asked.rows.size,))
+        meter = ForkingMeter(Accountant(EVENT, 1), asked.tape, 0, batch=(asked.rows.size,))
         first = int(meter.branch(asked.rows % 5))
         return first, meter.branch(np.stack([asked.rows % 5, asked.rows % 3], axis=-1)).tolist()
 

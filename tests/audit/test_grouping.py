@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from veilstream.audit.grouping_entries import GroupedBins, retroactive_grouping
 from veilstream.audit.pairs import one_event
+from veilstream.mechanisms.protocols import accountant_for
 from veilstream.mechanisms.streams import RetroactiveGrouping
 from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
@@ -61,7 +62,7 @@ class _OwnMeter(Meter):
 
 
 def _published(mechanism: RetroactiveGrouping, guarantee: Guarantee, histories: Any, names: list[int]) -> Any:
-    accountant, noise = Accountant(guarantee, len(names)), _OwnNoise(names)
+    accountant, noise = accountant_for(mechanism, guarantee, len(names)), _OwnNoise(names)
     state: Any = mechanism.start(guarantee, len(names))
     seen: list[Any] = []
     for t in range(STEPS):

@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from veilstream.audit.forks import ForkingMeter
 from veilstream.audit.pairs import Pair, alternation, constant, follower, known_threshold
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import one_by_one, stream_outputs
@@ -19,6 +18,7 @@ from veilstream.mechanisms.histograms import Geometric
 from veilstream.mechanisms.streams import DSAT, DSFT, Uniform
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.testing.batch import BatchMeter, ForkingMeter
 from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter
 
@@ -81,7 +81,7 @@ def test_what_a_forked_run_is_charged_is_what_a_single_run_is_charged() -> None:
 
 
 def test_a_plain_meter_answers_for_runs_that_agree() -> None:
-    meter = Meter(Accountant(USER, 1), PooledNoise(1), 0, batch=(1_000,))
+    meter = BatchMeter(Accountant(USER, 1), PooledNoise(1), 0, batch=(1_000,))
     threshold = meter.open_threshold(Fraction(1, 4), Fraction(1, 4), Fraction(1), "decide")
     with pytest.raises(InvalidInputError, match="run by run"):
         meter.above(threshold, seal(np.array([5]), 0), 0.0)

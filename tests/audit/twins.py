@@ -21,12 +21,13 @@ from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
 from veilstream.data.bounding.keyed import Key
 from veilstream.mechanisms.histograms import EFPA
-from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
 from veilstream.mechanisms.streams import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, Fast
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.series.fourier import FourierSeries
 from veilstream.synthesis.rows import content_hashes
+from veilstream.testing.batch import BatchMeter
 from veilstream.trusted.counts import Sealed, seal
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedRows, ordered_rows
@@ -80,7 +81,9 @@ class Fixed:
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         public = dsft_thesis.PUBLIC
-        return Values(np.broadcast_to(public, (*meter._batch, public.size)).copy(), 0.0)
+        return Values(
+            np.broadcast_to(public, (*(meter.batch if isinstance(meter, BatchMeter) else ()), public.size)).copy(), 0.0
+        )
 
 
 def fresh_steps(
@@ -222,14 +225,15 @@ def discrete_laplace(present: bool, trials: int, noise: PooledNoise) -> Floats:
 
 
 def _meter(guarantee: Guarantee, noise: PooledNoise, t: int = 0, batch: tuple[int, ...] = ()) -> Meter:
-    return Meter(Accountant(guarantee, 1), noise, t, batch)
+    accountant = Accountant(guarantee, 1)
+    return BatchMeter(accountant, noise, t, batch) if batch else Meter(accountant, noise, t)
 
 
 def _run(
     mechanism: StreamMechanism[Any], guarantee: Guarantee, stream: NDArray[np.int64], noise: PooledNoise
 ) -> tuple[Floats, NDArray[np.bool_]]:
     steps, bins = stream.shape
-    accountant, state = Accountant(guarantee, bins), mechanism.start(guarantee, bins)
+    accountant, state = accountant_for(mechanism, guarantee, bins), mechanism.start(guarantee, bins)
     values, fresh = np.empty((steps, bins)), np.empty(steps, dtype=np.bool_)
     for t in range(steps):
         state, released = mechanism.step(state, seal(stream[t], t), Meter(accountant, noise, t))

@@ -13,6 +13,7 @@ from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Span
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.testing.batch import BatchMeter
 from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.points import SIDE, Metric, SealedPoints
@@ -26,7 +27,8 @@ def line(coordinates: Sequence[int], reach: int, side: int = SIDE) -> SealedPoin
 
 
 def meter(epsilon: Any = 1, seed: int = 1, batch: tuple[int, ...] = ()) -> Meter:
-    return Meter(Accountant(Guarantee(epsilon, None), 1), ExactSampler(SeededSource(seed)), 0, batch)
+    accountant, source = Accountant(Guarantee(epsilon, None), 1), ExactSampler(SeededSource(seed))
+    return BatchMeter(accountant, source, 0, batch) if batch else Meter(accountant, source, 0)
 
 
 def moves(x: tuple[int, ...], reach: int, side: int) -> Iterator[tuple[int, ...]]:

@@ -30,8 +30,9 @@ from veilstream.metric import (
 from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
 from veilstream.storage.ledger import Ledger
+from veilstream.testing.batch import BatchMeter
+from veilstream.testing.recording import Recording, RecordingMeter, ReplayingMeter
 from veilstream.testing.simulation import SeededSource
-from veilstream.testing.transcript import RecordingMeter, ReplayingMeter, Transcript
 from veilstream.trusted.meter import Meter
 from veilstream.values.values import half_width
 
@@ -72,14 +73,14 @@ def test_a_release_spends_exactly_its_epsilon_once(mechanism: Any, space: Space,
 def test_exact_points_reach_a_release_through_the_meter_alone(mechanism: Any, space: Space) -> None:
     """Given the same answers, other points bring the same questions and the same release."""
     guarantee = MetricGuarantee(1, "0.1", space)
-    transcript = Transcript()
+    recording = Recording()
     released: list[np.ndarray[Any, Any]] = []
     for seed, make in enumerate((RecordingMeter, ReplayingMeter)):
         book = Accountant(guarantee.guarantee, 1)
-        meter = make(book, ExactSampler(SeededSource(7)), 0, transcript)
+        meter = make(book, ExactSampler(SeededSource(7)), 0, recording)
         points = guarantee.seal(points_in(space, 30, seed) ** (1 + seed) % 1 + points_in(space, 30, 5).min())
         released.append(np.asarray(mechanism.estimate(points, guarantee, meter).numbers))
-    assert not transcript.entries
+    assert not recording.entries
     assert np.array_equal(released[0], released[1])
 
 
@@ -233,7 +234,7 @@ def test_many_medians_at_once_are_those_of_one_after_the_other() -> None:
     guarantee = MetricGuarantee(1, "1/10", Space(0, 1))
     sealed = guarantee.seal([0.2, 0.5, 0.6])
     source, accountant = ExactSampler(SeededSource(3)), Accountant(guarantee.guarantee, 1)
-    together = SmoothMedian().estimate(sealed, guarantee, Meter(accountant, source, 0, batch=(5,))).numbers
+    together = SmoothMedian().estimate(sealed, guarantee, BatchMeter(accountant, source, 0, batch=(5,))).numbers
     source = ExactSampler(SeededSource(3))
     each = [
         SmoothMedian().estimate(sealed, guarantee, Meter(Accountant(guarantee.guarantee, 1), source, 0)).numbers

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.metric.support import NOW, line, moves, smooth_by_definition, uniform_points
 from veilstream.errors import InvalidInputError, SealedAccessError
-from veilstream.trusted.opening import open_counts
+from veilstream.trusted.opening import open_counts, open_scores, opened
 from veilstream.trusted.points import SIDE, Metric, SealedPoints, carried, degrees, edges_of
 from veilstream.trusted.statistics.metric import (
     SmoothValue,
@@ -28,11 +28,11 @@ RATE = Fraction(1, 2)
 
 
 def spread(value: SmoothValue) -> float:
-    return float(value._spread)  # pyright: ignore[reportPrivateUsage]
+    return float(opened(value)[1])
 
 
 def centre(value: SmoothValue) -> int:
-    return value._value  # pyright: ignore[reportPrivateUsage]
+    return opened(value)[0]
 
 
 small = st.integers(1, 4).flatmap(
@@ -104,7 +104,7 @@ def test_scores_count_the_fewest_moves_and_change_by_one(case: tuple[list[int], 
     x, rank, reach, _ = case
     unit = SIDE // 8
     scores = order_scores(line([place * unit for place in x], reach * unit), rank, bits=3)
-    exact = scores._exact  # pyright: ignore[reportPrivateUsage]
+    exact = open_scores(scores)
     fewest = dict.fromkeys(range(9), 99)
     seen, frontier, distance = set[tuple[int, ...]](), {tuple(sorted(x))}, 0
     while frontier:
@@ -116,7 +116,7 @@ def test_scores_count_the_fewest_moves_and_change_by_one(case: tuple[list[int], 
     assert (-exact).tolist() == list(fewest.values())
     for other in list(moves(tuple(sorted(x)), reach, 8))[:20]:
         moved = order_scores(line([place * unit for place in other], reach * unit), rank, bits=3)
-        assert np.abs(moved._exact - exact).max() <= scores.sensitivity  # pyright: ignore[reportPrivateUsage]
+        assert np.abs(open_scores(moved) - exact).max() <= scores.sensitivity
 
 
 coordinates = st.integers(0, SIDE)

@@ -28,7 +28,7 @@ from veilstream.personalised import (
     count_levels,
 )
 from veilstream.trusted.counts import seal
-from veilstream.trusted.opening import open_counts
+from veilstream.trusted.opening import open_counts, open_scores
 from veilstream.trusted.statistics.personalised import (
     PersonalScores,
     personal_count_scores,
@@ -110,7 +110,7 @@ def test_weighted_counts_move_by_the_weight_of_the_person(cells: list[tuple[int,
 
 
 def scores_of(scores: PersonalScores) -> NDArray[np.int64]:
-    return scores.scores._exact  # pyright: ignore[reportPrivateUsage]
+    return open_scores(scores.scores)
 
 
 Absent = st.lists(st.integers(0, 2), min_size=3, max_size=3)

@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from veilstream.errors import BudgetExceededError, InvalidInputError, OutOfOrderError
+from veilstream.errors import BudgetExceededError, ChargeError, InvalidBudgetError, InvalidInputError, OutOfOrderError
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.privacy.timeline import Timeline
+from veilstream.privacy.window_timeline import WindowTimeline
+from veilstream.privacy.windows import fullest_window as by_definition
 
 amounts = st.fractions(min_value=0, max_value=1, max_denominator=12)
 # One step: how far time moves, then charges as (amount, reach back, block or None).
@@ -58,7 +59,9 @@ def test_equals_brute_force_on_random_histories(
                 charge = Charge(opened[block].epsilon, Span(opened[block].span.first, t), "grow", block=block)
             else:
                 charge = Charge(amount, Span(t - reach, t), "random", block=block)
-            fits = fullest_window([*admitted, charge], w) <= budget
+            cost = fullest_window([*admitted, charge], w)
+            assert by_definition([*admitted, charge], w)[0] == cost
+            fits = cost <= budget
             if fits or charge.epsilon == 0:
                 book.admit([charge])
                 admitted.append(charge)
@@ -111,16 +114,14 @@ def test_truth_values_must_be_there_for_every_bin(size: int) -> None:
     """One value would stand for all bins, and a false one for no charge at all."""
     book = Accountant(Guarantee(1, w=1), bins=3)
     book.advance(0)
-    with pytest.raises(
-        InvalidInputError, match=f"truth values for {size} bins, where there are 3; nothing was released"
-    ):
+    with pytest.raises(InvalidInputError, match=f"truth values for {size} bins, where there are 3"):
         book.admit([Charge(Fraction(1), Span(0, 0), "watch", bins=np.zeros(size, dtype=np.bool_))])
     assert book.left == 1
 
 
 @pytest.mark.parametrize("bins", [None, np.ones(2, dtype=np.bool_), np.array([1])])
-def test_beginnings_need_the_positions_of_their_bins(bins: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"2 beginnings, where each needs the position .* nothing was charged"):
+def test_starts_need_the_positions_of_their_bins(bins: Any) -> None:
+    with pytest.raises(InvalidInputError, match="2 starts"):
         Charge(Fraction(1), Span(0, 1), "group", bins=bins, starts=np.array([0, 1]))
 
 
@@ -174,13 +175,12 @@ def test_a_tentative_charge_must_be_affordable_but_is_not_made() -> None:
 def test_bins_may_not_be_named_beyond_event_level() -> None:
     book = Accountant(Guarantee(1, w=2), bins=2)
     book.advance(0)
-    with pytest.raises(BudgetExceededError, match="names bins"):
+    with pytest.raises(ChargeError, match="names bins"):
         book.admit([Charge(Fraction(1, 2), Span(0, 0), "x", bins=np.array([0]))])
 
 
-def test_by_event_every_bin_and_timestamp_has_its_share_of_the_window() -> None:
-    book = Accountant(Guarantee(1, w=4), bins=3)
-    book.charge_per_timestamp()
+def test_per_timestamp_every_bin_and_timestamp_has_its_share_of_the_window() -> None:
+    book = Accountant(Guarantee(1, w=4), bins=3, per_timestamp=True)
     for t in range(6):
         book.advance(t)
         book.admit([Charge(Fraction(1, 8), Span(t, t), "watch", bins=np.arange(3))])
@@ -194,23 +194,87 @@ def test_by_event_every_bin_and_timestamp_has_its_share_of_the_window() -> None:
     with pytest.raises(BudgetExceededError, match="one timestamp"):
         book.admit([Charge(Fraction(1, 1000), Span(5, 5), "all")])
     for bins in (None, np.array([1])):
-        with pytest.raises(BudgetExceededError, match="is Gaussian in a stream that is charged by event"):
+        with pytest.raises(ChargeError, match="Gaussian"):
             book.admit([Charge(Fraction(0), Span(5, 5), "x", mu_squared=Fraction(1), bins=bins)])
 
 
-def test_by_event_is_for_a_whole_stream_or_not_at_all() -> None:
-    late, forever = Accountant(Guarantee(1, w=4), bins=3), Accountant(Guarantee(1, w=None), bins=3)
-    late.advance(0)
-    late.admit([Charge(Fraction(1, 8), Span(0, 0), "all")])
-    for book in (late, forever):
-        with pytest.raises(BudgetExceededError, match="need a window, and to be the first"):
-            book.charge_per_timestamp()
-    again = Accountant(Guarantee(1, w=4), bins=3)
-    again.advance(0)
-    again.replay(Charge(Fraction(1, 4), Span(0, 0), "unit", bins=np.arange(3)))
-    again.charge_per_timestamp()
-    with pytest.raises(BudgetExceededError, match="one timestamp"):
-        again.admit([Charge(Fraction(1, 8), Span(0, 0), "unit", bins=np.array([1]))])
+def test_per_timestamp_needs_a_window_and_changes_nothing_at_event_level() -> None:
+    with pytest.raises(InvalidBudgetError):
+        Accountant(Guarantee(1, w=None), bins=3, per_timestamp=True)
+    plain, flagged = (Accountant(Guarantee(1, w=1), bins=3, per_timestamp=flag) for flag in (False, True))
+    for book in (plain, flagged):
+        book.advance(0)
+        book.admit([Charge(Fraction(1), Span(0, 0), "left", bins=np.array([0]))])
+        book.admit([Charge(Fraction(1), Span(0, 0), "right", bins=np.array([1, 2]))])
+        assert book.left == 0
+        assert book.answer_guarantee == Guarantee(1, w=1)
+
+
+def test_a_ledger_whose_first_charge_names_all_bins_replays_to_the_same_state() -> None:
+    """Earlier versions wrote the names of all bins into the first charge of such a stream."""
+    old, new = (Accountant(Guarantee(1, w=4), bins=3, per_timestamp=True) for _ in range(2))
+    for book, names in ((old, np.arange(3)), (new, None)):
+        book.advance(0)
+        book.replay(Charge(Fraction(1, 8), Span(0, 0), "watch", bins=names))
+        book.replay(Charge(Fraction(1, 8), Span(0, 0), "unit", bins=np.array([1])))
+        book.advance(1)
+        book.replay(Charge(Fraction(1, 8), Span(1, 1), "watch"))
+    assert old.left == new.left == Fraction(1, 2)
+    for amount, first in ((Fraction(1, 8), 0), (Fraction(1, 8) + Fraction(1, 1000), 1)):
+        charge = Charge(amount, Span(first, 1), "group", bins=np.array([1]), starts=np.array([first]))
+        for book in (old, new):
+            with pytest.raises(BudgetExceededError):
+                book.admit([charge])
+
+
+@pytest.mark.parametrize("w", [1, 4])
+def test_the_accountant_is_a_function_of_the_charges_alone(w: int) -> None:
+    """Steps without charges may be told to it or not: pending timestamps stay payable either way."""
+    share = Fraction(1, w)
+    live, replayed = (Accountant(Guarantee(1, w=w), bins=2, per_timestamp=True) for _ in range(2))
+    first = Charge(share, Span(0, 0), "unit", bins=np.arange(2), starts=np.zeros(2, dtype=np.int64))
+    for book, steps in ((live, (1, 2, 3)), (replayed, (3,))):
+        book.advance(0)
+        book.admit([first]) if book is live else book.replay(first)
+        for t in steps:
+            book.advance(t)
+        book.admit([Charge(share, Span(1, 3), "group", bins=np.array([0]), starts=np.array([1]))])
+        with pytest.raises(BudgetExceededError):
+            book.admit([Charge(share, Span(0, 3), "group", bins=np.array([1]), starts=np.array([0]))])
+
+
+def test_a_refused_charge_leaves_no_trace() -> None:
+    """At event level costs are kept by bin from the first charge with names on that was admitted."""
+    book, other = (Accountant(Guarantee(1, w=1), bins=2) for _ in range(2))
+    for t in range(3):
+        for one in (book, other):
+            one.advance(t)
+            one.admit([Charge(Fraction(1, 1 + t), Span(t, t), "publish")])
+    with pytest.raises(BudgetExceededError):
+        book.admit([Charge(Fraction(1), Span(2, 2), "too much", bins=np.array([0]))])
+    for one in (book, other):
+        one.admit([Charge(Fraction(1, 2), Span(1, 2), "reaches back")])
+
+
+@pytest.mark.parametrize(
+    "charge",
+    [
+        Charge(Fraction(-1, 2), Span(0, 0), "negative"),
+        Charge(Fraction(0), Span(0, 0), "negative", mu_squared=Fraction(-1)),
+        Charge(Fraction(1, 4), Span(0, 0), "bins", bins=np.array([0])),
+    ],
+    ids=["negative epsilon", "negative mu", "bins under a window"],
+)
+def test_misuse_is_no_matter_of_budget(charge: Charge) -> None:
+    book = Accountant(Guarantee(1, w=3, delta="1e-6"), bins=2)
+    book.advance(0)
+    with pytest.raises(ChargeError):
+        book.admit([charge])
+    with pytest.raises(ChargeError):
+        book.admit([], tentative=[charge])
+    with pytest.raises(ChargeError):
+        book.replay(charge)
+    assert book.nominal_left == 1
 
 
 def test_bins_run_in_parallel_at_event_level_even_with_awkward_denominators() -> None:
@@ -229,13 +293,17 @@ def test_time_does_not_run_backwards() -> None:
         book.advance(4)
 
 
+def since(first: int, last: int) -> Charge:
+    return Charge(Fraction(1), Span(first, last), "any")
+
+
 def test_memory_does_not_grow_with_the_number_of_steps() -> None:
-    line = Timeline(w=1_000)
+    line = WindowTimeline(w=1_000)
     sizes: list[int] = []
     for t in range(30_000):
         line.advance(t)
-        line.add(Fraction(1 + t % 7, 1 << 13), first=t)
-        line.add(Fraction(1, 1 << 20), first=max(0, t - t % 13))
+        line.add(Fraction(1 + t % 7, 1 << 13), since(t, t))
+        line.add(Fraction(1, 1 << 20), since(max(0, t - t % 13), t))
         if t % 10_000 == 9_999:
             sizes.append(len(line._recent) + len(line._ends))
     assert max(sizes) <= 2 * 1_000 + 4_096
@@ -243,10 +311,10 @@ def test_memory_does_not_grow_with_the_number_of_steps() -> None:
 
 
 def test_a_long_falling_history_merges_on_the_safe_side() -> None:
-    line = Timeline(w=1)
+    line = WindowTimeline(w=1)
     for t in range(5_000):
         line.advance(t)
-        line.add(Fraction(1, t + 1), first=t)
+        line.add(Fraction(1, t + 1), since(t, t))
     line.advance(5_000)
     assert line.peak(first=4_999) == Fraction(1, 5_000)
     assert line.peak(first=100) >= Fraction(1, 101)

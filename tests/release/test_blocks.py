@@ -11,9 +11,11 @@ import pytest
 
 import veilstream as vs
 from veilstream.errors import BudgetExceededError
-from veilstream.testing.checks import check_stream, fullest_window
+from veilstream.privacy.windows import fullest_window
+from veilstream.testing.checks import check_stream
 from veilstream.trusted.counts import Sealed
-from veilstream.trusted.meter import Meter, Threshold
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.threshold import Threshold
 from veilstream.values.values import Values
 
 
@@ -36,7 +38,9 @@ class Watch:
         if state.last is None:
             first = meter.laplace(now, self.epsilon, "publish")
             return State(first), first
-        threshold = state.threshold or meter.open_threshold(self.epsilon, self.epsilon / 4, now.l1, "decide")
+        threshold = state.threshold
+        if threshold is None:
+            threshold = meter.open_threshold(self.epsilon, self.epsilon / 4, now.l1, "decide")
         if meter.above(threshold, now.total(), 10**6):
             last = meter.laplace(now, self.epsilon, "publish")
             return State(last, threshold), last

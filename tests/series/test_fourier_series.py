@@ -14,10 +14,12 @@ from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.series.fourier import FourierSeries, from_coordinates
+from veilstream.testing.batch import BatchMeter
 from veilstream.testing.simulation import SeededSource
-from veilstream.trusted.counts import FOURIER_GRID, Sealed, seal
+from veilstream.trusted.counts import Sealed, seal
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.opening import open_counts
+from veilstream.trusted.spectrum import FOURIER_GRID
 from veilstream.trusted.statistics.fourier_series import series_coordinates
 
 
@@ -123,7 +125,9 @@ def test_many_simulated_runs_are_series_of_their_own() -> None:
     counts, guarantee = np.arange(15).reshape(5, 3) * 40, Guarantee(2, w=None)
     series = FourierSeries(coefficients=2)
     noise = ExactSampler(SeededSource(1))
-    many = series.estimate(sealed_steps(counts), Fraction(2), Meter(Accountant(guarantee, 3), noise, 4, batch=(500,)))
+    many = series.estimate(
+        sealed_steps(counts), Fraction(2), BatchMeter(Accountant(guarantee, 3), noise, 4, batch=(500,))
+    )
     one = series.estimate(sealed_steps(counts), Fraction(2), a_meter(guarantee, 4))
     assert many.numbers.shape == (500, *one.numbers.shape)
     assert many.std == one.std

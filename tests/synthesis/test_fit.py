@@ -31,8 +31,8 @@ from veilstream.synthesis import (
     fit,
     read_rows,
 )
+from veilstream.testing.recording import Recording, RecordingMeter, ReplayingMeter
 from veilstream.testing.simulation import SeededSource
-from veilstream.testing.transcript import RecordingMeter, ReplayingMeter, Transcript
 from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter
 
@@ -284,12 +284,12 @@ def test_a_model_is_made_of_the_meters_answers_and_nothing_else(copula: DPCopula
     """Given the same answers, quite another table brings the same questions and the very same numbers."""
     domain = TableDomain({**domain_of(values=50).axes, "g": Categories(range(3))})
     layout = copula.layout(domain.shape)
-    transcript = Transcript()
+    recording = Recording()
     numbers = []
     for rows, seed, kind in ((3000, 1, RecordingMeter), (40, 9, ReplayingMeter)):
         table = {**correlated(0.4, rows, 50, seed), "g": np.arange(rows) % (seed % 3 + 1)}
         accountant = Accountant(Guarantee(1, w=1), layout.size)
-        meter = kind(accountant, ExactSampler(SeededSource(seed)), 0, transcript)
+        meter = kind(accountant, ExactSampler(SeededSource(seed)), 0, recording)
         numbers.append(copula.estimate(layout.seal(read_rows(table, domain)), Fraction(1), meter).numbers)
     assert np.array_equal(numbers[0], numbers[1])
-    assert not transcript.entries
+    assert not recording.entries

@@ -64,7 +64,7 @@ class ReadsExact(Honest):
 
 class ReadsByName(Honest):
     def step(self, state: Empty, now: Sealed, meter: Meter) -> tuple[Empty, Values]:
-        secret: Any = getattr(now, "_Sealed__exact")  # noqa: B009
+        secret: Any = open_counts(now)
         noisy = meter.laplace(now, meter.guarantee.pure / 100, "publish")
         return state, Values(noisy.numbers + (secret > 500), noisy.std)
 

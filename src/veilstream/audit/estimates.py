@@ -21,11 +21,11 @@ def estimates(estimate: Estimate, trials: int, seed: Seed) -> NDArray[np.float64
     """One row a trial; runs that the Meter's choices part are asked again, each part with the draws that it had."""
 
     def ask(asked: Asked) -> NDArray[Any]:
-        found = np.atleast_2d(estimate(asked.tape, asked.rows.size))
-        return np.broadcast_to(found, (asked.rows.size, found.shape[-1]))
+        numbers = np.atleast_2d(estimate(asked.tape, asked.rows.size))
+        return np.broadcast_to(numbers, (asked.rows.size, numbers.shape[-1]))
 
     parts = list(answers(ask, max(trials, FEWEST), trials, FEWEST, PooledNoise(seed)))
     outputs = np.empty((trials, parts[0][1].shape[-1]))
-    for asked, found in parts:
-        outputs[asked.rows[: asked.real]] = found[: asked.real]
+    for asked, numbers in parts:
+        outputs[asked.rows[: asked.real]] = numbers[: asked.real]
     return outputs

@@ -1,10 +1,10 @@
 """Many runs at once of a mechanism that decides: runs with the same decisions go together.
 
-A mechanism that takes batch branches only on what ``Meter.above``, ``Meter.select``, ``Meter.select_each`` and
+A batchable mechanism branches only on what ``Meter.above``, ``Meter.select``, ``Meter.select_each`` and
 ``Meter.branch`` return. All runs for which these have returned the same so far share every public number but the values
 themselves, so one call of the mechanism's own code serves them all, with noise of shape (runs, bins). Where they differ
 the group is cut by what was decided, and each part takes the step again with the draws that it had: a run
-sees exactly the noise, the charges and the code of a run alone.
+sees exactly the noise, the charges and the code of a single run.
 """
 
 from __future__ import annotations
@@ -13,45 +13,28 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
-from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
 from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.testing.batch import Disagreement, ForkingMeter, RepeatedNoise, Rows
 from veilstream.trusted.counts import Sealed
-from veilstream.trusted.meter import JointNoise, Meter, NoiseSource
+from veilstream.trusted.meter import NoiseSource
+from veilstream.trusted.threshold import Threshold
 from veilstream.values.values import Values
 
 A = TypeVar("A")
-Rows: TypeAlias = NDArray[np.int64]
 Feed: TypeAlias = Callable[[int, NDArray[Any] | None], Sealed]
 """Sealed counts of step t, which may follow what was published at the step before."""
 FEWEST: Final = 64
 """Groups are filled up to so many runs, and to more than there are bins: see ``_rows_of``."""
-
-
-class Disagreement(Exception):
-    """The runs of a group do not agree; ``parts`` are those that do, by their positions in it."""
-
-    def __init__(self, parts: list[Rows]) -> None:
-        super().__init__("runs disagree")
-        self.parts = parts
-
-
-class ForkingMeter(Meter):
-    """A Meter for many runs that stops where their decisions differ."""
-
-    def _disagreed(self, decisions: NDArray[Any]) -> NoReturn:
-        whole = decisions.astype(np.int64)
-        labels = np.unique(whole[:, 0] if whole.shape[1] == 1 else whole, axis=0, return_inverse=True)[1].reshape(-1)
-        order = np.argsort(labels, kind="stable")
-        raise Disagreement(np.split(order, np.flatnonzero(np.diff(labels[order])) + 1))
 
 
 @dataclass(slots=True)
@@ -80,7 +63,7 @@ class Tape:
         repeats: int = 1,
     ) -> NDArray[np.int64]:
         source = self.source
-        if not isinstance(source, JointNoise):
+        if not isinstance(source, RepeatedNoise):
             raise InvalidInputError("choices of many runs at once: the source of noise makes one")
         return self._next(lambda: source.select_each(gaps, sizes, rate, lengths, repeats).reshape(repeats, -1))
 
@@ -102,16 +85,16 @@ class Asked:
     rows: Rows
     real: int
     tape: Tape
-    whole: bool = True
+    everyone: bool = True
 
     def of(self, state: Any, runs: int) -> Any:
         """What a state of a group of ``runs`` holds of these."""
-        return state if self.whole else _rows_of(state, runs, self.rows)
+        return state if self.everyone else _rows_of(state, runs, self.rows)
 
     def part(self, positions: Rows, fewest: int) -> Asked:
         real = int(np.searchsorted(positions, self.real))
         filled = np.append(positions, np.full(max(fewest - positions.size, 0), positions[0]))
-        return Asked(self.rows[filled], real, self.tape.part(filled), whole=False)
+        return Asked(self.rows[filled], real, self.tape.part(filled), everyone=False)
 
 
 def answers(
@@ -166,7 +149,7 @@ class _Steps:
         fewest = max(FEWEST, self.bins + 1)
         for asked, answer in answers(ask, group.runs, group.rows.size, fewest, self.source):
             state, values, accountant, charges = answer
-            rows = group.rows if asked.whole else group.rows[asked.rows[: asked.real]]
+            rows = group.rows if asked.everyone else group.rows[asked.rows[: asked.real]]
             charged = [*group.charges, charges]
             yield _Group(rows, asked.rows.size, state, accountant, charged, values.numbers), values
 
@@ -174,7 +157,7 @@ class _Steps:
         """The account of the group, and for its parts the same once more, read back as a ledger would."""
         yield group.accountant
         while True:
-            accountant = Accountant(self.guarantee, self.bins)
+            accountant = accountant_for(self.mechanism, self.guarantee, self.bins)
             for t, charges in enumerate(group.charges):
                 accountant.advance(t)
                 for charge in charges:
@@ -182,20 +165,22 @@ class _Steps:
             yield accountant
 
 
-def _rows_of(state: Any, runs: int, kept: Rows) -> Any:
+def _rows_of(state: Any, runs: int, rows: Rows) -> Any:
     """A state with some of its runs: arrays as long as there are ``runs`` are cut, all else is shared.
 
     No group has as few runs as there are bins, nor fewer than the entries of any other list that a state keeps.
     """
     if isinstance(state, np.ndarray):
         array = cast(NDArray[Any], state)
-        return array[kept] if array.ndim and len(array) == runs else array
+        return array[rows] if array.ndim and len(array) == runs else array
+    if isinstance(state, Threshold):
+        return state.of_runs(rows)
     if dataclasses.is_dataclass(state) and not isinstance(state, type):
         fields = [f.name for f in dataclasses.fields(state) if f.init]
-        return dataclasses.replace(state, **{name: _rows_of(getattr(state, name), runs, kept) for name in fields})
+        return dataclasses.replace(state, **{name: _rows_of(getattr(state, name), runs, rows) for name in fields})
     if isinstance(state, tuple):
         items = cast(tuple[Any, ...], state)  # type: ignore[redundant-cast]  # pyright knows less here
-        return tuple(_rows_of(item, runs, kept) for item in items)
+        return tuple(_rows_of(item, runs, rows) for item in items)
     return state
 
 
@@ -211,7 +196,8 @@ def forked_outputs(
     """Values (runs × steps × bins) and whether they were fresh (runs × steps) of independent runs."""
     taking = _Steps(mechanism, guarantee, bins, feed, source)
     filled = max(runs, FEWEST, bins + 1)
-    groups = [_Group(np.arange(runs), filled, mechanism.start(guarantee, bins), Accountant(guarantee, bins), [])]
+    accountant = accountant_for(mechanism, guarantee, bins)
+    groups = [_Group(np.arange(runs), filled, mechanism.start(guarantee, bins), accountant, [])]
     values, fresh = np.empty((runs, steps, bins)), np.empty((runs, steps), dtype=np.bool_)
     for t in range(steps):
         after: list[_Group] = []

@@ -18,9 +18,9 @@ from veilstream.audit.attack import Claim
 from veilstream.audit.pairs import Pair, border_burst, one_event
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
+from veilstream.mechanisms.protocols import accountant_for
 from veilstream.mechanisms.streams import RetroactiveGrouping
 from veilstream.mechanisms.streams.group_plan import FEWEST_UNITS
-from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter
@@ -45,7 +45,7 @@ class GroupedBins:
         pair, noise = self.pair, PooledNoise(seed)
         history = pair.others[:, 0] + (pair.person[:, 0] if present else 0)
         first = max(int(np.flatnonzero(pair.person[:, 0])[0]) - 1, 0)
-        accountant = Accountant(self.guarantee, trials)
+        accountant = accountant_for(self.mechanism, self.guarantee, trials)
         state: Any = self.mechanism.start(self.guarantee, trials)
         seen: list[NDArray[Any]] = []
         for t, count in enumerate(history.tolist()):

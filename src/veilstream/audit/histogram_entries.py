@@ -21,6 +21,7 @@ from veilstream.mechanisms.streams import Sample
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.series.fourier import FourierSeries
+from veilstream.testing.batch import BatchMeter
 from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.records import seal_records
@@ -119,7 +120,7 @@ def fourier_series() -> list[Claim]:
     def draw(present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
         noise, steps = PooledNoise(seed), 5
         series = [seal(np.array([20 + t + int(present)]), t) for t in range(steps)]
-        meter = Meter(Accountant(Guarantee(1, w=None), 1), noise, steps - 1, batch=(trials,))
+        meter = BatchMeter(Accountant(Guarantee(1, w=None), 1), noise, steps - 1, batch=(trials,))
         values = FourierSeries(coefficients=2).estimate(series, Fraction(1), meter)
         return np.asarray(values.numbers[..., 0], dtype=np.float64)
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from veilstream.audit.attack import Claim
 from veilstream.audit.estimates import estimates
-from veilstream.audit.forks import ForkingMeter
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
 from veilstream.metric import (
@@ -24,6 +23,7 @@ from veilstream.metric import (
     Space,
 )
 from veilstream.privacy.accountant import Accountant
+from veilstream.testing.batch import ForkingMeter
 from veilstream.trusted.meter import NoiseSource
 
 LINE: Final = MetricGuarantee(1, "1/10", Space(0, 1))

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from veilstream.audit.attack import Claim, Draw
 from veilstream.audit.estimates import estimates
-from veilstream.audit.forks import ForkingMeter
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
 from veilstream.personalised import (
@@ -33,6 +32,7 @@ from veilstream.personalised import (
 )
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.testing.batch import ForkingMeter
 from veilstream.trusted.meter import Meter, NoiseSource
 
 BUDGETS: Final = (Fraction(1, 2), Fraction(1), Fraction(2))
@@ -54,7 +54,8 @@ class _Meter(PersonalMeter):
         self._runs = runs
 
     def _ordinary(self, epsilon: Fraction, size: int, t: int) -> Meter:
-        return ForkingMeter(Accountant(Guarantee(epsilon, w=1), size), self._noise, t, batch=self._runs)
+        accountant = Accountant(Guarantee(epsilon, w=1), size)
+        return ForkingMeter(accountant, self._noise, t, self._runs) if self._runs else Meter(accountant, self._noise, t)
 
 
 def _people(count: int) -> tuple[Roster, NDArray[np.int64]]:

@@ -1,4 +1,4 @@
-"""Noise by the thousand, dealt out one by one: what makes many short runs quick."""
+"""Noise drawn by the thousand and handed out one by one: what makes many short runs quick."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from veilstream.noise import ExactSampler
 from veilstream.testing.simulation import SeededSource
 
 FIRST: Final = 64
+"""The size of the first draw of a pool; requests for more are drawn by themselves."""
 LARGEST: Final = 1 << 16
+"""The size that draws grow up to."""
 GROWTH: Final = 4
+"""How many times larger each draw of a pool is than the one before."""
 
 
 class PooledNoise(ExactSampler):
@@ -35,12 +38,12 @@ class PooledNoise(ExactSampler):
         self._pools: dict[tuple[str, Any], _Pool] = {}
 
     def laplace(self, scale: Any, size: int | tuple[int, ...]) -> NDArray[np.int64]:
-        return self._dealt("laplace", scale, size)
+        return self._pooled("laplace", scale, size)
 
     def gaussian(self, sigma: Any, size: int | tuple[int, ...]) -> NDArray[np.int64]:
-        return self._dealt("gaussian", sigma, size)
+        return self._pooled("gaussian", sigma, size)
 
-    def _dealt(self, law: str, scale: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
+    def _pooled(self, law: str, scale: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
         count = size if isinstance(size, int) else math.prod(size)
         if count > FIRST:
             return self._drawn(law, scale, size)
@@ -48,9 +51,9 @@ class PooledNoise(ExactSampler):
         if pool.at + count > pool.numbers.size:
             pool.numbers = self._drawn(law, scale, pool.next_size)
             pool.at, pool.next_size = 0, min(pool.next_size * GROWTH, LARGEST)
-        dealt = pool.numbers[pool.at : pool.at + count]
+        numbers = pool.numbers[pool.at : pool.at + count]
         pool.at += count
-        return dealt.reshape(size)
+        return numbers.reshape(size)
 
     def _drawn(self, law: str, scale: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
         return super().laplace(scale, size) if law == "laplace" else super().gaussian(scale, size)
@@ -78,6 +81,6 @@ class _PooledWords:
             return self._source.words(count)
         if self._at + count > self._words.size:
             self._words, self._at = self._source.words(LARGEST), 0
-        dealt = self._words[self._at : self._at + count]
+        words = self._words[self._at : self._at + count]
         self._at += count
-        return dealt
+        return words

@@ -11,8 +11,7 @@ from veilstream.audit.forks import forked_outputs
 from veilstream.audit.pairs import Pair
 from veilstream.audit.pool import PooledNoise
 from veilstream.mechanisms.histograms import Gaussian, Geometric
-from veilstream.mechanisms.protocols import StreamMechanism, is_batchable
-from veilstream.privacy.accountant import Accountant
+from veilstream.mechanisms.protocols import StreamMechanism, accountant_for, is_batchable
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.meter import Meter
 
@@ -27,7 +26,7 @@ def stream_outputs(
 ) -> NDArray[np.float64]:
     """Published values of all steps and bins, then which steps were fresh: one row a trial.
 
-    Mechanisms that take batch run all at once, in groups that fork where they decide; all others run by run. When
+    Batchable mechanisms run all at once, in groups that fork where they decide; all others run by run. When
     an oblivious mechanism releases is known beforehand and left out.
     """
     steps, bins = pair.steps, pair.bins
@@ -51,7 +50,7 @@ def one_by_one(
     feed, steps, bins, noise = pair.feed(present), pair.steps, pair.bins, PooledNoise(seed)
     values, fresh = np.empty((trials, steps, bins)), np.empty((trials, steps), dtype=np.bool_)
     for trial in range(trials):
-        accountant, state = Accountant(guarantee, bins), mechanism.start(guarantee, bins)
+        accountant, state = accountant_for(mechanism, guarantee, bins), mechanism.start(guarantee, bins)
         published: NDArray[Any] | None = None
         for t in range(steps):
             state, released = mechanism.step(state, feed(t, published), Meter(accountant, noise, t))

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from veilstream.audit.attack import Claim
 from veilstream.audit.estimates import estimates
-from veilstream.audit.forks import ForkingMeter
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
 from veilstream.data.bounding.keyed import Key
@@ -25,6 +24,7 @@ from veilstream.privacy.guarantee import Guarantee
 from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall
 from veilstream.synthesis.margins import Margins
 from veilstream.synthesis.rows import content_hashes
+from veilstream.testing.batch import ForkingMeter
 from veilstream.trusted.meter import Meter, NoiseSource
 from veilstream.trusted.rows import SealedRows, ordered_rows
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 
 from veilstream.errors import InvalidInputError
+from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -36,12 +37,26 @@ class StreamMechanism(Protocol[S]):
 
     ``start`` checks the parameters against the guarantee and gives the first state, a plain dataclass. ``step`` may
     use the sealed data only through the meter. A mechanism whose choices never depend on data says
-    ``oblivious: ClassVar[bool] = True``: simulations then run many batch at once. One that decides through the meter
-    says ``batchable``: see ``is_batchable``.
+    ``oblivious: ClassVar[bool] = True``: simulations then make many runs at once. One that decides through the meter
+    says ``batchable``: see ``is_batchable``. One that pays bin by bin and timestamp by timestamp, each up to its share
+    of the window, says ``per_timestamp: ClassVar[bool] = True``: see ``accountant_for``.
     """
 
     def start(self, guarantee: Guarantee, bins: int) -> S: ...
     def step(self, state: S, now: Sealed, meter: Meter) -> tuple[S, Values]: ...
+
+
+def accountant_for(mechanism: object, guarantee: Guarantee, bins: int) -> Accountant:
+    """The accountant of a stream of ``mechanism``, which pays per timestamp if the mechanism says so.
+
+    Under a window of w timestamps its Meter then has the guarantee of one timestamp, ε/w, where one unit lies in one
+    bin: bins are charged in parallel, and a window costs what its timestamps cost.
+
+    >>> from veilstream.mechanisms.streams import RetroactiveGrouping, Uniform
+    >>> [accountant_for(m, Guarantee(1, w=4), 2).answer_guarantee.pure for m in (Uniform(), RetroactiveGrouping())]
+    [Fraction(1, 1), Fraction(1, 4)]
+    """
+    return Accountant(guarantee, bins, per_timestamp=bool(getattr(mechanism, "per_timestamp", False)))
 
 
 def is_batchable(mechanism: object) -> bool:

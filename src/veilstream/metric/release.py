@@ -14,6 +14,7 @@ from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.publisher import Publisher
 from veilstream.storage.ledger import Ledger
+from veilstream.testing.batch import BatchMeter
 from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -96,5 +97,6 @@ def simulate_points(
     """The same with repeatable noise, for experiments; ``runs`` draws many at once where no choice depends on data."""
     sealed = guarantee.seal(points, clip=clip)
     accountant = Accountant(guarantee.guarantee, mechanism.size(guarantee, sealed.count))
-    batch = () if runs is None else (runs,)
-    return mechanism.estimate(sealed, guarantee, Meter(accountant, ExactSampler(SeededSource(seed)), 0, batch))
+    source = ExactSampler(SeededSource(seed))
+    meter = Meter(accountant, source, 0) if runs is None else BatchMeter(accountant, source, 0, (runs,))
+    return mechanism.estimate(sealed, guarantee, meter)

@@ -19,6 +19,7 @@ from veilstream.personalised.partition import Group
 from veilstream.personalised.people import PeopleCounts
 from veilstream.personalised.roster import Roster
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.windows import fullest_window
 from veilstream.release.publisher import Publisher
 from veilstream.storage.holder import LedgerHolder
 from veilstream.storage.ledger import Ledger
@@ -129,22 +130,8 @@ class PersonalisedPublisher(LedgerHolder):
         """What the ledger's charges cost a person of each level in the fullest window so far."""
         totals = np.zeros(self.roster.levels, dtype=object)
         for publisher, group in zip(self.publishers, self.groups, strict=True):
-            totals[group.levels] = _fullest(publisher)
+            charges = [row.charge for row in publisher.ledger.charges(publisher.stream)]
+            per_timestamp = bool(getattr(publisher.mechanism, "per_timestamp", False))
+            pure, _ = fullest_window(charges, publisher.guarantee.w, self.bins, per_timestamp=per_timestamp)
+            totals[group.levels] = pure
         return [Fraction(total) for total in totals.tolist()]
-
-
-def _fullest(publisher: Publisher[Any]) -> Fraction:
-    """The cost of the fullest window, summed from the recorded charges themselves, window by window."""
-    rows = [row.charge for row in publisher.ledger.charges(publisher.stream)]
-    # A later charge of a block stands in the place of the earlier ones; one of 0 only closes it.
-    grown = {charge.block: charge for charge in rows if charge.block is not None and charge.epsilon}
-    charges = [charge for charge in rows if charge.block is None] + list(grown.values())
-    w = publisher.guarantee.w
-    if w is None:
-        return sum((charge.epsilon for charge in charges), Fraction(0))
-    starts = {charge.span.last - w + 1 for charge in charges} | {charge.span.first for charge in charges}
-    windows = [
-        sum((c.epsilon for c in charges if c.span.first <= start + w - 1 and start <= c.span.last), Fraction(0))
-        for start in starts
-    ]
-    return max(windows, default=Fraction(0))

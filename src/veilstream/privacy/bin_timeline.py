@@ -1,14 +1,16 @@
 """Event-level accounting bin by bin: an event lies in one bin, so bins are charged in parallel.
 
-For every bin two exact costs are kept: that of the present timestamp and the largest since the bin's ``edge``. A charge
-with ``starts`` publishes and closes a group of timestamps: the edge moves up behind it, so that pending timestamps are
-told apart from spent ones. Its span may end before the present timestamp, which then costs nothing. Of what lies before
-the edges only the largest cost of all bins is known, and a charge that reaches back past an edge sees that one: it can
-be refused too early, never admitted too late.
+For every bin two exact costs are stored: that of the present timestamp and the largest since the bin's ``edge``. A
+charge with ``starts`` publishes and closes a group of timestamps: the edge moves up behind it, so that pending
+timestamps are distinguished from spent ones. Its span may end before the present timestamp, which then costs nothing.
+Of what lies before the edges only the largest cost of all bins is known, and a charge that reaches back past an edge
+sees that one: it can be refused too early, never admitted too late. PROOF.md, "Named bins", says why bins may be
+charged in parallel.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
@@ -21,6 +23,7 @@ from veilstream.privacy.charge import Charge, Names, Times, time_type
 
 SAFE: Final[dict[np.dtype[Any], int]] = {np.dtype(np.int32): 1 << 29, np.dtype(np.int64): 1 << 61}
 """The largest sum of costs that a type holds with room to spare; others hold any."""
+ZERO: Final = Fraction(0)
 Bins: TypeAlias = Names | slice
 
 
@@ -41,14 +44,14 @@ class BinTimeline:
     """Costs per bin and timestamp as whole multiples of one unit, which shrinks when a charge needs it.
 
     >>> from veilstream.privacy.charge import Span
-    >>> line = BinTimeline(bins=3, before=Fraction(0), cost=Fraction(0), now=0)
+    >>> line = BinTimeline(bins=3, now=0)
     >>> line.add(Fraction(1, 2), Charge(Fraction(1, 2), Span(0, 0), "publish", bins=np.array([0, 1])))
     >>> line.add(Fraction(1, 3), Charge(Fraction(1, 3), Span(0, 0), "publish", bins=np.array([1, 2])))
     >>> line.current
     Fraction(5, 6)
     """
 
-    def __init__(self, bins: int, before: Fraction, cost: Fraction, now: int | None = None) -> None:
+    def __init__(self, bins: int, before: Fraction = ZERO, cost: Fraction = ZERO, now: int | None = None) -> None:
         self._unit = lcm(before.denominator, cost.denominator)
         self._old = 0
         self._edge = _no_edges(bins, time_type(now or 0))
@@ -70,6 +73,10 @@ class BinTimeline:
     def current(self) -> Fraction:
         return Fraction(int(self._cost.max(initial=0)), self._unit)
 
+    @property
+    def unit(self) -> str:
+        return "one timestamp"
+
     def advance(self, now: int) -> None:
         if self._at is not None and now > self._at:
             np.maximum(self._new, self._cost, out=self._new)
@@ -80,7 +87,8 @@ class BinTimeline:
             self._hold_time(now)
             for bins in self._closing:
                 self._new[bins] = 0
-                self._edge[bins] = now
+                # Whenever time passes next: what a ledger records must give the same edge.
+                self._edge[bins] = self._at + 1
             self._closing.clear()
         self._at = now
         self._last = None
@@ -92,8 +100,7 @@ class BinTimeline:
             wider[known] = self._edge[known]
             self._edge = wider
 
-    def would_cost(self, wanted: list[tuple[Fraction, Charge]]) -> Fraction:
-        """Cost of the fullest bin and timestamp among those that ``wanted`` charges, with them."""
+    def would_cost(self, wanted: Sequence[tuple[Fraction, Charge]]) -> Fraction:
         self._last = None
         self._refine([amount for amount, _ in wanted])
         if len(wanted) == 1:
@@ -142,6 +149,12 @@ class BinTimeline:
             self._new[reach.back] = reach.since_edge + step
         if charge.starts is not None:
             self._closing.append(_bins_of(charge))
+
+    def close(self, block: int) -> None:
+        self._blocks.pop(block, None)
+
+    def by_bin(self, bins: int, now: int | None) -> BinTimeline:
+        return self
 
     def _add_now(self, bins: Bins, present: NDArray[Any], step: int) -> None:
         if self._charged_now:

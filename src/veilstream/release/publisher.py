@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from veilstream.data import Domain
 from veilstream.errors import InvalidInputError, OutOfOrderError
-from veilstream.mechanisms.protocols import StreamMechanism, describe
+from veilstream.mechanisms.protocols import StreamMechanism, accountant_for, describe
 from veilstream.noise import SecureNoise
-from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.storage.codec import decode, encode
 from veilstream.storage.holder import LedgerHolder
 from veilstream.storage.ledger import Ledger, StreamSpec, Transaction
-from veilstream.trusted.counts import Sealed, seal
+from veilstream.trusted.counts import Sealed, UndatedCounts
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.meter import Meter
 from veilstream.values.release import Release
 from veilstream.values.values import Values
@@ -86,7 +86,7 @@ class Publisher(LedgerHolder, Generic[S]):
 
     def _forget(self) -> None:
         """Drop what was derived from the ledger, to derive it anew."""
-        self._accountant = Accountant(self.guarantee, self.bins)
+        self._accountant = accountant_for(self.mechanism, self.guarantee, self.bins)
         self._seen = 0
         self._state: S = self._first
         self._at: int | None = None
@@ -96,10 +96,13 @@ class Publisher(LedgerHolder, Generic[S]):
 
         ``snapshot`` is a 1-D array of whole, non-negative counts, or a Sealed from bounded events.
         """
-        now = snapshot if isinstance(snapshot, Sealed) else None
-        if now is not None:
+        try:
+            now = self._sealed(snapshot)
+        finally:
+            # A crash reporter that records local variables must not find the counts.
+            del snapshot
+        if isinstance(now, Sealed):
             t = self._accepted(now, t)
-        counts = None if isinstance(snapshot, Sealed) else checked_counts(snapshot, self.bins)
         with self.ledger.transaction(self.stream) as transaction:
             head = transaction.head
             step = t if t is not None else 0 if head is None else head + 1
@@ -107,11 +110,8 @@ class Publisher(LedgerHolder, Generic[S]):
             if stored is not None:
                 return stored
             _in_order(step, head)
-            if now is None:
-                assert counts is not None
-                now = seal(counts, step, self.max_contribution, self._shape)
             try:
-                return self._step(transaction, now, step)
+                return self._step(transaction, now if isinstance(now, Sealed) else now.at(step), step)
             except BaseException:
                 # What this process derived may now run ahead of the ledger.
                 self._forget()
@@ -136,6 +136,14 @@ class Publisher(LedgerHolder, Generic[S]):
             values = Values(last.values, last.std, last.law, fresh=False)
             left = self._accountant.nominal_left
             return transaction.commit_step(last.t + 1, [], stored, values, Fraction(0), left)
+
+    def _sealed(self, snapshot: Sealed | NDArray[Any]) -> Sealed | UndatedCounts:
+        try:
+            if isinstance(snapshot, Sealed):
+                return snapshot
+            return UndatedCounts(checked_counts(snapshot, self.bins), self.max_contribution, self._shape)
+        finally:
+            del snapshot
 
     def _accepted(self, now: Sealed, t: int | None) -> int:
         if now.span.steps != 1 or now.size != self.bins or now.l1 > self.max_contribution or now.grid:
@@ -185,6 +193,7 @@ class Publisher(LedgerHolder, Generic[S]):
             self._at = transaction.head
 
 
+@hide_frames
 def checked_counts(counts: NDArray[Any], bins: int) -> NDArray[np.int64]:
     """A 1-D vector of whole, non-negative counts as int64, or a clear error that names no value."""
     array = np.asarray(counts)

@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
-from fractions import Fraction
 from functools import partial
 from typing import Any, Final
 
@@ -16,21 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import CheckFailedError, InvalidInputError, VeilstreamError
-from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism, describe
+from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism, accountant_for, describe
 from veilstream.mechanisms.streams.sample import Sample
 from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
-from veilstream.privacy.charge import Charge, Span
+from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.windows import fullest_window
 from veilstream.storage.codec import decode, encode
+from veilstream.testing.recording import Recording, RecordingMeter, ReplayingMeter
 from veilstream.testing.simulation import SeededSource
-from veilstream.testing.transcript import RecordingMeter, ReplayingMeter, Transcript
 from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter
 from veilstream.values.values import Values
 
 STEPS: Final = 12
+"""The length of the streams that the suite runs."""
 BINS: Final = 8
+"""Their number of bins."""
 GUARANTEES: Final = (
     Guarantee(1, w=1),
     Guarantee("1/3", w=5),
@@ -38,6 +40,7 @@ GUARANTEES: Final = (
     Guarantee(1, w=None),
     Guarantee(1, w=4, delta="1e-6"),
 )
+"""The guarantees that the suite tries: event level, windows, user level, and a Gaussian part."""
 
 
 def adversarial_streams(steps: int = STEPS, bins: int = BINS) -> dict[str, NDArray[np.int64]]:
@@ -53,60 +56,9 @@ def adversarial_streams(steps: int = STEPS, bins: int = BINS) -> dict[str, NDArr
     }
 
 
-def fullest_window(charges: list[Charge], w: int | None, bins: int) -> tuple[Fraction, Fraction]:
-    """Pure epsilon and μ² of the fullest window, by definition: all windows, bin by bin where charges name bins.
-
-    Where they do so under a window of several timestamps, it costs what these cost, each in its fullest bin: one unit
-    may be in another bin at every one of them.
-    """
-    merged = list(_merged(charges))
-    if not merged:
-        return Fraction(0), Fraction(0)
-    first, last = min(c.span.first for c in merged), max(c.span.last for c in merged)
-    if w is not None and w > 1 and any(charge.bins is not None for charge in merged):
-        each = [_cost(merged, Span(t, t), bins)[0] for t in range(first, last + 1)]
-        return max(sum(each[t : t + w], Fraction(0)) for t in range(len(each))), Fraction(0)
-    windows = [Span(first, last)] if w is None else [Span(e - w + 1, e) for e in range(first, last + w)]
-    costs = [_cost(merged, window, bins) for window in windows]
-    return max(pure for pure, _ in costs), max(squared for _, squared in costs)
-
-
-def _cost(charges: list[Charge], window: Span, bins: int) -> tuple[Fraction, Fraction]:
-    """Of the fullest bin in one window."""
-    pure, squared = Fraction(0), Fraction(0)
-    for b in range(bins) if any(charge.bins is not None for charge in charges) else (None,):
-        hit = [c for c in charges if _hits(c, window, b)]
-        pure = max(pure, sum((c.epsilon for c in hit), Fraction(0)))
-        squared = max(squared, sum((c.mu_squared for c in hit), Fraction(0)))
-    return pure, squared
-
-
-def _merged(charges: list[Charge]) -> Iterator[Charge]:
-    blocks: dict[int, Charge] = {}
-    for charge in charges:
-        if charge.block is None:
-            yield charge
-        else:
-            known = blocks.get(charge.block, charge)
-            span = known.span | charge.span if charge.epsilon else known.span
-            blocks[charge.block] = Charge(max(known.epsilon, charge.epsilon), span, charge.purpose)
-    yield from blocks.values()
-
-
-def _hits(charge: Charge, window: Span, b: int | None) -> bool:
-    bins = charge.positions
-    if b is None or bins is None:
-        return charge.span.touches(window)
-    at = np.flatnonzero(bins == b)
-    if at.size == 0:
-        return False
-    first = charge.span.first if charge.starts is None else int(charge.starts[at[0]])
-    return Span(first, charge.span.last).touches(window)
-
-
 @dataclass(slots=True)
 class _Walk:
-    """One run of a mechanism, by hand, with all that it leaves behind."""
+    """One run of a mechanism, with all that it leaves behind."""
 
     values: list[Values]
     charges: list[Charge]
@@ -121,7 +73,7 @@ def _walk(
     make_meter: Callable[[Accountant, ExactSampler, int], Meter] = Meter,
     through_codec: bool = False,
 ) -> _Walk:
-    accountant = Accountant(guarantee, stream.shape[1])
+    accountant = accountant_for(mechanism, guarantee, stream.shape[1])
     noise = ExactSampler(SeededSource(20_150_000))
     state: Any = mechanism.start(guarantee, stream.shape[1])
     first_kind = _class_of(state)
@@ -157,7 +109,9 @@ def check_parameters(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> N
 def check_charges(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None:
     """No window costs more than the guarantee, whatever the data, recomputed from the charges alone."""
     for name, stream in adversarial_streams().items():
-        pure, squared = fullest_window(_walk(mechanism, guarantee, stream).charges, guarantee.w, BINS)
+        charges = _walk(mechanism, guarantee, stream).charges
+        per_timestamp = bool(getattr(mechanism, "per_timestamp", False))
+        pure, squared = fullest_window(charges, guarantee.w, BINS, per_timestamp=per_timestamp)
         if pure > guarantee.pure or squared > guarantee.mu_squared:
             raise CheckFailedError(f"{type(mechanism).__name__} on {name!r}: a window costs {pure} under {guarantee}")
 
@@ -198,17 +152,17 @@ def check_reads_only_the_meter(mechanism: StreamMechanism[Any], guarantee: Guara
     """
     streams = adversarial_streams()
     for name, stream in streams.items():
-        transcript = Transcript()
-        first = _walk(mechanism, guarantee, stream, make_meter=partial(RecordingMeter, transcript=transcript))
+        recording = Recording()
+        first = _walk(mechanism, guarantee, stream, make_meter=partial(RecordingMeter, recording=recording))
         other = stream[::-1] * 3 + streams["one bin"] + 1
-        second = _walk(mechanism, guarantee, other, make_meter=partial(ReplayingMeter, transcript=transcript))
+        second = _walk(mechanism, guarantee, other, make_meter=partial(ReplayingMeter, recording=recording))
         for a, b in zip(first.values, second.values, strict=True):
             same = np.array_equal(a.numbers, b.numbers) and np.array_equal(a.std, b.std) and a.fresh == b.fresh
             if not same:
                 raise CheckFailedError(
                     f"{type(mechanism).__name__} on {name!r}: exact data reach its values past the meter"
                 )
-        if transcript.entries:
+        if recording.entries:
             raise CheckFailedError(f"{type(mechanism).__name__} on {name!r}: other data bring fewer questions")
 
 

@@ -12,11 +12,11 @@ from numpy.random import Generator, Philox, SeedSequence  # noqa: TID251 (the on
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
-from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
 from veilstream.noise import ExactSampler
-from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.publisher import checked_counts, newly_spent
+from veilstream.testing.batch import BatchMeter
 from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter
 
@@ -74,12 +74,12 @@ def _run(
     steps, bins = int(snapshots.shape[0]), int(snapshots.shape[1])
     if shape is not None and math.prod(shape) != bins:
         raise InvalidInputError(f"shape {shape} for {bins} bins: its product must be {bins}")
-    accountant = Accountant(guarantee, bins)
+    accountant = accountant_for(mechanism, guarantee, bins)
     noise = ExactSampler(SeededSource(seed))
     state = mechanism.start(guarantee, bins)
     run = _Run(np.empty((steps, *batch, bins)), np.zeros(steps, dtype=np.bool_), [], np.zeros(steps))
     for t in range(steps):
-        meter = Meter(accountant, noise, t, batch)
+        meter = BatchMeter(accountant, noise, t, batch) if batch else Meter(accountant, noise, t)
         state, values = mechanism.step(
             state, seal(checked_counts(snapshots[t], bins), t, max_contribution, shape), meter
         )

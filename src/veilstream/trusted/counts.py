@@ -1,7 +1,7 @@
 """Exact counts in an opaque vector that knows how far one unit can move it.
 
 Mechanism authors never state a sensitivity: every operation here derives it. Reading the numbers needs
-``veilstream.trusted.opening``, which only the Meter, the scores and the codec may import.
+``veilstream.trusted.opening``, which only the trust boundary may import.
 """
 
 from __future__ import annotations
@@ -9,31 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, NoReturn, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.errors import InvalidInputError, SealedAccessError
+from veilstream.errors import InvalidInputError
 from veilstream.privacy.charge import Names, Span, Times, time_type
 from veilstream.privacy.rationals import sqrt_up
 from veilstream.trusted import transforms
+from veilstream.trusted.frames import hide_frames
+from veilstream.trusted.grids import PIECE, Index, distinct_positions, finer, on_grid, public_grid, restart
+from veilstream.trusted.opening import opened
+from veilstream.trusted.sealed import Opaque
+from veilstream.trusted.spectrum import FOURIER_GRID, fourier_coordinates, fourier_slack
 from veilstream.values.values import Numbers
 
-Index: TypeAlias = NDArray[np.int64] | Sequence[int] | slice
 
-FOURIER_GRID = 20
-FOURIER_NORM = 2.0**33
-"""Largest Euclidean norm of a vector that ``fourier`` leaves as it is; it bounds the floating-point error below."""
-FOURIER_ERROR = Fraction(1, 1 << 9)
-"""Twice the L2 error of shrinking to norm 2³³ and a float64 FFT, with the generous factor 2¹⁰ on 2⁻⁵³."""
-PUBLIC_GRID = 8
-"""Public reals meet exact counts on multiples of 2⁻⁸."""
-PIECE = 1 << 15
-"""Values that are compared at a time: they stay in the processor's cache."""
-
-
-class Sealed:
+class Sealed(Opaque[NDArray[np.int64]]):
     """Exact values ``v · 2^-grid`` (``v`` whole), read from the timestamps in ``span``.
 
     At any single timestamp one unit moves the vector by at most ``l1`` in the L1 norm and ``l2`` in the L2 norm.
@@ -54,7 +47,7 @@ class Sealed:
     veilstream.errors.SealedAccessError: exact values cannot be read; ask the Meter for a noisy answer
     """
 
-    __slots__ = ("__exact", "_l1", "_l2", "aligned", "bins", "grid", "shape", "span", "starts")
+    __slots__ = ("_l1", "_l2", "_parts", "aligned", "bins", "grid", "shape", "span", "starts")
 
     def __init__(
         self,
@@ -68,8 +61,9 @@ class Sealed:
         bins: Names | None = None,
         starts: Times | None = None,
         aligned: bool = False,
+        parts: int | None = None,
     ) -> None:
-        self.__exact = exact
+        super().__init__(exact)
         self.span = span
         self._l1 = l1
         self._l2 = l1 if l2 is None else l2
@@ -78,10 +72,11 @@ class Sealed:
         self.bins = bins
         self.starts = starts
         self.aligned = aligned
+        self._parts = parts
 
     @property
     def size(self) -> int:
-        return int(self.__exact.shape[-1])
+        return int(opened(self).shape[-1])
 
     @property
     def l1(self) -> Fraction:
@@ -96,19 +91,30 @@ class Sealed:
         """How far one unit moves the vector at one timestamp, in the L2 norm."""
         return min(self._l1, self._l2)
 
+    @property
+    def parts(self) -> int:
+        """In how many vectors of different bins one unit may have counts at one timestamp.
+
+        It matters to statistics whose movement has a part that does not shrink with the counts (PROOF.md, "Named
+        bins"): the charges of vectors with names run in parallel, and each of them may bring that part along.
+        """
+        if self._parts is not None:
+            return self._parts
+        return 1 if self.bins is None else max(1, math.floor(self.l1 * (1 << self.grid)))
+
     def __add__(self, other: Sealed) -> Sealed:
         if self.size != other.size:
             raise InvalidInputError(f"sum of sealed vectors of {self.size} and {other.size} values")
         grid = max(self.grid, other.grid)
-        apart = not self.span.touches(other.span)
+        disjoint = not self.span.touches(other.span)
         same_bins = self.bins is other.bins or (
             self.bins is not None and other.bins is not None and np.array_equal(self.bins, other.bins)
         )
         return Sealed(
-            _finer(self.__exact, grid - self.grid) + _finer(other.__exact, grid - other.grid),
+            finer(opened(self), grid - self.grid) + finer(opened(other), grid - other.grid),
             self.span | other.span,
-            max(self._l1, other._l1) if apart else self._l1 + other._l1,
-            l2=max(self._l2, other._l2) if apart else self._l2 + other._l2,
+            max(self._l1, other._l1) if disjoint else self._l1 + other._l1,
+            l2=max(self._l2, other._l2) if disjoint else self._l2 + other._l2,
             grid=grid,
             shape=self.shape,
             bins=self.bins if same_bins else None,
@@ -118,14 +124,14 @@ class Sealed:
 
     def with_starts(self) -> Sealed:
         """The same values, with a memory for every bin of where its own span begins (see ``restarted``)."""
-        return self._derive(self.__exact, starts=self._starts() if self.aligned else None, aligned=self.aligned)
+        return self._derive(opened(self), starts=self._starts() if self.aligned else None, aligned=self.aligned)
 
     def restarted(self, bins: NDArray[np.bool_] | NDArray[np.int64]) -> Sealed:
         """Zero in ``bins``, a mask or positions; the span of those bins begins anew after the last timestamp read."""
-        exact = self.__exact.copy()
+        exact = opened(self).copy()
         # Three dots before an index cost half as much again as the zeros.
         exact[bins if exact.ndim == 1 else (..., bins)] = 0
-        starts = _restart(self._starts(), bins, self.span.last) if self.aligned else None
+        starts = restart(self._starts(), bins, self.span.last) if self.aligned else None
         return self._derive(exact, starts=starts, aligned=self.aligned)
 
     def _starts_with(self, other: Sealed) -> Times:
@@ -139,8 +145,8 @@ class Sealed:
 
     def select(self, bins: Index) -> Sealed:
         """Some of the values, by public positions (each at most once)."""
-        chosen = _positions(bins, self.size)
-        exact = self.__exact.take(chosen, axis=-1)
+        chosen = distinct_positions(bins, self.size)
+        exact = opened(self).take(chosen, axis=-1)
         if not self.aligned:
             return self._derive(exact)
         named = chosen if self.bins is None else self.bins[chosen]
@@ -149,15 +155,15 @@ class Sealed:
 
     def without(self, bins: Index) -> Sealed:
         """The same values but 0 at ``bins``, which have not been read."""
-        dropped = _positions(bins, self.size)
-        exact = self.__exact.copy()
+        dropped = distinct_positions(bins, self.size)
+        exact = opened(self).copy()
         exact[dropped if exact.ndim == 1 else (..., dropped)] = 0
         read: Names | None = None
         if self.aligned:
-            kept = np.ones(self.size, dtype=np.bool_)
-            kept[dropped] = False
+            remaining = np.ones(self.size, dtype=np.bool_)
+            remaining[dropped] = False
             # Where most bins are read, a truth value for each takes less time and room than their positions.
-            read = kept if self.bins is None else self.bins[kept]
+            read = remaining if self.bins is None else self.bins[remaining]
         return self._derive(exact, bins=read)
 
     def split_pending(
@@ -171,8 +177,8 @@ class Sealed:
         The spans do not touch and no position comes twice: at any single timestamp only one of the two vectors moves,
         and each of its values is in one place, so that the larger ``l1`` holds.
         """
-        both, split, alone = (_positions(bins, self.size) for bins in (summed, separate, single))
-        spent = np.concatenate([split, both, alone])
+        both, split, units_at = (distinct_positions(bins, self.size) for bins in (summed, separate, single))
+        spent = np.concatenate([split, both, units_at])
         named = np.zeros(self.size, dtype=np.bool_)
         named[spent] = True
         complete = self.bins is None and later.bins is None and self.aligned and later.aligned
@@ -182,7 +188,7 @@ class Sealed:
                 "split_pending: it takes two complete vectors of spans that do not touch, and each position once"
             )
         grid = max(self.grid, later.grid)
-        mine, its = _finer(self.__exact, grid - self.grid), _finer(later.__exact, grid - later.grid)
+        mine, its = finer(opened(self), grid - self.grid), finer(opened(later), grid - later.grid)
         total, starts = mine + its, self._starts_with(later)
         parts = [mine.take(split, axis=-1), total.take(both, axis=-1), its.take(split, axis=-1)]
 
@@ -192,9 +198,9 @@ class Sealed:
 
         grouped = spent[: split.size + both.size]
         groups = part(np.concatenate(parts, axis=-1), bins=grouped, starts=starts.take(grouped))
-        units = part(total.take(alone, axis=-1), bins=alone, starts=starts.take(alone))
+        units = part(total.take(units_at, axis=-1), bins=units_at, starts=starts.take(units_at))
         total[spent if total.ndim == 1 else (..., spent)] = 0
-        pending = part(total, starts=_restart(starts, spent, later.span.last), shape=self.shape, aligned=True)
+        pending = part(total, starts=restart(starts, spent, later.span.last), shape=self.shape, aligned=True)
         return groups, units, pending
 
     def sums(self, groups: NDArray[np.int64], count: int) -> Sealed:
@@ -204,28 +210,28 @@ class Sealed:
                 f"sums: {groups.size} labels up to {groups.max(initial=-1)} for {self.size} values and {count} groups"
             )
         summed = np.zeros(count, dtype=np.int64)
-        kept = groups >= 0
-        np.add.at(summed, groups[kept], self.__exact[kept])
+        counted = groups >= 0
+        np.add.at(summed, groups[counted], opened(self)[counted])
         return self._derive(summed, l2=self._l1)
 
     def total(self) -> Sealed:
         """The sum of all values, as a vector of one."""
-        return self._derive(self.__exact.sum(axis=-1, keepdims=True), l2=self._l1)
+        return self._derive(opened(self).sum(axis=-1, keepdims=True), l2=self._l1)
 
     def minus(self, public: Numbers) -> Sealed:
         """Differences to public numbers (taken at multiples of 2⁻⁸ if they are not whole)."""
-        grid = max(self.grid, _public_grid(public))
+        grid = max(self.grid, public_grid(public))
         return self._derive(
-            (self.__exact << (grid - self.grid)) - _on_grid(public, grid), grid=grid, aligned=self.aligned
+            (opened(self) << (grid - self.grid)) - on_grid(public, grid), grid=grid, aligned=self.aligned
         )
 
     def distance(self, public: Numbers) -> Sealed:
         """The L1 distance to public numbers, as a vector of one; ``l1`` carries over, as |‖x−p‖−‖y−p‖| ≤ ‖x−y‖."""
-        if self.__exact.ndim > 1 or public.ndim > 1:
+        if opened(self).ndim > 1 or public.ndim > 1:
             difference = self.minus(public)
-            exact = np.abs(difference.__exact).sum(axis=-1, keepdims=True)
+            exact = np.abs(opened(difference)).sum(axis=-1, keepdims=True)
             return difference._derive(exact, l2=self._l1)
-        grid = max(self.grid, _public_grid(public))
+        grid = max(self.grid, public_grid(public))
         total = 0
         for start in range(0, self.size, PIECE):
             piece = slice(start, start + PIECE)
@@ -239,13 +245,13 @@ class Sealed:
         """
         if starts.size == 0 or starts[0] != 0 or (np.diff(starts) < 1).any() or starts[-1] >= self.size:
             raise InvalidInputError(f"distances of {starts.size} runs of {self.size} values: runs begin at 0 and rise")
-        grid = max(self.grid, _public_grid(public))
+        grid = max(self.grid, public_grid(public))
         exact = np.add.reduceat(self._gaps(public, slice(None), grid), starts, axis=-1)
         return self._derive(exact, l2=self._l1, grid=grid)
 
     def _gaps(self, public: Numbers, piece: slice, grid: int) -> NDArray[np.int64]:
-        mine = self.__exact[..., piece] if grid == self.grid else self.__exact[..., piece] << (grid - self.grid)
-        gaps: NDArray[np.int64] = mine - _on_grid(public[..., piece], grid)
+        mine = opened(self)[..., piece] if grid == self.grid else opened(self)[..., piece] << (grid - self.grid)
+        gaps: NDArray[np.int64] = mine - on_grid(public[..., piece], grid)
         np.abs(gaps, out=gaps)
         return gaps
 
@@ -258,50 +264,37 @@ class Sealed:
         1 + k, ``l2`` by its root.
         """
         chosen = range(len(self.shape)) if axes is None else axes
-        exact = transforms.haar(transforms.pad(self.__exact, self.shape, chosen), chosen).reshape(-1)
+        exact = transforms.haar(transforms.pad(opened(self), self.shape, chosen), chosen).reshape(-1)
         columns = Fraction(math.prod(transforms.haar_column(self.shape[axis]) for axis in chosen))
         return self._derive(exact, l1=self._l1 * columns, l2=self._l1 * sqrt_up(columns))
 
-    def walsh(self, kept: NDArray[np.int64]) -> Sealed:
+    def walsh(self, chosen: NDArray[np.int64]) -> Sealed:
         """Some Walsh-Hadamard coefficients of the table, every axis of ``shape`` padded with zeros to a power of two.
 
-        ``kept`` are distinct flat positions in the padded table. Each count enters each coefficient with weight ±1:
+        ``chosen`` are distinct flat positions in the padded table. Each count enters each coefficient with weight ±1:
         ``l1`` grows by their number, ``l2`` by its root.
         """
-        padded = transforms.pad(self.__exact, self.shape, range(len(self.shape))).reshape(-1)
-        if kept.size == 0 or np.unique(kept).size != kept.size or kept.min() < 0 or kept.max() >= padded.size:
+        padded = transforms.pad(opened(self), self.shape, range(len(self.shape))).reshape(-1)
+        if chosen.size == 0 or np.unique(chosen).size != chosen.size or chosen.min() < 0 or chosen.max() >= padded.size:
             raise InvalidInputError(
-                f"walsh: {kept.size} positions; they must be distinct and from 0 to {padded.size - 1}"
+                f"walsh: {chosen.size} positions; they must be distinct and from 0 to {padded.size - 1}"
             )
-        columns = Fraction(kept.size)
-        exact = transforms.walsh(padded)[kept]
+        columns = Fraction(chosen.size)
+        exact = transforms.walsh(padded)[chosen]
         return self._derive(exact, l1=self._l1 * columns, l2=self._l1 * sqrt_up(columns))
 
     def fourier(self) -> Sealed:
         """Orthonormal real Fourier coordinates [mean, cos 1, sin 1, cos 2, ...] on a grid of 2⁻²⁰.
 
-        An isometry: ``l2`` carries over, plus what rounding (√size · 2⁻²⁰) and the floats' own error can add. A vector
-        of norm above 2³³ is first shrunk to that norm, so that the error is bounded whatever the data. This is the
-        projection on a ball, which moves no two vectors apart: no data are refused and ``l2`` stays true. Counts of
-        people who count once never come near it.
+        An isometry: ``l2`` carries over, plus what rounding and the floats' own error can add in each of ``parts``. A
+        vector of norm above 2³³ is first shrunk to that norm, so that the error is bounded whatever the data. This is
+        the projection on a ball, which moves no two vectors apart: no data are refused and ``l2`` stays true. Counts
+        of people who count once never come near it. PROOF.md has the proof.
         """
-        from scipy.fft import rfft
-
-        values = self.__exact * 2.0**-self.grid
-        values *= FOURIER_NORM / max(float(np.linalg.norm(values)), FOURIER_NORM)
-        spectrum = rfft(values, norm="ortho")
-        size = self.size
-        coordinates = np.empty(size)
-        coordinates[0] = spectrum[0].real
-        paired = (size - 1) // 2
-        coordinates[1 : 2 * paired : 2] = spectrum[1 : paired + 1].real * np.sqrt(2)
-        coordinates[2 : 2 * paired + 1 : 2] = spectrum[1 : paired + 1].imag * np.sqrt(2)
-        if size % 2 == 0:
-            coordinates[-1] = spectrum[-1].real
-        rounding = sqrt_up(Fraction(size)) / (1 << FOURIER_GRID)
-        l2 = self.l2 + rounding + FOURIER_ERROR
-        exact = np.rint(coordinates * (1 << FOURIER_GRID)).astype(np.int64)
-        return self._derive(exact, l1=sqrt_up(Fraction(size)) * l2, l2=l2, grid=FOURIER_GRID)
+        parts = self.parts
+        l2 = self.l2 + parts * fourier_slack(self.size)
+        exact = fourier_coordinates(opened(self), self.grid)
+        return self._derive(exact, l1=sqrt_up(Fraction(self.size)) * l2, l2=l2, grid=FOURIER_GRID, parts=parts)
 
     def _derive(
         self,
@@ -313,6 +306,7 @@ class Sealed:
         bins: Names | None = None,
         starts: Times | None = None,
         aligned: bool = False,
+        parts: int | None = None,
     ) -> Sealed:
         return Sealed(
             exact,
@@ -324,18 +318,14 @@ class Sealed:
             bins=self.bins if bins is None else bins,
             starts=starts,
             aligned=aligned,
+            parts=self._parts if parts is None else parts,
         )
 
     def __repr__(self) -> str:
         return f"Sealed(size={self.size}, span={self.span.first}..{self.span.last}, l1={self.l1})"
 
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise SealedAccessError("exact values cannot be read; ask the Meter for a noisy answer")
 
-    __array__ = __iter__ = __len__ = __getitem__ = __bool__ = __float__ = __int__ = __index__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
-
-
+@hide_frames
 def seal(counts: NDArray[np.int64], t: int, max_contribution: int = 1, shape: tuple[int, ...] | None = None) -> Sealed:
     """Close exact counts of timestamp ``t``, to which one unit contributes at most ``max_contribution`` in total."""
     if np.size(counts) == 0:
@@ -343,41 +333,16 @@ def seal(counts: NDArray[np.int64], t: int, max_contribution: int = 1, shape: tu
     return Sealed(np.array(counts, dtype=np.int64), Span(t, t), Fraction(max_contribution), shape=shape, aligned=True)
 
 
-def _positions(bins: Index, size: int) -> NDArray[np.int64]:
-    """Different positions from 0 to size − 1."""
-    # Rising positions between the limits are all different: seen at once, where sorting costs more than noise.
-    rising = isinstance(bins, np.ndarray) and bins.dtype == np.int64 and bool((bins[1:] > bins[:-1]).all())
-    if isinstance(bins, np.ndarray) and rising and bins.size and bins[0] >= 0 and bins[-1] < size:
-        return bins
-    chosen = np.arange(size, dtype=np.int64)[bins]
-    if np.unique(chosen).size != chosen.size:
-        raise InvalidInputError("select: a position occurs twice; use sums")
-    return chosen
+class UndatedCounts(Opaque[NDArray[np.int64]]):
+    """Exact counts of a timestamp that is not known yet; only a publisher makes them, before it opens a transaction."""
 
+    __slots__ = ("max_contribution", "shape")
 
-def _restart(starts: Times, bins: NDArray[np.bool_] | NDArray[np.int64], last: int) -> Times:
-    """Spans of ``bins`` begin after ``last``, those of others where they did."""
-    renewed = starts.astype(np.promote_types(starts.dtype, time_type(last + 1)))
-    renewed[bins] = last + 1
-    return renewed
+    def __init__(self, exact: NDArray[np.int64], max_contribution: int, shape: tuple[int, ...]) -> None:
+        super().__init__(exact)
+        self.max_contribution = max_contribution
+        self.shape = shape
 
-
-def _finer(exact: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-    return exact << bits if bits else exact
-
-
-def _public_grid(public: Numbers) -> int:
-    if public.dtype.kind == "i":
-        return 0
-    for start in range(0, public.size, PIECE):
-        piece = public[..., start : start + PIECE]
-        if not np.array_equal(piece, np.rint(piece)):
-            return PUBLIC_GRID
-    return 0
-
-
-def _on_grid(public: Numbers, grid: int) -> NDArray[np.int64]:
-    if public.dtype.kind == "i":
-        whole = public.astype(np.int64, copy=False)
-        return whole << grid if grid else whole
-    return np.rint(public * float(1 << grid)).astype(np.int64)
+    def at(self, t: int) -> Sealed:
+        """The counts as those of timestamp ``t``."""
+        return seal(opened(self), t, self.max_contribution, self.shape)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NoReturn, Protocol, Self, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +21,14 @@ from veilstream.privacy.charge import Charge, Names, Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.rationals import sqrt_up
 from veilstream.trusted.counts import Sealed
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.noisy_cells import TailNoise, noisy_cells
-from veilstream.trusted.opening import open_counts
+from veilstream.trusted.opening import open_counts, open_scores, opened
 from veilstream.trusted.points import SealedFlow, carried, degrees, edges_of
 from veilstream.trusted.records import SealedRecords
-from veilstream.trusted.statistics import JointScores, Scores
+from veilstream.trusted.statistics.base import JointScores, Scores, entries_of
 from veilstream.trusted.statistics.metric import SmoothValue
+from veilstream.trusted.threshold import THRESHOLD_GRID, Threshold
 from veilstream.values.boxes import Boxes, cells_of
 from veilstream.values.values import NoiseLaw, Values
 
@@ -37,7 +38,6 @@ MAX_SCALE = LARGEST_SCALE
 """The widest noise that a charge may ask for."""
 MIN_SIGMA_BITS = 10
 """Gaussian noise is drawn on a grid at least this many bits finer than its standard deviation."""
-THRESHOLD_GRID = 8
 MAX_LISTED = 1 << 22
 """The most empty cells that a sparse release may be expected to list."""
 
@@ -60,73 +60,46 @@ class JointNoise(Protocol):
         sizes: NDArray[np.int64],
         rate: Fraction,
         lengths: NDArray[np.int64] | None = None,
-        repeats: int = 1,
     ) -> NDArray[np.int64]: ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Threshold:
-    """An open sparse-vector block: a secret noise ρ that is compared with again and again.
-
-    Its fields but ``rho`` are public. Close it with ``Meter.close`` when it will not be used any more.
-    """
-
-    block: int
-    opened: int
-    sensitivity: Fraction
-    epsilon_rho: Fraction
-    epsilon_nu: Fraction
-    purpose: str
-    rho: NDArray[np.int64] = field(repr=False)
 
 
 class Meter:
     """Answers questions about sealed data, each for a charge that says what it bought.
 
     A unit moves a vector with ``l1`` per timestamp by at most min(w, steps of its span) · l1: that is the
-    sensitivity to which noise is scaled, and the charge then counts in every window which the span touches.
+    sensitivity to which noise is scaled, and the charge then counts in every window which the span touches. Where the
+    stream pays per timestamp, all of this holds with the share of one timestamp in the place of the guarantee.
+    PROOF.md has the theorems. What a method raises carries no frame that holds exact data.
     """
 
-    def __init__(self, accountant: Accountant, noise: NoiseSource, t: int, batch: tuple[int, ...] = ()) -> None:
+    def __init__(self, accountant: Accountant, noise: NoiseSource, t: int) -> None:
         accountant.advance(t)
         self._accountant = accountant
-        self._guarantee = accountant.guarantee
         self._noise = noise
-        self._batch = batch
+        self._guarantee = accountant.answer_guarantee
         self.t = t
         self.charges: list[Charge] = []
 
     @property
     def guarantee(self) -> Guarantee:
+        """What answers are measured by: the stream's guarantee, or the share of one timestamp."""
         return self._guarantee
-
-    def per_timestamp(self) -> Self:
-        """This meter for a mechanism that pays bin by bin and timestamp by timestamp under any protected window w.
-
-        Its guarantee is that of one timestamp, ε/w, where one unit lies in one bin: bins are charged apart, and what a
-        window costs is what its timestamps cost. A stream that pays so does so from its first charge on.
-        """
-        if self._guarantee.w == 1:
-            return self
-        self._accountant.charge_per_timestamp()
-        other = copy.copy(self)
-        other._guarantee = self._guarantee.per_timestamp()
-        return other
 
     @property
     def left(self) -> Fraction:
-        """Pure epsilon left in the fullest window that includes this step: a public number."""
-        left, whole = self._accountant.left, self._accountant.guarantee
-        return left if whole is self._guarantee or whole.w is None else left / whole.w
+        """Pure epsilon left for one more answer about this step: a public number."""
+        return self._accountant.answer_left
 
+    @hide_frames
     def laplace(self, x: Sealed, epsilon: Fraction, purpose: str) -> Values:
         """``x`` plus exact discrete Laplace noise of scale sensitivity/epsilon on the grid of ``x``."""
         self._positive(epsilon, purpose)
         scale, std = laplace_law(self._sensitivity(x.span, x.l1), x.grid, epsilon, purpose)
         self._admit([self._charge(x, epsilon, purpose)])
-        noise = self._noise.laplace(scale, self._size(x))
+        noise = self._noise.laplace(scale, self._draw_shape(x.size))
         return self._values(x, noise, std, NoiseLaw.LAPLACE)
 
+    @hide_frames
     def flow_laplace(self, x: SealedFlow, epsilon: Fraction, purpose: str) -> Values:
         """``x`` plus exact discrete Laplace noise of scale flow/epsilon that runs along every edge of its grid.
 
@@ -137,17 +110,18 @@ class Meter:
         self._positive(epsilon, purpose)
         scale = bounded_scale(self._sensitivity(x.span, x.flow) / epsilon, purpose)
         self._admit([self._charge(x, epsilon, purpose)])
-        noise = carried(self._noise.laplace(scale, (*self._batch, edges_of(x.shape))), x.shape)
+        noise = carried(self._noise.laplace(scale, self._draw_shape(edges_of(x.shape))), x.shape)
         noise += open_counts(x)
         return Values(noise, laplace_std(float(scale)) * np.sqrt(degrees(x.shape)), NoiseLaw.MIXED)
 
+    @hide_frames
     def smooth_cauchy(self, x: SmoothValue, epsilon: Fraction, purpose: str) -> Values:
         """``x`` plus Cauchy noise of scale spread/(epsilon − smoothness), rounded and brought between its bounds.
 
         With s = ε − β, going from D to a neighbour D' shifts the law by at most s times its scale and then stretches it
         by at most e^β. A shift by s changes the density 1/(1 + z²) by a factor of at most e^{2 arsinh(s/2)} ≤ e^s, a
         stretch λ by (1 + λ²z²)/(λ(1 + z²)), between 1/λ and λ: together at most e^ε. Rounding and bounds come after.
-        The scale is private, so the standard deviation is not told (NaN).
+        The scale is private, so the standard deviation is not public (NaN).
         """
         if not epsilon > x.smoothness:
             raise InvalidBudgetError(f"charge {epsilon} for {purpose!r}: above the smoothness {x.smoothness} is needed")
@@ -156,12 +130,13 @@ class Meter:
                 name="draw for", value=purpose, limit="it needs data of one step and a source of bits"
             )
         self._admit([Charge(epsilon, self._until_now(x.span), purpose)])
-        scale = x._spread / (epsilon - x.smoothness)  # pyright: ignore[reportPrivateUsage]
-        value, source = x._value, self._noise  # pyright: ignore[reportPrivateUsage]
-        drawn = [rounded_cauchy(value, scale, source) for _ in range(math.prod(self._batch))]
+        value, spread = opened(x)
+        scale, shape = spread / (epsilon - x.smoothness), self._draw_shape(1)
+        drawn = [rounded_cauchy(value, scale, self._noise) for _ in range(math.prod(shape))]
         bounded = np.array([min(max(number, x.low), x.high) for number in drawn], dtype=np.int64)
-        return Values(bounded.reshape(*self._batch, 1), math.nan)
+        return Values(bounded.reshape(shape), math.nan)
 
+    @hide_frames
     def sampled_laplace(self, x: Sealed, epsilon: Fraction, rate: Fraction, purpose: str) -> Values:
         """An unbiased estimate from a Bernoulli sample at ``rate`` of the counts ``x``, with less noise on the sample.
 
@@ -169,7 +144,6 @@ class Meter:
         The standard deviation is that of the noise alone, not of sampling, which depends on the counts.
         """
         self._positive(epsilon, purpose)
-        self._one_run("samples")
         checked_sampling(rate)
         if x.grid or not isinstance(self._noise, WordNoise):
             raise InvalidInputError(
@@ -178,9 +152,10 @@ class Meter:
         scale = bounded_scale(thinned_scale(epsilon, self._sensitivity(x.span, x.l1), rate), purpose)
         self._admit([self._charge(x, epsilon, purpose)])
         sample = thinned(np.maximum(open_counts(x), 0), rate, self._noise)
-        noise = self._noise.laplace(scale, self._size(x))
+        noise = self._noise.laplace(scale, self._draw_shape(x.size))
         return Values((sample + noise) / float(rate), laplace_std(float(scale)) / float(rate), NoiseLaw.LAPLACE)
 
+    @hide_frames
     def gaussian(self, x: Sealed, mu_squared: Fraction, purpose: str) -> Values:
         """``x`` plus exact discrete Gaussian noise, for a charge of μ² = (L2 sensitivity/σ)².
 
@@ -192,18 +167,19 @@ class Meter:
         """
         self._positive(mu_squared, purpose)
         variance = self._sensitivity(x.span, x.l2) ** 2 / mu_squared
-        whole = math.isqrt(math.floor(variance * (1 << 60)))
-        finer = max(x.grid, MIN_SIGMA_BITS + 30 - whole.bit_length() + 1, 0)
+        sigma_bits = math.isqrt(math.floor(variance * (1 << 60))).bit_length()
+        finer = max(x.grid, MIN_SIGMA_BITS + 30 - sigma_bits + 1, 0)
         sigma = sqrt_up(variance * (1 << (2 * finer)) + 3)
         if sigma > MAX_SCALE:
             raise InvalidBudgetError(
                 f"charge of mu² {mu_squared} for {purpose!r}: its noise would be wider than {MAX_SCALE} grid steps"
             )
         self._admit([replace(self._charge(x, Fraction(0), purpose), mu_squared=mu_squared)])
-        noise = self._noise.gaussian(sigma, self._size(x))
+        noise = self._noise.gaussian(sigma, self._draw_shape(x.size))
         exact = (open_counts(x) << (finer - x.grid)) + noise
         return Values(_off_grid(exact, finer), float(sigma) * 2.0**-finer, NoiseLaw.GAUSSIAN)
 
+    @hide_frames
     def select(self, scores: Scores, epsilon: Fraction, purpose: str) -> int:
         """A candidate i with probability exactly ∝ exp(epsilon · score_i / (2 · sensitivity))."""
         self._positive(epsilon, purpose)
@@ -211,29 +187,21 @@ class Meter:
             raise InvalidInputError(name="select for", value=purpose, limit="no candidates")
         movement = self._sensitivity(scores.span, scores.sensitivity) * (1 if scores.one_sided else 2)
         self._admit([Charge(epsilon, self._until_now(scores.span), purpose, bins=self._named(scores.bins))])
-        exact = scores._exact  # pyright: ignore[reportPrivateUsage]
-        gaps, rate = exact.max() - exact, epsilon / movement
-        if self._batch:
-            return int(self._chosen_by_runs(gaps, np.array([gaps.size], dtype=np.int64), rate, None)[0])
-        return self._noise.select(gaps, rate)
+        exact = open_scores(scores)
+        return self._choose(exact.max() - exact, epsilon / movement)
 
+    @hide_frames
     def select_each(self, scores: JointScores, epsilon: Fraction, purpose: str) -> NDArray[np.int64]:
         """One candidate for every question of ``scores``, for a single charge (see ``JointScores``)."""
         self._positive(epsilon, purpose)
         rate = epsilon / (2 * self._sensitivity(scores.span, scores.sensitivity))
         self._admit([Charge(epsilon, self._until_now(scores.span), purpose, bins=self._named(scores.bins))])
-        exact, lengths = scores._exact, scores._lengths  # pyright: ignore[reportPrivateUsage]
-        entries = scores._entries  # pyright: ignore[reportPrivateUsage]
+        (exact, lengths), entries = opened(scores), entries_of(scores)
         ends = np.cumsum(entries)
         gaps = np.repeat(np.maximum.reduceat(exact, ends - entries), entries) - exact
-        if self._batch:
-            return self._chosen_by_runs(gaps, entries, rate, lengths)
-        if isinstance(self._noise, JointNoise):
-            return self._noise.select_each(gaps, entries, rate, lengths)
-        listed = gaps if lengths is None else np.repeat(gaps, lengths)
-        parts = np.split(listed, np.cumsum(scores.sizes)[:-1])
-        return np.array([self._noise.select(part, rate) for part in parts], dtype=np.int64)
+        return self._choose_each(gaps, entries, rate, lengths)
 
+    @hide_frames
     def reaching(self, records: SealedRecords, level: int, epsilon: Fraction, purpose: str) -> Boxes:
         """The cells of a domain of any size whose count plus exact discrete Laplace noise is at least ``level``.
 
@@ -241,7 +209,6 @@ class Meter:
         listed (see ``noisy_cells``).
         """
         self._positive(epsilon, purpose)
-        self._one_run("lists of cells")
         scale = bounded_scale(self._sensitivity(records.span, records.l1) / epsilon, purpose)
         if type(level) is not int or level < 1:
             raise InvalidInputError(f"level {level!r} for {purpose!r}: a whole number from 1")
@@ -257,6 +224,7 @@ class Meter:
         cells, values = noisy_cells(records, level, scale, self._noise)
         return Boxes(records.shape, cells, cells + 1, values.astype(np.float64), laplace_std(float(scale)))
 
+    @hide_frames
     def open_threshold(
         self, epsilon_rho: Fraction, epsilon_nu: Fraction, sensitivity: Fraction, purpose: str
     ) -> Threshold:
@@ -273,9 +241,10 @@ class Meter:
         scale = bounded_scale(unit / epsilon_rho, purpose)
         block = self._accountant.new_block()
         self._admit([Charge(epsilon_rho, Span(self.t, self.t), purpose, block=block)])
-        rho = self._noise.laplace(scale, (*self._batch, 1))
-        return Threshold(block, self.t, sensitivity, epsilon_rho, epsilon_nu, purpose, rho)
+        rho = self._noise.laplace(scale, self._draw_shape(1))
+        return Threshold(rho, block, self.t, sensitivity, epsilon_rho, epsilon_nu, purpose)
 
+    @hide_frames
     def above(self, threshold: Threshold, x: Sealed, level: float) -> bool:
         """Whether x + ν ≥ level + ρ, for a one-number ``x`` and a public ``level``."""
         moved = self._sensitivity(x.span, x.l1)
@@ -292,24 +261,23 @@ class Meter:
         positive = [Charge(nu, block, purpose), Charge(nu, self._until_now(x.span), purpose)]
         self._admit([] if grown in self.charges else [grown], tentative=positive)
         scale = bounded_scale(threshold.sensitivity * (1 << THRESHOLD_GRID) / nu, purpose)
-        noise = self._noise.laplace(scale, (*self._batch, 1))
+        noise = self._noise.laplace(scale, self._draw_shape(1))
         value = (open_counts(x) << (THRESHOLD_GRID - x.grid)) + noise
-        answer = bool(self.branch((value >= round(level * (1 << THRESHOLD_GRID)) + threshold.rho)[..., 0]))
+        answer = bool(self.branch((value >= round(level * (1 << THRESHOLD_GRID)) + opened(threshold))[..., 0]))
         if answer:
             self._admit(positive)
         return answer
 
     def close(self, threshold: Threshold) -> None:
         """The block will not be compared with any more; what it cost stays."""
-        whole = Span(threshold.opened, self.t)
-        self._admit([Charge(Fraction(0), whole, threshold.purpose, block=threshold.block)])
+        block = Span(threshold.opened, self.t)
+        self._admit([Charge(Fraction(0), block, threshold.purpose, block=threshold.block)])
 
     def branch(self, decision: NDArray[D]) -> NDArray[D]:
-        """The decision that all runs agree on, where many are simulated at once; in a single run ``decision`` itself.
+        """``decision`` as it is: truth values or whole numbers made of what this meter answered.
 
-        A mechanism that branches on numbers which the Meter gave it asks here first: ``if meter.branch(noisy > 5):``.
-        A decision is one or several truth values or whole numbers, behind the axis of the runs if there is one. It is
-        public and costs nothing.
+        A mechanism that branches on noisy numbers asks here first, ``if meter.branch(noisy > 5):``, so that a meter
+        that simulates many runs at once can see where they part. It is public and costs nothing.
 
         >>> from veilstream.noise import SecureNoise
         >>> meter = Meter(Accountant(Guarantee(1, w=1), bins=2), SecureNoise(), t=0)
@@ -318,36 +286,35 @@ class Meter:
         """
         decision = np.asarray(decision)
         if decision.dtype.kind not in "biu":
-            raise InvalidInputError(f"decision of type {decision.dtype}: truth values or whole numbers are needed")
-        if not self._batch:
-            return decision
-        flat = decision.reshape(math.prod(self._batch), -1)
-        if (flat != flat[0]).any():
-            self._disagreed(flat)
-        return np.asarray(flat[0].reshape(decision.shape[len(self._batch) :]))
+            raise InvalidInputError(
+                name="decision of type", value=str(decision.dtype), limit="truth values or whole numbers are needed"
+            )
+        return decision
 
-    def _disagreed(self, decisions: NDArray[Any]) -> NoReturn:
-        """Runs, one a row, have come to different decisions."""
-        raise InvalidInputError(
-            f"decisions of {len(decisions)} runs at once: they differ and cannot go on together; simulate run by run"
-        )
+    def _draw_shape(self, size: int) -> tuple[int, ...]:
+        """The shape of a draw of ``size`` numbers."""
+        return (size,)
 
-    def _chosen_by_runs(
+    def _choose(self, gaps: NDArray[np.int64], rate: Fraction) -> int:
+        """A candidate with probability ∝ e^(-rate · gap)."""
+        return self._noise.select(gaps, rate)
+
+    def _choose_each(
         self,
         gaps: NDArray[np.int64],
         entries: NDArray[np.int64],
         rate: Fraction,
         lengths: NDArray[np.int64] | None,
     ) -> NDArray[np.int64]:
-        """Scores are the same for all runs, choices are not."""
-        if not isinstance(self._noise, JointNoise):
-            raise InvalidInputError("choices of many runs at once: the source of noise makes one; simulate run by run")
-        chosen = self._noise.select_each(gaps, entries, rate, lengths, math.prod(self._batch))
-        return self.branch(chosen.reshape(*self._batch, entries.size))
+        """A candidate for each question, which has as many successive gaps as ``entries`` says."""
+        if isinstance(self._noise, JointNoise):
+            return self._noise.select_each(gaps, entries, rate, lengths)
+        ends = np.cumsum(entries)
+        parts = [slice(end - size, end) for end, size in zip(ends.tolist(), entries.tolist(), strict=True)]
+        listed = [gaps[part] if lengths is None else np.repeat(gaps[part], lengths[part]) for part in parts]
+        return np.array([self._noise.select(one, rate) for one in listed], dtype=np.int64)
 
     def _admit(self, charges: Sequence[Charge], tentative: Sequence[Charge] = ()) -> None:
-        if self._accountant.unnamed:
-            charges = [replace(charges[0], bins=np.arange(self._accountant.bins)), *charges[1:]] if charges else charges
         self._accountant.admit(charges, tentative)
         self.charges.extend(charges)
 
@@ -367,16 +334,9 @@ class Meter:
             raise InvalidInputError(f"data of t={span.last} at step {self.t}: it is not past yet")
         return Span(span.first, self.t)
 
-    def _one_run(self, what: str) -> None:
-        if self._batch:
-            raise InvalidInputError(f"{what} cannot be made for many runs at once; simulate run by run")
-
     def _sensitivity(self, span: Span, per_step: Fraction) -> Fraction:
         times = self.guarantee.steps_at_once(span.steps)
         return per_step if times == 1 else per_step * times
-
-    def _size(self, x: Sealed) -> tuple[int, ...]:
-        return (*self._batch, x.size)
 
     def _values(self, x: Sealed, noise: NDArray[np.int64], std: float, law: NoiseLaw) -> Values:
         # The draw is nobody else's: adding into it spares a fresh array, which costs more than the sum.

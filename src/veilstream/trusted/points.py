@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, Final, NoReturn
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.errors import InvalidInputError, SealedAccessError
+from veilstream.errors import InvalidInputError
 from veilstream.privacy.charge import Span
 from veilstream.privacy.rationals import sqrt_up
 from veilstream.trusted.counts import Sealed
+from veilstream.trusted.sealed import Opaque
 
 BITS: Final = 30
 SIDE: Final = 1 << BITS
@@ -49,7 +50,7 @@ class Metric(StrEnum):
                 return length * axes
 
 
-class SealedPoints:
+class SealedPoints(Opaque[NDArray[np.int64]]):
     """Points of whole coordinates 0 ≤ p ≤ ``sides``, of which one may move by ``reach`` units of the ``metric``.
 
     How many points there are is public: a move changes nothing about it.
@@ -63,7 +64,8 @@ class SealedPoints:
     veilstream.errors.SealedAccessError: exact points cannot be read; ask the Meter for a noisy answer
     """
 
-    __slots__ = ("__exact", "count", "metric", "reach", "sides", "span")
+    __slots__ = ("count", "metric", "reach", "sides", "span")
+    contents: ClassVar[str] = "points"
 
     def __init__(
         self, exact: NDArray[np.int64], sides: tuple[int, ...], reach: Fraction, metric: Metric, span: Span
@@ -75,7 +77,7 @@ class SealedPoints:
             )
         if (exact < 0).any() or (exact > np.array(sides)).any():
             raise InvalidInputError("points: one lies outside the public box")
-        self.__exact = np.array(exact, dtype=np.int64)
+        super().__init__(np.array(exact, dtype=np.int64))
         self.count = int(exact.shape[0])
         self.sides = sides
         self.reach = reach
@@ -96,12 +98,6 @@ class SealedPoints:
             f"SealedPoints(count={self.count}, axes={self.axes}, reach={self.reach}, metric={self.metric}, "
             f"span={self.span.first}..{self.span.last})"
         )
-
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise SealedAccessError("exact points cannot be read; ask the Meter for a noisy answer")
-
-    __array__ = __iter__ = __len__ = __getitem__ = __bool__ = __float__ = __int__ = __index__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
 
 
 class PointSnapshot(Sealed):
@@ -164,9 +160,9 @@ def carried(flow: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.int64
         size = int(np.prod(part))
         along = flow[..., start : start + size].reshape(*batch, *part)
         start += size
-        place = len(batch) + axis
-        lower = tuple(slice(None, -1) if at == place else slice(None) for at in range(gained.ndim))
-        upper = tuple(slice(1, None) if at == place else slice(None) for at in range(gained.ndim))
+        along_axis = len(batch) + axis
+        lower = tuple(slice(None, -1) if at == along_axis else slice(None) for at in range(gained.ndim))
+        upper = tuple(slice(1, None) if at == along_axis else slice(None) for at in range(gained.ndim))
         gained[lower] -= along
         gained[upper] += along
     return gained.reshape(*batch, -1)
@@ -178,10 +174,10 @@ def degrees(shape: tuple[int, ...]) -> NDArray[np.int64]:
     >>> degrees((3, 2))
     array([2, 2, 3, 3, 2, 2])
     """
-    found = np.zeros(shape, dtype=np.int64)
+    met = np.zeros(shape, dtype=np.int64)
     for axis, length in enumerate(shape):
         ends = np.zeros(length, dtype=np.int64)
         ends[:-1] += 1
         ends[1:] += 1
-        found += ends.reshape([-1 if at == axis else 1 for at in range(len(shape))])
-    return found.reshape(-1)
+        met += ends.reshape([-1 if at == axis else 1 for at in range(len(shape))])
+    return met.reshape(-1)

@@ -12,20 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.errors import InvalidInputError, SealedAccessError, UnknownValueError
+from veilstream.errors import InvalidInputError, UnknownValueError
 from veilstream.privacy.charge import Span
 from veilstream.trusted.counts import Sealed
+from veilstream.trusted.frames import hide_frames
+from veilstream.trusted.opening import opened
+from veilstream.trusted.sealed import Opaque
 from veilstream.values.boxes import cells_of, require_dense
 
 Integers = NDArray[np.int64]
 
 
-class SealedRecords:
+class SealedRecords(Opaque[tuple[Integers, Integers, Integers]]):
     """Exact counts of the filled cells of a public domain ``shape``, read from the timestamps in ``span``.
 
     At any single timestamp one unit contributes at most ``l1`` records. Every record carries one of ``groups`` labels
@@ -43,7 +46,8 @@ class SealedRecords:
     veilstream.errors.SealedAccessError: exact records cannot be read; ask the Meter for a noisy answer
     """
 
-    __slots__ = ("__cells", "__counts", "__labels", "groups", "l1", "shape", "span")
+    __slots__ = ("groups", "l1", "shape", "span")
+    contents: ClassVar[str] = "records"
 
     def __init__(
         self,
@@ -56,9 +60,7 @@ class SealedRecords:
         labels: Integers | None = None,
         groups: int = 1,
     ) -> None:
-        self.__cells = cells
-        self.__counts = counts
-        self.__labels = np.zeros(counts.size, dtype=np.int64) if labels is None else labels
+        super().__init__((cells, counts, np.zeros(counts.size, dtype=np.int64) if labels is None else labels))
         self.shape = shape
         self.span = span
         self.l1 = l1
@@ -69,14 +71,19 @@ class SealedRecords:
         ``above[g]``."""
         for name, given in (("axis", axis), ("cut", cut), ("below", below), ("above", above)):
             self._one_per_group(name, given)
-        right = self._coordinates(axis) >= cut[self.__labels]
-        labels = np.where(right, above[self.__labels], below[self.__labels])
+        cells, counts, labels = opened(self)
+        right = cells[np.arange(counts.size), axis[labels]] >= cut[labels]
+        split = np.where(right, above[labels], below[labels])
         groups = 1 + max(int(below.max()), int(above.max()))
-        return SealedRecords(self.__cells, self.__counts, self.shape, self.span, self.l1, labels=labels, groups=groups)
+        return SealedRecords(cells, counts, self.shape, self.span, self.l1, labels=split, groups=groups)
 
     def counts(self) -> Sealed:
         """Records per group."""
-        return self._by_label(self.__labels, self.groups)
+        _, counts, labels = opened(self)
+        counted = labels >= 0
+        summed = np.zeros(self.groups, dtype=np.int64)
+        np.add.at(summed, labels[counted], counts[counted])
+        return Sealed(summed, self.span, self.l1)
 
     def project(self, axes: Sequence[int]) -> SealedRecords:
         """The same records on some attributes only, all in one group."""
@@ -85,33 +92,25 @@ class SealedRecords:
             raise InvalidInputError(
                 name="project on", value=chosen, limit=f"distinct attributes from 0 to {len(self.shape) - 1} are needed"
             )
-        return self._gather(self.__cells[:, chosen], tuple(self.shape[axis] for axis in chosen))
+        return self._gather(opened(self)[0][:, chosen], tuple(self.shape[axis] for axis in chosen))
 
     def coarser(self, shift: int) -> SealedRecords:
         """The same records on a grid whose cells are 2^shift wide on every attribute, all in one group."""
         if shift < 0:
             raise InvalidInputError(f"coarser by 2^{shift}: the power must be at least 0")
-        return self._gather(self.__cells >> shift, tuple(1 + (length - 1 >> shift) for length in self.shape))
+        return self._gather(opened(self)[0] >> shift, tuple(1 + (length - 1 >> shift) for length in self.shape))
 
     def dense(self) -> Sealed:
         """The histogram over all cells, for domains that can be listed."""
         require_dense(self.shape)
-        flat = np.ravel_multi_index(tuple(self.__cells.T), self.shape).astype(np.int64)
-        counts = np.bincount(flat, weights=self.__counts, minlength=cells_of(self.shape))
+        cells, filled, _ = opened(self)
+        flat = np.ravel_multi_index(tuple(cells.T), self.shape).astype(np.int64)
+        counts = np.bincount(flat, weights=filled, minlength=cells_of(self.shape))
         return Sealed(np.rint(counts).astype(np.int64), self.span, self.l1, shape=self.shape)
 
     def _gather(self, cells: Integers, shape: tuple[int, ...]) -> SealedRecords:
-        merged, counts = gathered(cells, self.__counts, shape)
+        merged, counts = gathered(cells, opened(self)[1], shape)
         return SealedRecords(merged, counts, shape, self.span, self.l1)
-
-    def _coordinates(self, axis: Integers) -> Integers:
-        return self.__cells[np.arange(self.__counts.size), axis[self.__labels]]
-
-    def _by_label(self, labels: Integers, count: int) -> Sealed:
-        kept = labels >= 0
-        summed = np.zeros(count, dtype=np.int64)
-        np.add.at(summed, labels[kept], self.__counts[kept])
-        return Sealed(summed, self.span, self.l1)
 
     def _one_per_group(self, name: str, given: Integers) -> None:
         if given.shape != (self.groups,):
@@ -124,13 +123,8 @@ class SealedRecords:
             f"groups={self.groups})"
         )
 
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise SealedAccessError("exact records cannot be read; ask the Meter for a noisy answer")
 
-    __array__ = __iter__ = __len__ = __getitem__ = __bool__ = __float__ = __int__ = __index__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
-
-
+@hide_frames
 def seal_records(records: NDArray[Any], shape: Sequence[int], t: int, max_contribution: int = 1) -> SealedRecords:
     """Close the records of timestamp ``t``: one row of whole coordinates each, 0 ≤ coordinate < ``shape``.
 
@@ -144,7 +138,7 @@ def seal_records(records: NDArray[Any], shape: Sequence[int], t: int, max_contri
     rows = np.asarray(records)
     if rows.ndim != 2 or rows.shape[1] != len(lengths) or (rows.size and rows.dtype.kind not in "iu"):
         raise InvalidInputError(
-            f"records of shape {rows.shape} and type {rows.dtype}: rows of {len(lengths)} whole numbers are needed"
+            f"records of {rows.ndim} axes and type {rows.dtype}: rows of {len(lengths)} whole numbers are needed"
         )
     cells = rows.astype(np.int64)
     if bool((cells < 0).any() or (cells >= np.array(lengths)).any()):

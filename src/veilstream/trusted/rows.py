@@ -11,15 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.errors import InvalidInputError, SealedAccessError
+from veilstream.errors import InvalidInputError
 from veilstream.privacy.charge import Span
 from veilstream.trusted.counts import Sealed
+from veilstream.trusted.frames import hide_frames
+from veilstream.trusted.opening import opened
 from veilstream.trusted.records import SealedRecords, gathered
+from veilstream.trusted.sealed import Opaque
 from veilstream.values.boxes import require_dense
 
 Codes = NDArray[np.int32]
@@ -27,7 +30,7 @@ Hashes = NDArray[np.uint64]
 MAX_BINS_OF_ATTRIBUTE = 10**7
 
 
-class SealedRows:
+class SealedRows(Opaque[tuple[tuple[Codes, ...], Hashes]]):
     """Rows of codes 0 ≤ code < ``shape`` (one column per attribute), read from the timestamps in ``span``.
 
     At any single timestamp one unit has at most ``l1`` rows. ``bins`` names the part of a public partition that the
@@ -43,7 +46,8 @@ class SealedRows:
     veilstream.errors.SealedAccessError: exact rows cannot be read; ask the Meter for a noisy answer
     """
 
-    __slots__ = ("__columns", "__hashes", "bins", "l1", "shape", "span")
+    __slots__ = ("bins", "l1", "shape", "span")
+    contents: ClassVar[str] = "rows"
 
     def __init__(
         self,
@@ -55,8 +59,7 @@ class SealedRows:
         *,
         bins: NDArray[np.int64] | None = None,
     ) -> None:
-        self.__columns = tuple(np.asarray(column, dtype=np.int32) for column in columns)
-        self.__hashes = hashes
+        super().__init__((tuple(np.asarray(column, dtype=np.int32) for column in columns), hashes))
         self.shape = shape
         self.span = span
         self.l1 = Fraction(l1)
@@ -64,7 +67,7 @@ class SealedRows:
 
     def margin(self, axis: int) -> Sealed:
         """Rows by their value of one attribute: each row is counted once, so ``l1`` carries over."""
-        return self._sealed(np.bincount(self.__columns[axis], minlength=self.shape[axis]))
+        return self._sealed(np.bincount(opened(self)[0][axis], minlength=self.shape[axis]))
 
     def counts(self, axes: Sequence[int]) -> Sealed:
         """Rows by their values of several attributes, row-major; without attributes their number."""
@@ -78,14 +81,15 @@ class SealedRows:
         The cells are disjoint, so a unit that has c_p rows in part p, Σ c_p ≤ l1, costs at most Σ ε·c_p/l1 ≤ ε if each
         part is asked with ε and noise for l1: the names let the accountant see it at event level.
         """
+        columns, hashes = opened(self)
         cells = self._cells(axes)
         count = math.prod(self.shape[axis] for axis in axes)
         order = np.argsort(cells, kind="stable")
         ends = np.searchsorted(cells[order], np.arange(count + 1))
         return [
             SealedRows(
-                [column[order[first:last]] for column in self.__columns],
-                self.__hashes[order[first:last]],
+                [column[order[first:last]] for column in columns],
+                hashes[order[first:last]],
                 self.shape,
                 self.span,
                 self.l1,
@@ -96,20 +100,21 @@ class SealedRows:
 
     def project(self, axes: Sequence[int]) -> SealedRows:
         """The same rows, in the same order, with some attributes only."""
-        columns = [self.__columns[axis] for axis in axes]
+        columns, hashes = opened(self)
         shape = tuple(self.shape[axis] for axis in axes)
-        return SealedRows(columns, self.__hashes, shape, self.span, self.l1, bins=self.bins)
+        return SealedRows([columns[axis] for axis in axes], hashes, shape, self.span, self.l1, bins=self.bins)
 
     def records(self) -> SealedRecords:
         """The rows gathered by cell, for methods that never list the domain: a row is a count, ``l1`` carries over."""
-        cells = np.stack(self.__columns, axis=1).astype(np.int64)
+        cells = np.stack(opened(self)[0], axis=1).astype(np.int64)
         filled, counts = gathered(cells, np.ones(len(cells), dtype=np.int64), self.shape)
         return SealedRecords(filled, counts, self.shape, self.span, self.l1)
 
     def _cells(self, axes: Sequence[int]) -> NDArray[np.int64]:
-        cells = np.zeros(self.__hashes.size, dtype=np.int64)
+        columns, hashes = opened(self)
+        cells = np.zeros(hashes.size, dtype=np.int64)
         for axis in axes:
-            cells = cells * self.shape[axis] + self.__columns[axis]
+            cells = cells * self.shape[axis] + columns[axis]
         return cells
 
     def _sealed(self, counts: NDArray[np.int64]) -> Sealed:
@@ -118,12 +123,6 @@ class SealedRows:
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.shape))
         return f"SealedRows(shape={shape}, span={self.span.first}..{self.span.last}, l1={self.l1})"
-
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise SealedAccessError("exact rows cannot be read; ask the Meter for a noisy answer")
-
-    __array__ = __iter__ = __len__ = __getitem__ = __bool__ = __float__ = __int__ = __index__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse
 
 
 class SealedTable(Sealed):
@@ -138,15 +137,16 @@ class SealedTable(Sealed):
 
     def __init__(self, rows: SealedRows, parts: Sequence[int], spare: int) -> None:
         others = [axis for axis in range(len(rows.shape)) if axis not in parts]
-        pieces = [getattr(rows.counts(parts), "_Sealed__exact")]  # noqa: B009 (a private name)
+        pieces = [opened(rows.counts(parts))]
         cells = [rows] if not parts else rows.parts(parts)
         for part in cells:
-            pieces += [getattr(part.margin(axis), "_Sealed__exact") for axis in others]  # noqa: B009
+            pieces += [opened(part.margin(axis)) for axis in others]
         pieces.append(np.zeros(spare, dtype=np.int64))
         super().__init__(np.concatenate(pieces), rows.span, rows.l1 * (1 + len(others)))
         self.rows = rows
 
 
+@hide_frames
 def ordered_rows(
     columns: Sequence[NDArray[Any]], hashes: Hashes, shape: Sequence[int], t: int, max_contribution: int = 1
 ) -> SealedRows:

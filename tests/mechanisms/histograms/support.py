@@ -17,26 +17,6 @@ from veilstream.trusted.meter import Meter, NoiseSource
 from veilstream.values.values import Values
 
 
-class Silent:
-    """Noise that is always zero, choices that are always the best, and a memory of the scales."""
-
-    def __init__(self) -> None:
-        self.scales: list[Fraction] = []
-        self.rates: list[Fraction] = []
-
-    def laplace(self, scale: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
-        self.scales.append(scale)
-        return np.zeros(size, dtype=np.int64)
-
-    def gaussian(self, sigma: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
-        self.scales.append(sigma)
-        return np.zeros(size, dtype=np.int64)
-
-    def select(self, gaps: NDArray[np.int64], rate: Fraction) -> int:
-        self.rates.append(rate)
-        return int(np.argmin(gaps))
-
-
 def new_meter(epsilon: str | Fraction, bins: int, noise: NoiseSource | int, w: int | None = 1) -> Meter:
     source = ExactSampler(SeededSource(noise)) if isinstance(noise, int) else noise
     return Meter(Accountant(Guarantee(epsilon, w=w), bins), source, 0)

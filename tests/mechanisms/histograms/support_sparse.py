@@ -10,31 +10,13 @@ from numpy.typing import NDArray
 from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.testing.fakes import NoNoise
 from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.meter import Meter
 
 
-class Silent:
-    """Noise that is always zero: the first best candidate is chosen and no empty cell reaches a level."""
-
-    def laplace(self, scale: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
-        return np.zeros(size, dtype=np.int64)
-
-    def gaussian(self, sigma: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
-        return np.zeros(size, dtype=np.int64)
-
-    def select(self, gaps: NDArray[np.int64], rate: Fraction) -> int:
-        return int(np.argmin(gaps))
-
-    def reaching(self, scale: Fraction, level: int, trials: int) -> int:
-        return 0
-
-    def below(self, bound: int, count: int) -> NDArray[np.int64]:
-        return np.zeros(count, dtype=np.int64)
-
-
 def silent(epsilon: Fraction = Fraction(1)) -> Meter:
-    return Meter(Accountant(Guarantee(epsilon, w=1), 1), Silent(), 0)
+    return Meter(Accountant(Guarantee(epsilon, w=1), 1), NoNoise(), 0)
 
 
 def seeded(seed: int, epsilon: Fraction = Fraction(1), w: int | None = 1) -> Meter:

@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 from veilstream.mechanisms.histograms import EFPA, Barak, Geometric, Privelet
 from veilstream.mechanisms.histograms.privelet import privelet_axis_gains
 from veilstream.noise.spread import laplace_std
+from veilstream.testing.batch import BatchMeter
+from veilstream.testing.fakes import NoNoise
 from veilstream.trusted.counts import seal
-from veilstream.trusted.meter import Meter
 from veilstream.trusted.transforms import haar, inverse_haar, walsh
 
-from .support import Silent, new_meter, release
+from .support import new_meter, release
 
 
 def many(histogram: Privelet | Barak, counts: NDArray[np.int64], epsilon: str, runs: int) -> NDArray[np.float64]:
     one = new_meter(epsilon, counts.size, 20_120_413)
-    meter = Meter(one._accountant, one._noise, 0, batch=(runs,))
+    meter = BatchMeter(one._accountant, one._noise, 0, batch=(runs,))
     return np.asarray(histogram.estimate(seal(counts, 0), Fraction(epsilon), meter).numbers, dtype=np.float64)
 
 
@@ -30,7 +31,7 @@ def many(histogram: Privelet | Barak, counts: NDArray[np.int64], epsilon: str, r
 
 def test_efpa_keeps_the_coordinates_that_matter_and_calibrates_each_to_their_root() -> None:
     wave = np.rint(10_000 + 5_000 * np.cos(2 * np.pi * np.arange(100) / 100)).astype(np.int64)
-    noise = Silent()
+    noise = NoNoise()
     values = release(EFPA(), wave, "1/10", noise)
     # Mean, cosine and sine of one period: k = 3. Each gets Lap(√3 / (ε/2)) on the grid of 2⁻²⁰.
     assert np.abs(values.numbers - wave).max() < 1
@@ -51,7 +52,7 @@ def test_fallback_is_plain_noise_of_half_the_budget_where_nothing_compresses() -
     rough = np.zeros(4096, dtype=np.int64)
     rough[::7] = 10**6
     rough[::11] = 3 * 10**6
-    silent = Silent()
+    silent = NoNoise()
     values = release(EFPA(fallback=True), rough, "1", silent)
     assert values.numbers.tolist() == rough.tolist()
     assert silent.scales == [Fraction(2)]
@@ -61,7 +62,7 @@ def test_fallback_is_plain_noise_of_half_the_budget_where_nothing_compresses() -
 
 
 def test_privelet_by_hand() -> None:
-    noise = Silent()
+    noise = NoNoise()
     values = release(Privelet(direct=()), np.array([5, 1, 2, 2, 0]), "1", noise)
     assert values.numbers.tolist() == [5, 1, 2, 2, 0]
     # Padded to 8 bins: 1 + 3 coefficients per count.
@@ -69,7 +70,7 @@ def test_privelet_by_hand() -> None:
 
 
 def test_privelet_transforms_the_chosen_axes_only() -> None:
-    noise = Silent()
+    noise = NoNoise()
     table = np.arange(12, dtype=np.int64)
     values = release(Privelet(direct=(1,)), table, "1", noise, shape=(4, 3))
     assert values.numbers.tolist() == table.tolist()
@@ -122,7 +123,7 @@ def marginal(values: NDArray[np.float64], shape: tuple[int, ...], kept: tuple[in
 def test_barak_reproduces_the_marginals_it_keeps() -> None:
     shape = (2, 4, 2, 2)
     table = np.arange(32, dtype=np.int64) ** 2 % 13
-    noise = Silent()
+    noise = NoNoise()
     values = release(Barak(order=2), table, "1", noise, shape=shape).numbers.astype(np.float64)
     for kept in ((0,), (0, 1), (1, 3), (2, 3)):
         assert np.allclose(marginal(values, shape, kept), marginal(table.astype(np.float64), shape, kept))
@@ -146,7 +147,7 @@ def test_barak_marginals_agree_and_have_the_variance_of_the_kept_coefficients() 
 
 def test_padded_attributes_keep_unbiased_marginals_up_to_what_falls_on_the_padding() -> None:
     table = np.arange(15, dtype=np.int64)
-    values = release(Barak(order=2), table, "1", Silent(), shape=(5, 3)).numbers
+    values = release(Barak(order=2), table, "1", NoNoise(), shape=(5, 3)).numbers
     assert np.allclose(values, table)
 
 

@@ -13,20 +13,21 @@ from hypothesis import strategies as st
 from veilstream.mechanisms.histograms import PHP, Geometric, NoiseFirst, StructureFirst
 from veilstream.mechanisms.histograms.segments import segment
 from veilstream.mechanisms.protocols import HistogramMechanism
+from veilstream.testing.fakes import NoNoise
 from veilstream.trusted.counts import seal
 
-from .support import Silent, new_meter, release
+from .support import new_meter, release
 
 STEPS = np.repeat([0, 40, 7, 7, 100], [3, 5, 2, 1, 5]).astype(np.int64)
 
 
 @pytest.mark.parametrize("histogram", [PHP(), NoiseFirst(), StructureFirst(buckets=4)], ids=lambda h: type(h).__name__)
 def test_steps_come_back_when_there_is_no_noise(histogram: HistogramMechanism) -> None:
-    assert np.allclose(release(histogram, STEPS, "100", Silent()).numbers, STEPS)
+    assert np.allclose(release(histogram, STEPS, "100", NoNoise()).numbers, STEPS)
 
 
 def test_php_pays_a_share_per_level_and_gives_the_rest_to_the_counts() -> None:
-    meter = new_meter("1", 16, Silent())
+    meter = new_meter("1", 16, NoNoise())
     PHP(depth=2, structure=Fraction(1, 2)).estimate(seal(STEPS, 0), Fraction(1), meter)
     assert [(charge.purpose, charge.epsilon) for charge in meter.charges] == [
         ("bisection", Fraction(1, 4)),
@@ -36,7 +37,7 @@ def test_php_pays_a_share_per_level_and_gives_the_rest_to_the_counts() -> None:
 
 
 def test_php_that_stops_early_does_not_waste_its_budget() -> None:
-    meter = new_meter("1", 16, Silent())
+    meter = new_meter("1", 16, NoNoise())
     PHP(depth=4).estimate(seal(np.full(16, 9), 0), Fraction(1), meter)
     assert [(charge.purpose, charge.epsilon) for charge in meter.charges] == [
         ("bisection", Fraction(1, 16)),
@@ -45,7 +46,7 @@ def test_php_that_stops_early_does_not_waste_its_budget() -> None:
 
 
 def test_php_by_hand() -> None:
-    noise = Silent()
+    noise = NoNoise()
     counts = np.array([8, 8, 8, 0, 0, 0, 0, 0])
     values = release(PHP(depth=1, structure=Fraction(1, 2)), counts, "4", noise)
     # Whole: Σ|v − 3| = 30 and one noise. Cut before bin 3: 0 and two noises of mean size 1/2.
@@ -57,7 +58,7 @@ def test_php_by_hand() -> None:
 
 
 def test_structure_first_by_hand() -> None:
-    noise = Silent()
+    noise = NoNoise()
     values = release(StructureFirst(buckets=2), np.array([6, 6, 0, 0, 3]), "2", noise)
     # Σ|v − median| is 0 + 3 for the cut before bin 2, more elsewhere; buckets of 12/2 and 3/3.
     assert values.numbers.tolist() == [6.0, 6.0, 1.0, 1.0, 1.0]
@@ -66,7 +67,7 @@ def test_structure_first_by_hand() -> None:
 
 
 def test_noise_first_by_hand() -> None:
-    values = release(NoiseFirst(price=1.0), np.array([10, 11, 10, 0, 1]), "1", Silent())
+    values = release(NoiseFirst(price=1.0), np.array([10, 11, 10, 0, 1]), "1", NoNoise())
     assert values.numbers == pytest.approx([31 / 3] * 3 + [0.5] * 2)
     assert np.asarray(values.std)[0] < np.asarray(values.std)[-1]
 

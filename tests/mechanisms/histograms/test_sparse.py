@@ -27,7 +27,7 @@ from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.counts import Sealed, seal
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.noisy_cells import LISTED_OUTRIGHT, noisy_cells
-from veilstream.trusted.opening import open_counts, open_labels, open_records
+from veilstream.trusted.opening import open_counts, open_labels, open_records, open_scores, opened
 from veilstream.trusted.records import SealedRecords, cell_keys, gathered, seal_records
 from veilstream.trusted.statistics import median_scores, record_median_scores
 from veilstream.trusted.statistics.base import JointScores
@@ -121,15 +121,15 @@ def medians_of_nodes(rows: Rows, l1: int) -> JointScores:
 
 
 def _by_question(scores: JointScores) -> list[NDArray[np.int64]]:
-    lengths = scores._lengths  # pyright: ignore[reportPrivateUsage]
-    each = np.repeat(scores._exact, 1 if lengths is None else lengths)  # pyright: ignore[reportPrivateUsage]
+    _, lengths = opened(scores)
+    each = np.repeat(open_scores(scores), 1 if lengths is None else lengths)
     return np.split(each, np.cumsum(scores.sizes)[:-1])
 
 
 def test_median_scores_by_hand() -> None:
     scores = median_scores(seal(np.array([2, 3, 5, 1, 1]), 0), np.array([3, 2]))
     assert scores.sizes.tolist() == [2, 1]
-    assert scores._exact.tolist() == [-6, 0, 0]  # pyright: ignore[reportPrivateUsage]
+    assert open_scores(scores).tolist() == [-6, 0, 0]
 
 
 def test_one_level_of_medians_loses_no_more_than_its_charge() -> None:
@@ -138,7 +138,7 @@ def test_one_level_of_medians_loses_no_more_than_its_charge() -> None:
     tables = [np.array([4, 1, 0, 2, 0, 3, 3, 1]), np.array([4, 1, 1, 2, 1, 3, 3, 1])]
     logs: list[NDArray[np.float64]] = []
     for counts in tables:
-        scores = median_scores(seal(counts, 0, l1), np.array([4, 4]))._exact  # pyright: ignore[reportPrivateUsage]
+        scores = open_scores(median_scores(seal(counts, 0, l1), np.array([4, 4])))
         parts = np.split(scores, 2)
         each = [epsilon / (2 * l1) * part - np.log(np.exp(epsilon / (2 * l1) * part).sum()) for part in parts]
         logs.append(each[0][:, None] + each[1][None, :])

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.mechanisms.protocols import accountant_for
 from veilstream.noise import ExactSampler
-from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.testing.checks import fullest_window
+from veilstream.privacy.windows import fullest_window
 from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter
@@ -48,7 +48,7 @@ class Walk:
 
 
 def walk(mechanism: Any, guarantee: Guarantee, stream: NDArray[np.int64], seed: int = 5, first: int = 0) -> Walk:
-    accountant = Accountant(guarantee, stream.shape[1])
+    accountant = accountant_for(mechanism, guarantee, stream.shape[1])
     noise = ExactSampler(SeededSource(seed))
     state = mechanism.start(guarantee, stream.shape[1])
     result = Walk()

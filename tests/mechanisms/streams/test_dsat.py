@@ -14,8 +14,9 @@ from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.streams import DSAT, DSFT, FixedRate
 from veilstream.mechanisms.streams.controller import PID, Constant, Control, Feedback, QuantileTracking, RatioTracking
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.windows import fullest_window
 from veilstream.storage.codec import encode
-from veilstream.testing.checks import check_stream, fullest_window
+from veilstream.testing.checks import check_stream
 
 from .adaptive import BINS, hard_streams, walk
 

@@ -225,7 +225,7 @@ def test_a_stream_resumes_in_the_middle_of_a_block(tmp_path: Path) -> None:
             release = publisher.feed(counts, t=t)
             assert release.t == t
             charges = [row.charge for row in publisher.ledger.charges("default")]
-    from veilstream.testing.checks import fullest_window
+    from veilstream.privacy.windows import fullest_window
 
     assert fullest_window(charges, 8, BINS)[0] <= 1
     assert len({charge.block for charge in charges if charge.block is not None}) == 5

@@ -20,19 +20,19 @@ from numpy.typing import NDArray
 
 import veilstream as vs
 from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.protocols import accountant_for
 from veilstream.mechanisms.streams import RetroactiveGrouping
 from veilstream.mechanisms.streams.window_sums import WindowSums
 from veilstream.noise import ExactSampler
 from veilstream.noise.spread import laplace_std
-from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
+from veilstream.privacy.windows import fullest_window
 from veilstream.storage.codec import encode
-from veilstream.testing.checks import check_stream, fullest_window
+from veilstream.testing.checks import check_stream
+from veilstream.testing.fakes import NoNoise
 from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter
-
-from .silence import Silence
 
 PRINTED = RetroactiveGrouping(revise=False, monitor="1/10", factor=2, tail=1)
 EVENT = vs.Guarantee("1/10", w=1)
@@ -41,7 +41,10 @@ EVENT = vs.Guarantee("1/10", w=1)
 def walk(
     mechanism: RetroactiveGrouping, guarantee: vs.Guarantee, counts: NDArray[np.int64], noise: Any
 ) -> tuple[NDArray[np.float64], list[Charge], Any]:
-    accountant, state = Accountant(guarantee, counts.shape[1]), mechanism.start(guarantee, counts.shape[1])
+    accountant, state = (
+        accountant_for(mechanism, guarantee, counts.shape[1]),
+        mechanism.start(guarantee, counts.shape[1]),
+    )
     released: list[NDArray[Any]] = []
     charges: list[Charge] = []
     for t, now in enumerate(counts):
@@ -68,7 +71,7 @@ def test_example_2_of_the_paper_step_by_step() -> None:
     """5 and 75 alone; 74 waits; 73 with it, as 73.5; three units wait; the fourth with them, as 74.5."""
     counts = np.array([5, 75, 74, 73, 74, 75, 74, 75])[:, None]
     units = RetroactiveGrouping(window=1, revise=False, monitor="1/10", factor=2, tail=1)
-    released, charges, _ = walk(units, EVENT, counts, Silence())
+    released, charges, _ = walk(units, EVENT, counts, NoNoise())
     assert released[:, 0].tolist() == [5, 75, 75, 73.5, 73.5, 73.5, 73.5, 74.5]
     published = [(c.span.first, c.span.last, c.epsilon) for c in charges if c.purpose != "monitor"]
     assert [(first, last) for first, last, _ in published] == [(0, 0), (1, 1), (2, 3), (4, 7)]
@@ -76,7 +79,7 @@ def test_example_2_of_the_paper_step_by_step() -> None:
     assert watched == [1, 2, 3, 4, 5, 6, 7]
     assert all(c.epsilon == published[0][2] for c in charges if c.purpose != "monitor")
     windows, _, _ = walk(
-        RetroactiveGrouping(window=4, revise=False, monitor="1/10", factor=2, tail=1), EVENT, counts, Silence()
+        RetroactiveGrouping(window=4, revise=False, monitor="1/10", factor=2, tail=1), EVENT, counts, NoNoise()
     )
     assert windows[:, 0].tolist() == [5, 80, 155, 228.5, 297, 295.5, 294, 295]
 
@@ -84,7 +87,7 @@ def test_example_2_of_the_paper_step_by_step() -> None:
 def test_a_published_sum_corrects_the_guesses_in_later_windows() -> None:
     """Without noise: a slow climb is guessed while units wait and exact once their group is published."""
     counts = (np.arange(60) // 4)[:, None] + 100
-    released, charges, _ = walk(RetroactiveGrouping(window=60), vs.Guarantee("1/10", w=1), counts, Silence())
+    released, charges, _ = walk(RetroactiveGrouping(window=60), vs.Guarantee("1/10", w=1), counts, NoNoise())
     exact = np.cumsum(counts[:, 0])
     groups = [c for c in charges if c.purpose == "group"]
     assert groups[0].span.steps == 2
@@ -246,7 +249,7 @@ def test_under_a_window_every_timestamp_has_its_share_of_the_budget(mechanism: R
     assert np.array_equal(released, alone)
     assert charges == same
     assert charges[0].bins is not None
-    pure, _ = fullest_window(charges, 8, 5)
+    pure, _ = fullest_window(charges, 8, 5, per_timestamp=True)
     assert Fraction(9, 10) < pure <= 1
 
 
@@ -320,14 +323,14 @@ def test_a_killed_stream_goes_on_with_its_groups(tmp_path: Path, w: int) -> None
     assert times_read(charges, (40, 30), {"monitor"}).max() == 1
     across = [c for c in charges if c.starts is not None and c.span.last >= 17 and (c.starts < 17).any()]
     assert across
-    assert fullest_window(charges, w, 30)[0] <= w
+    assert fullest_window(charges, w, 30, per_timestamp=True)[0] <= w
 
 
 def test_rows_of_the_ring_are_narrow_and_hold_any_sum() -> None:
     """Seven bytes a bin and unit; sums that do not fit into four bytes are kept as they are."""
     for top, width in ((1000, 4), (1 << 35, 8)):
         counts = np.full((12, 3), top)
-        released, _, state = walk(RetroactiveGrouping(window=4), EVENT, counts, Silence())
+        released, _, state = walk(RetroactiveGrouping(window=4), EVENT, counts, NoNoise())
         assert {row.itemsize for row in state.window.sums} == {width}
         assert released[-1].tolist() == [4 * top] * 3
         old = [row for i, row in enumerate(state.window.sums) if i != (len(counts) - 1) % 4]

@@ -13,10 +13,9 @@ import veilstream as vs
 from veilstream.errors import BudgetExceededError, InvalidInputError
 from veilstream.mechanisms.streams import SlidingWindow
 from veilstream.privacy.accountant import Accountant
+from veilstream.testing.fakes import NoNoise
 from veilstream.trusted.counts import Sealed, seal
 from veilstream.trusted.meter import Meter
-
-from .silence import Silence
 
 
 @settings(max_examples=30, deadline=None)
@@ -26,7 +25,7 @@ from .silence import Silence
     w=st.sampled_from([1, 2, 5, 20]),
 )
 def test_without_noise_every_window_is_exact_and_all_are_paid(counts: list[int], window: int, w: int) -> None:
-    mechanism, guarantee, noise = SlidingWindow(window=window), vs.Guarantee(1, w=w), Silence()
+    mechanism, guarantee, noise = SlidingWindow(window=window), vs.Guarantee(1, w=w), NoNoise()
     accountant, state = Accountant(guarantee, 1), mechanism.start(guarantee, 1)
     for t, now in enumerate(counts):
         meter = Meter(accountant, noise, t)

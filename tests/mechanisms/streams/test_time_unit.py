@@ -12,11 +12,10 @@ from veilstream.errors import BudgetExceededError, InvalidInputError
 from veilstream.mechanisms.streams import TimeUnit
 from veilstream.noise.spread import laplace_std
 from veilstream.privacy.accountant import Accountant
+from veilstream.testing.fakes import NoNoise
 from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter
 from veilstream.values.values import NoiseLaw
-
-from .silence import Silence
 
 
 @settings(max_examples=30, deadline=None)
@@ -28,7 +27,7 @@ def test_without_noise_every_window_is_exact(counts: list[tuple[int, int]], wind
     mechanism, guarantee = TimeUnit(window=window), vs.Guarantee(1, w=1)
     accountant, state = Accountant(guarantee, 2), mechanism.start(guarantee, 2)
     for t, now in enumerate(counts):
-        state, values = mechanism.step(state, seal(np.array(now), t), Meter(accountant, Silence(), t))
+        state, values = mechanism.step(state, seal(np.array(now), t), Meter(accountant, NoNoise(), t))
         assert values.numbers.tolist() == np.array(counts[max(0, t + 1 - window) : t + 1]).sum(axis=0).tolist()
         assert len(state.units) == min(window, t + 1)
 
@@ -47,7 +46,7 @@ def test_the_declared_deviation_follows_the_units_in_the_window() -> None:
     mechanism, guarantee = TimeUnit(window=3), vs.Guarantee(1, w=1)
     accountant, state = Accountant(guarantee, 1), mechanism.start(guarantee, 1)
     for t in range(7):
-        state, values = mechanism.step(state, seal(np.array([5]), t), Meter(accountant, Silence(), t))
+        state, values = mechanism.step(state, seal(np.array([5]), t), Meter(accountant, NoNoise(), t))
         assert values.std == pytest.approx(laplace_std(1.0) * np.sqrt(min(3, t + 1)))
         assert values.law == (NoiseLaw.LAPLACE if t == 0 else NoiseLaw.MIXED)
 

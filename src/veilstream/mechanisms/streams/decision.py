@@ -17,7 +17,8 @@ from veilstream.mechanisms.streams import schedule
 from veilstream.mechanisms.streams.controller import Control, Controlling, Feedback
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
-from veilstream.trusted.meter import Meter, Threshold
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.threshold import Threshold
 from veilstream.values.values import NoiseLaw, Values
 
 FRESH_AFTER_EACH = 5

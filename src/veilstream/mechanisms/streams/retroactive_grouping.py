@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +57,7 @@ class RetroactiveGrouping:
       printed.
     * ``sampling`` below 1 (a multiple of 1/256) makes the monitor look at a Bernoulli sample of the events.
 
-    Under a protected window w > 1 all of this happens at ε/w for every bin and timestamp (``Meter.per_timestamp``):
+    Under a protected window w > 1 all of this happens at ε/w for every bin and timestamp (``per_timestamp``):
     whatever a person does in w timestamps, in whichever bins, then costs ε at most, and each group has one noise
     Lap(w·l1/ε₂), however many of its units are the person's. At user level it is refused.
 
@@ -74,6 +75,8 @@ class RetroactiveGrouping:
     default (the printed optimum has γ² upside down); the error of window sums (units with a shared noise do not add
     their variances).
     """
+
+    per_timestamp: ClassVar[bool] = True
 
     window: int = 15
     monitor: Exact = "1/5"
@@ -119,7 +122,7 @@ class RetroactiveGrouping:
         return State(WindowSums.start(self.window, bins), GroupPlan.start(bins))
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
-        step = _Step(self, state, now, meter.per_timestamp())
+        step = _Step(self, state, now, meter)
         return step.revised() if self.revise else step.as_printed()
 
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
-from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism
+from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism, accountant_for
 from veilstream.mechanisms.streams.decision import Plan, Sampler
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
@@ -87,7 +87,7 @@ def rehearse(
     mechanism: StreamMechanism[Any], guarantee: Guarantee, bins: int, max_contribution: int, steps: int
 ) -> list[Values]:
     """What the mechanism would publish of a stream of zeros if noise were 0; no data are read and nothing is spent."""
-    accountant = Accountant(guarantee, bins)
+    accountant = accountant_for(mechanism, guarantee, bins)
     state = mechanism.start(guarantee, bins)
     values: list[Values] = []
     for t in range(steps):

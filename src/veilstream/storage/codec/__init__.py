@@ -37,6 +37,7 @@ from veilstream.errors import LedgerError
 from veilstream.storage.codec.coders import CODERS, Coder
 from veilstream.storage.codec.reading import Reader, newer
 from veilstream.storage.codec.writing import Writer
+from veilstream.trusted.frames import hide_frames
 
 __all__ = ["CODERS", "FORMAT", "Coder", "Encoded", "decode", "encode"]
 
@@ -52,6 +53,7 @@ class Encoded:
     arrays: tuple[NDArray[Any], ...] = field(default=(), repr=False)
 
 
+@hide_frames
 def encode(obj: object) -> Encoded:
     """The bytes of a value that is made of dataclasses and plain parts.
 
@@ -65,6 +67,7 @@ def encode(obj: object) -> Encoded:
     return Encoded(text.encode("ascii"), tuple(writer.arrays))
 
 
+@hide_frames
 def decode(header: bytes, arrays: tuple[NDArray[Any], ...], as_type: type[T]) -> T:
     """The value that :func:`encode` was given; ``as_type`` is its class.
 

@@ -6,9 +6,14 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
-from veilstream.privacy.charge import Span
 from veilstream.trusted.counts import Sealed
-from veilstream.trusted.opening import open_counts
+from veilstream.trusted.encoding import (
+    sealed_from_plain,
+    sealed_to_plain,
+    threshold_from_plain,
+    threshold_to_plain,
+)
+from veilstream.trusted.threshold import Threshold
 
 
 class Coder(NamedTuple):
@@ -26,35 +31,8 @@ def _to_fraction(plain: tuple[int, int]) -> Fraction:
     return Fraction(*plain)
 
 
-def _from_sealed(x: Sealed) -> dict[str, Any]:
-    return {
-        "exact": open_counts(x),
-        "span": (x.span.first, x.span.last),
-        "l1": _from_fraction(x.l1),
-        "l2": _from_fraction(x.l2),
-        "grid": x.grid,
-        "shape": x.shape,
-        "bins": x.bins,
-        "starts": x.starts,
-        "aligned": x.aligned,
-    }
-
-
-def _to_sealed(plain: dict[str, Any]) -> Sealed:
-    return Sealed(
-        plain["exact"],
-        Span(*plain["span"]),
-        _to_fraction(plain["l1"]),
-        l2=_to_fraction(plain["l2"]),
-        grid=plain["grid"],
-        shape=tuple(plain["shape"]),
-        bins=plain["bins"],
-        starts=plain["starts"] if "starts" in plain else plain["since"],
-        aligned=plain["aligned"] if "aligned" in plain else plain["placed"],
-    )
-
-
 CODERS: Final[dict[type[Any], Coder]] = {
     Fraction: Coder(_from_fraction, _to_fraction),
-    Sealed: Coder(_from_sealed, _to_sealed),
+    Sealed: Coder(sealed_to_plain, sealed_from_plain),
+    Threshold: Coder(threshold_to_plain, threshold_from_plain),
 }

@@ -115,7 +115,11 @@ class Reader:
 
     def _dataclass(self, node: dict[str, Any], wanted: Wanted, path: str) -> Any:
         name: str = node["class"]
-        cls = _named(name, wanted, path, is_dataclass)
+        cls = _named(name, wanted, path, lambda cls: is_dataclass(cls) or cls in CODERS)
+        if cls in CODERS:
+            # A class that was stored field by field before it had a coder.
+            plain = {key: self.value(part, (), f"{path}.{key}") for key, part in node["fields"].items()}
+            return CODERS[cls].from_plain(plain)
         written: int = node["version"]
         if written > version_of(cls):
             raise newer(f"{path}: state {name} of version", written, version_of(cls))

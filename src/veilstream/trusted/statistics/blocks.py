@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
 from veilstream.trusted.counts import Sealed
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.opening import open_rows
 from veilstream.trusted.rows import SealedRows
 
@@ -18,6 +19,7 @@ BLOCK_GRID = 20
 BISECTIONS = 24
 
 
+@hide_frames
 def block_correlations(rows: SealedRows, scores: Sequence[NDArray[np.float64]], blocks: int) -> Sealed:
     """Σ over ``blocks`` of the likeliest correlation of every pair of attributes within the block.
 

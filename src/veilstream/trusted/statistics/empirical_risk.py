@@ -38,16 +38,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.errors import InvalidInputError, SealedAccessError
+from veilstream.errors import InvalidInputError
 from veilstream.noise.thinning import WordNoise
 from veilstream.privacy.charge import Span
 from veilstream.privacy.rationals import sqrt_up
 from veilstream.trusted.counts import Sealed
+from veilstream.trusted.frames import hide_frames
+from veilstream.trusted.opening import opened
+from veilstream.trusted.sealed import Opaque
 from veilstream.trusted.statistics.losses import Loss
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -71,50 +74,46 @@ class BitNoise(WordNoise, Protocol):
     def laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]: ...
 
 
-class SealedExamples:
+class SealedExamples(Opaque[tuple[Floats, Floats, NDArray[np.int64]]]):
     """Features, labels ±1 and levels of people, one row each; how many there are is private.
 
     >>> SealedExamples(np.array([[0.6, 0.8]]), np.array([1]), np.array([0]))
     SealedExamples(dimensions=2)
     """
 
-    __slots__ = ("__levels", "__rows", "__signs", "dimensions", "span")
+    __slots__ = ("dimensions", "span")
+    contents: ClassVar[str] = "rows"
 
     def __init__(self, rows: Floats, signs: NDArray[Any], levels: NDArray[np.int64], t: int = 0) -> None:
         if rows.ndim != 2 or not 1 <= rows.shape[1] <= MAX_DIMENSIONS:
-            raise InvalidInputError(f"features of shape {rows.shape}: people × dimensions, at most {MAX_DIMENSIONS}")
+            raise InvalidInputError(
+                f"features of {rows.ndim} axes: people × dimensions, of these at most {MAX_DIMENSIONS}"
+            )
         if signs.shape != (rows.shape[0],) or levels.shape != signs.shape or not np.isin(signs, (-1, 1)).all():
             raise InvalidInputError("labels: one of -1 and +1 for each row is needed")
         if not np.isfinite(rows).all():
             raise InvalidInputError("features: a value is missing or infinite")
         if rows.size and float((rows**2).sum(axis=1).max()) > 1:
             raise InvalidInputError("features: a row has a norm above 1; divide by a public bound or clip first")
-        self.__rows = np.array(rows, dtype=np.float64)
-        self.__signs = np.array(signs, dtype=np.float64)
-        self.__levels = np.array(levels, dtype=np.int64)
+        super().__init__(
+            (
+                np.array(rows, dtype=np.float64),
+                np.array(signs, dtype=np.float64),
+                np.array(levels, dtype=np.int64),
+            )
+        )
         self.dimensions = int(rows.shape[1])
         self.span = Span(t, t)
 
-    def weighted(self, weights: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Rows times their labels, and weights as floats; who has weight 0 is left out. For this module alone."""
-        own = weights[self.__levels]
-        kept = own > 0
-        return self.__rows[kept] * self.__signs[kept, None], own[kept] / WEIGHT
-
     def sampled(self, rates: NDArray[np.int64], noise: WordNoise) -> SealedExamples:
         """A secret sample with probability rates[level]·2⁻³² for each person, independently."""
-        words = noise.uniform_words(self.__levels.size) >> np.uint64(32)
-        drawn = words.astype(np.int64) < rates[self.__levels]
-        return SealedExamples(self.__rows[drawn], self.__signs[drawn], self.__levels[drawn], self.span.first)
+        rows, signs, levels = opened(self)
+        words = noise.uniform_words(levels.size) >> np.uint64(32)
+        drawn = words.astype(np.int64) < rates[levels]
+        return SealedExamples(rows[drawn], signs[drawn], levels[drawn], self.span.first)
 
     def __repr__(self) -> str:
         return f"SealedExamples(dimensions={self.dimensions})"
-
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise SealedAccessError("exact rows cannot be read; ask the Meter for a noisy answer")
-
-    __array__ = __iter__ = __len__ = __getitem__ = __bool__ = __float__ = __reduce__ = __reduce_ex__ = _refuse
-    __copy__ = __deepcopy__ = _refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +157,7 @@ class Risk:
         return 2 * self.tolerance(pull) / self.strength + self.root / (1 << grid)
 
 
+@hide_frames
 def output_perturbed(examples: SealedExamples, weights: NDArray[np.int64], risk: Risk, epsilon: Fraction) -> Sealed:
     """The minimiser for b = 0; Laplace noise for its ``l1`` at ``epsilon`` costs a person at most epsilon · w_i.
 
@@ -166,11 +166,12 @@ def output_perturbed(examples: SealedExamples, weights: NDArray[np.int64], risk:
     reach = SLACK / (risk.total * risk.strength)
     grid = _grid(risk.root * reach / epsilon)
     moved = reach + risk.inexact(grid) / risk.smallest
-    rows, own = examples.weighted(weights)
+    rows, own = _weighted(examples, weights)
     solution = _minimise(rows, own, np.zeros(examples.dimensions), risk, Fraction(0))
     return _sealed(solution, grid, examples.span, risk.root * moved)
 
 
+@hide_frames
 def objective_perturbed(
     examples: SealedExamples, weights: NDArray[np.int64], risk: Risk, scale: Fraction, rest: Fraction, noise: BitNoise
 ) -> Sealed:
@@ -186,9 +187,17 @@ def objective_perturbed(
     hidden = rounding + risk.inexact(MAX_GRID, widest)
     grid = _grid(risk.root * hidden / rest)
     pull = floored_laplace(noise, scale * (1 << fine), examples.dimensions)
-    rows, own = examples.weighted(weights)
+    rows, own = _weighted(examples, weights)
     solution = _minimise(rows, own, np.ldexp(pull.astype(np.float64), -fine), risk, widest)
     return _sealed(solution, grid, examples.span, risk.root * (rounding + risk.inexact(grid, widest)))
+
+
+def _weighted(examples: SealedExamples, weights: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Rows times their labels, and weights as floats; people of weight 0 are left out."""
+    rows, signs, levels = opened(examples)
+    own = weights[levels]
+    counted = own > 0
+    return rows[counted] * signs[counted, None], own[counted] / WEIGHT
 
 
 def floored_laplace(noise: BitNoise, scale: Fraction, size: int) -> NDArray[np.int64]:

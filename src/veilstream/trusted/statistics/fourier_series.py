@@ -11,10 +11,13 @@ from veilstream.errors import InvalidInputError
 from veilstream.privacy.charge import Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.rationals import sqrt_up
-from veilstream.trusted.counts import FOURIER_GRID, Sealed
+from veilstream.trusted.counts import Sealed
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.opening import open_counts
+from veilstream.trusted.spectrum import FOURIER_GRID, fourier_coordinates, fourier_slack
 
 
+@hide_frames
 def series_coordinates(
     snapshots: Sequence[Sealed], kept: int, guarantee: Guarantee, appearances: int | None = None
 ) -> Sealed:
@@ -50,9 +53,8 @@ def series_coordinates(
     touched = Fraction(steps if appearances is None else min(appearances, steps))
     l1 = max(x.l1 for x in snapshots)
     series = np.stack([open_counts(x) for x in snapshots], axis=1)
-    spectra = [Sealed(one, Span(first, last), Fraction(0)).fourier() for one in series]
-    error = spectra[0].l2
-    exact = np.concatenate([open_counts(one)[:kept] for one in spectra])
+    error = fourier_slack(len(snapshots))
+    exact = np.concatenate([fourier_coordinates(one, grid=0)[:kept] for one in series])
     moved = min(sqrt_up(size * touched), touched) * l1 + size * error
     return Sealed(
         exact,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
 from veilstream.trusted.counts import Sealed
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.opening import open_rows
 from veilstream.trusted.rows import SealedRows
 
@@ -21,6 +22,7 @@ Ranks = NDArray[np.int64]
 WORTH_THREADS = 1 << 14
 
 
+@hide_frames
 def kendall_sums(rows: SealedRows, sample_size: int) -> Sealed:
     """S_jk = Σ sign(x_aj − x_bj)·sign(x_ak − x_bk) over all pairs a < b of the first ``sample_size`` rows.
 

@@ -7,11 +7,13 @@ from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
 from veilstream.trusted.counts import Sealed
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.opening import open_counts, open_labels, open_records
 from veilstream.trusted.records import SealedRecords
 from veilstream.trusted.statistics.base import JointScores
 
 
+@hide_frames
 def median_scores(x: Sealed, widths: NDArray[np.int64]) -> JointScores:
     """How well each inner cut of each node halves the node's data.
 
@@ -40,9 +42,10 @@ def median_scores(x: Sealed, widths: NDArray[np.int64]) -> JointScores:
     np.abs(scores, out=scores)
     inner = np.ones(scores.size, dtype=np.bool_)
     inner[end - 1] = False
-    return JointScores(x.span, x.l1 * (1 << x.grid), widths - 1, bins=x.bins, _exact=-scores[inner])
+    return JointScores(-scores[inner], x.span, x.l1 * (1 << x.grid), widths - 1, bins=x.bins)
 
 
+@hide_frames
 def record_median_scores(
     records: SealedRecords, axis: NDArray[np.int64], low: NDArray[np.int64], widths: NDArray[np.int64]
 ) -> JointScores:
@@ -66,11 +69,11 @@ def record_median_scores(
         )
     cells, counts = open_records(records)
     labels = open_labels(records)
-    kept = widths[labels] > 0
-    labels, counts, cells = labels[kept], counts[kept], cells[kept]
-    place = np.clip(cells[np.arange(labels.size), axis[labels]] - low[labels], 0, widths[labels] - 1)
-    order = np.lexsort((place, labels))
-    labels, place, running = labels[order], place[order], np.cumsum(counts[order])
+    counted = widths[labels] > 0
+    labels, counts, cells = labels[counted], counts[counted], cells[counted]
+    offset = np.clip(cells[np.arange(labels.size), axis[labels]] - low[labels], 0, widths[labels] - 1)
+    order = np.lexsort((offset, labels))
+    labels, offset, running = labels[order], offset[order], np.cumsum(counts[order])
     # Runs begin at 0 and at every filled place of a group and end before the next, or before the last place.
     sizes = np.bincount(labels, minlength=records.groups)
     first = np.cumsum(sizes) - sizes + np.arange(records.groups)
@@ -78,7 +81,7 @@ def record_median_scores(
     begins, below = np.zeros(owner.size, dtype=np.int64), np.zeros(owner.size, dtype=np.int64)
     inner = np.ones(owner.size, dtype=np.bool_)
     inner[first] = False
-    begins[inner], below[inner] = place, running
+    begins[inner], below[inner] = offset, running
     totals = np.concatenate([[0], running])[np.cumsum(sizes)]
     before = np.concatenate([[0], totals[:-1]])
     below[first] = before
@@ -87,4 +90,4 @@ def record_median_scores(
     lengths = ends - begins
     scores = -np.abs(2 * below - (before + totals)[owner])
     real = (lengths > 0) & (widths[owner] > 0)
-    return JointScores(records.span, records.l1, widths[asked] - 1, _exact=scores[real], _lengths=lengths[real])
+    return JointScores(scores[real], records.span, records.l1, widths[asked] - 1, lengths=lengths[real])

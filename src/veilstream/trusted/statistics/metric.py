@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +13,10 @@ from numpy.typing import NDArray
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.charge import Span
 from veilstream.trusted.counts import Sealed
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.opening import open_points
 from veilstream.trusted.points import BITS, SIDE, SealedFlow, SealedPoints
+from veilstream.trusted.sealed import Opaque
 from veilstream.trusted.statistics.base import Scores
 
 Reals: TypeAlias = NDArray[np.float64]
@@ -29,21 +30,27 @@ MAX_CELLS: Final = 1 << 12
 MAX_NODES: Final = 1 << 24
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SmoothValue:
+class SmoothValue(Opaque[tuple[int, Fraction]]):
     """One whole number between ``low`` and ``high``, with a bound on how far one unit moves it that depends on data.
 
     For neighbours D and D', |value(D) − value(D')| ≤ spread(D) and spread(D) ≤ e^smoothness · spread(D').
     """
 
-    span: Span
-    smoothness: Fraction
-    low: int
-    high: int
-    _value: int = field(repr=False)
-    _spread: Fraction = field(repr=False)
+    __slots__ = ("high", "low", "smoothness", "span")
+    contents: ClassVar[str] = "numbers"
+
+    def __init__(self, value: int, spread: Fraction, span: Span, smoothness: Fraction, low: int, high: int) -> None:
+        super().__init__((value, spread))
+        self.span = span
+        self.smoothness = smoothness
+        self.low = low
+        self.high = high
+
+    def __repr__(self) -> str:
+        return f"SmoothValue(span={self.span}, smoothness={self.smoothness}, low={self.low}, high={self.high})"
 
 
+@hide_frames
 def sorted_points(points: SealedPoints) -> Sealed:
     """The coordinates of points on a line, sorted.
 
@@ -60,6 +67,7 @@ def sorted_points(points: SealedPoints) -> Sealed:
     return Sealed(x, points.span, min(points.reach, Fraction(points.sides[0])))
 
 
+@hide_frames
 def smooth_order(points: SealedPoints, rank: int, smoothness: Fraction) -> SmoothValue:
     """The ``rank``-th smallest of points on a line, with its smooth sensitivity under moves of at most the reach r.
 
@@ -90,7 +98,7 @@ def smooth_order(points: SealedPoints, rank: int, smoothness: Fraction) -> Smoot
     >>> from veilstream.trusted.points import Metric
     >>> three = SealedPoints(np.array([[9], [3], [5]]), (SIDE,), Fraction(5), Metric.EUCLIDEAN, Span(0, 0))
     >>> smooth_order(three, 2, Fraction(1, 2))
-    SmoothValue(span=Span(first=0, last=0), smoothness=Fraction(1, 2), low=0, high=1073741824)
+    SmoothValue(span=Span(first=0, last=0), smoothness=1/2, low=0, high=1073741824)
     """
     if not 1 <= rank <= points.count:
         raise InvalidInputError(name="rank", value=rank, limit=f"from 1 to {points.count}, the number of points")
@@ -105,7 +113,7 @@ def smooth_order(points: SealedPoints, rank: int, smoothness: Fraction) -> Smoot
     upper = np.concatenate([x[rank - 1 :], [high]])[: far + 1].astype(np.float64)
     spread = max(1.0, largest_discounted_gap(lower, upper, rate, float(reach)))
     enlarged = Fraction(spread) * (1 + Fraction(1, 1 << 39))
-    return SmoothValue(points.span, smoothness, 0, high, int(x[rank - 1]), enlarged)
+    return SmoothValue(int(x[rank - 1]), enlarged, points.span, smoothness, 0, high)
 
 
 def largest_discounted_gap(lower: Reals, upper: Reals, rate: float, cap: float) -> float:
@@ -143,6 +151,7 @@ def largest_discounted_gap(lower: Reals, upper: Reals, rate: float, cap: float) 
     return largest
 
 
+@hide_frames
 def order_scores(points: SealedPoints, rank: int, bits: int) -> Scores:
     """How few moves would make each of 2^bits + 1 even places of a line the ``rank``-th smallest point, negated.
 
@@ -172,7 +181,7 @@ def order_scores(points: SealedPoints, rank: int, bits: int) -> Scores:
     step = min(math.ceil(points.reach / (1 << width)), size)
     up = _moves(places[rank - 1 :], size, step)
     down = _moves((size - 1 - places[:rank])[::-1], size, step)[::-1]
-    return Scores(points.span, Fraction(1), _exact=-np.maximum(up, down))
+    return Scores(-np.maximum(up, down), points.span, Fraction(1))
 
 
 def _moves(places: NDArray[np.int64], size: int, step: int) -> NDArray[np.int64]:
@@ -184,6 +193,7 @@ def _moves(places: NDArray[np.int64], size: int, step: int) -> NDArray[np.int64]
     return np.cumsum(padded.reshape(rows, step), axis=0).reshape(-1)[:size]
 
 
+@hide_frames
 def hat_counts(points: SealedPoints, cells: int) -> SealedFlow:
     """Points shared out among the nodes of a grid with ``cells`` cells along the longest side, by linear interpolation.
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
 from veilstream.trusted.counts import Sealed
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.opening import open_counts, open_rows
 from veilstream.trusted.rows import SealedRows
 from veilstream.trusted.statistics.base import Scores
@@ -19,6 +20,7 @@ PREDICTION_GRID = 4
 LARGEST_PENALTY = 1 << 50
 
 
+@hide_frames
 def pair_tables(
     rows: SealedRows, groups: Sequence[NDArray[np.int64]], count: int, edges: Sequence[tuple[int, int]]
 ) -> Sealed:
@@ -41,6 +43,7 @@ def pair_tables(
     return Sealed(np.concatenate(tables).astype(np.int64), rows.span, rows.l1 * len(edges), bins=rows.bins)
 
 
+@hide_frames
 def prediction_scores(
     tables: Sealed, predictions: Sequence[NDArray[np.float64] | None], penalties: Sequence[Fraction]
 ) -> Scores:
@@ -62,9 +65,10 @@ def prediction_scores(
             distance = int(np.abs(exact - public).sum())
         scores.append(-distance - min(round(penalty * (1 << (PREDICTION_GRID + tables.grid))), LARGEST_PENALTY))
     sensitivity = tables.l1 * (1 << (PREDICTION_GRID + tables.grid))
-    return Scores(tables.span, sensitivity, bins=tables.bins, _exact=np.array(scores, dtype=np.int64))
+    return Scores(np.array(scores, dtype=np.int64), tables.span, sensitivity, bins=tables.bins)
 
 
+@hide_frames
 def range_error(
     rows: SealedRows, low: NDArray[np.int64], high: NDArray[np.int64], answers: NDArray[np.float64]
 ) -> Sealed:

@@ -16,12 +16,16 @@ from veilstream.errors import InvalidInputError
 from veilstream.noise.interval import Interval, complement, divide, exp_neg, multiply
 from veilstream.noise.thinning import WordNoise
 from veilstream.trusted.counts import Sealed
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.opening import open_counts
 from veilstream.trusted.statistics.base import Scores
 
 PROBABILITY_BITS = 32
+"""Probabilities of being drawn are multiples of 2⁻³²."""
 PROOF_BITS = 96
+"""The precision of the whole numbers that enclose a probability."""
 PIECE = 1 << 20
+"""Cells whose people are drawn at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +40,7 @@ class PersonalScores:
         return self.scores.size
 
 
+@hide_frames
 def weighted_counts(table: Sealed, weights: NDArray[np.int64]) -> Sealed:
     """Σ over levels of weight · counts, bin by bin.
 
@@ -76,6 +81,7 @@ def sampling_rates(units: NDArray[np.int64], threshold: int, unit: int) -> NDArr
     return np.asarray([rate(budget) for budget in units.tolist()], dtype=np.int64)
 
 
+@hide_frames
 def sampled_counts(table: Sealed, rates: NDArray[np.int64], noise: WordNoise) -> Sealed:
     """Counts, bin by bin, of a secret sample into which a person of level ℓ is drawn with probability rates[ℓ]·2⁻³².
 
@@ -94,11 +100,12 @@ def sampled_counts(table: Sealed, rates: NDArray[np.int64], noise: WordNoise) ->
         part = slice(start, start + PIECE)
         limit = np.repeat(thresholds[part], people[part])
         drawn = (noise.uniform_words(limit.size) >> np.uint64(64 - PROBABILITY_BITS)).astype(np.int64) < limit
-        place = np.repeat(cells[part] % bins, people[part])
-        sampled += np.bincount(place[drawn], minlength=bins)
+        bin_of = np.repeat(cells[part] % bins, people[part])
+        sampled += np.bincount(bin_of[drawn], minlength=bins)
     return Sealed(sampled, table.span, table.l1)
 
 
+@hide_frames
 def personal_count_scores(table: Sealed, sizes: NDArray[np.int64], units: NDArray[np.int64]) -> PersonalScores:
     """How little budget of how few people would have to be given up for each count 0, 1, ..., n to be the true one.
 
@@ -116,9 +123,10 @@ def personal_count_scores(table: Sealed, sizes: NDArray[np.int64], units: NDArra
     leave = np.cumsum(np.repeat(units, present))
     join = np.cumsum(np.repeat(units, sizes - present))
     exact = -np.concatenate([leave[::-1], [0], join])
-    return PersonalScores(Scores(table.span, Fraction(int(units.max(initial=1))) * table.l1, _exact=exact), units)
+    return PersonalScores(Scores(exact, table.span, Fraction(int(units.max(initial=1))) * table.l1), units)
 
 
+@hide_frames
 def personal_median_scores(table: Sealed, sizes: NDArray[np.int64], units: NDArray[np.int64]) -> PersonalScores:
     """How little budget would have to be given up for each bin to hold a median.
 
@@ -142,7 +150,7 @@ def personal_median_scores(table: Sealed, sizes: NDArray[np.int64], units: NDArr
         heavy = side.sum(axis=0)
         for v in np.flatnonzero(2 * heavy > everyone).tolist():
             exact[v] = -_cheapest(2 * int(heavy[v]) - everyone, 2 * side[:, v] + absent, units)
-    return PersonalScores(Scores(table.span, Fraction(int(units.max(initial=1))) * table.l1, _exact=exact), units)
+    return PersonalScores(Scores(exact, table.span, Fraction(int(units.max(initial=1))) * table.l1), units)
 
 
 def _cheapest(needed: int, people: NDArray[np.int64], units: NDArray[np.int64]) -> int:

@@ -7,10 +7,12 @@ import numpy as np
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.rationals import Exact, rational
 from veilstream.trusted.counts import Sealed
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.opening import open_counts
 from veilstream.trusted.statistics.base import Scores
 
 
+@hide_frames
 def quantile_scores(x: Sealed, q: Exact = "1/2") -> Scores:
     """How well each bin's upper end splits the data into shares q and 1 − q.
 
@@ -29,4 +31,4 @@ def quantile_scores(x: Sealed, q: Exact = "1/2") -> Scores:
     above = below[-1] - below
     p, d = share.numerator, share.denominator
     exact = -np.abs((d - p) * below - p * above)
-    return Scores(x.span, x.l1 * max(p, d - p) * (1 << x.grid), bins=x.bins, _exact=exact)
+    return Scores(exact, x.span, x.l1 * max(p, d - p) * (1 << x.grid), bins=x.bins)

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
 from veilstream.trusted.counts import Sealed
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.opening import open_counts
 from veilstream.trusted.statistics.base import Scores
 
 LARGEST_PENALTY = 1 << 60
 
 
+@hide_frames
 def cutoff_scores(
     spectrum: Sealed, kept: NDArray[np.int64], penalty: Fraction, otherwise: Fraction | None = None
 ) -> Scores:
@@ -23,9 +25,9 @@ def cutoff_scores(
 
     The score is −(‖dropped coordinates‖₂ + k·penalty) on the grid of the spectrum, rounded down to whole steps. A norm
     is 1-Lipschitz in the L2 distance, so a unit that moves the spectrum by l2 moves each norm by at most l2; rounding
-    down adds less than one step. The penalty is public and moves nothing; neither does ``otherwise``, the public cost
-    of one more candidate, the last, that keeps no coordinates but does something else. Energies are summed as whole
-    numbers of any size, so that no rounding error needs a margin.
+    down adds less than one step in each of its ``parts``. The penalty is public and moves nothing; neither does
+    ``otherwise``, the public cost of one more candidate, the last, that keeps no coordinates but does something else.
+    Energies are summed as whole numbers of any size, so that no rounding error needs a margin.
 
     >>> from veilstream.trusted.counts import seal
     >>> scores = cutoff_scores(seal(np.array([3, 1, 4, 1]), t=0).fourier(), np.array([1, 3]), Fraction(1))
@@ -43,8 +45,8 @@ def cutoff_scores(
         roots[index] = math.isqrt(energy)
     step = penalty * (1 << spectrum.grid)
     costs = [min(math.floor(step * k), LARGEST_PENALTY) for k in kept.tolist()]
-    sensitivity = spectrum.l2 * (1 << spectrum.grid) + 1
+    sensitivity = spectrum.l2 * (1 << spectrum.grid) + spectrum.parts
     exact = -(roots + np.array(costs, dtype=np.int64))
     if otherwise is not None:
         exact = np.append(exact, -min(math.floor(otherwise * (1 << spectrum.grid)), LARGEST_PENALTY))
-    return Scores(spectrum.span, sensitivity, bins=spectrum.bins, _exact=exact)
+    return Scores(exact, spectrum.span, sensitivity, bins=spectrum.bins)

@@ -1,0 +1,76 @@
+"""What the fullest window costs by definition, from recorded charges alone: slow, plain, and independent of the books.
+
+The accountant is tested against it, and it tells what a ledger's charges add up to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from veilstream.privacy.charge import Charge, Span
+
+
+def fullest_window(
+    charges: Iterable[Charge], w: int | None, bins: int = 1, *, per_timestamp: bool = False
+) -> tuple[Fraction, Fraction]:
+    """Pure epsilon and μ² of the fullest window of ``w`` timestamps, bin by bin where charges name bins.
+
+    In a stream that pays per timestamp a window costs what its timestamps cost, each in its fullest bin: one unit
+    may be in another bin at every one of them.
+
+    >>> charges = [Charge(Fraction(1, 4), Span(t, t), "publish") for t in range(3)]
+    >>> fullest_window(charges, w=2), fullest_window(charges, w=None)
+    ((Fraction(1, 2), Fraction(0, 1)), (Fraction(3, 4), Fraction(0, 1)))
+    """
+    merged = list(_merged(charges))
+    if not merged:
+        return Fraction(0), Fraction(0)
+    first, last = min(c.span.first for c in merged), max(c.span.last for c in merged)
+    if per_timestamp and w is not None and w > 1:
+        each = [_cost(merged, Span(t, t), bins)[0] for t in range(first, last + 1)]
+        return max(sum(each[t : t + w], Fraction(0)) for t in range(len(each))), Fraction(0)
+    if w is None:
+        return _cost(merged, Span(first, last), bins)
+    # A charge counts in the windows that end within an interval; most intervals meet where one of them begins.
+    ends = {c.span.first for c in merged} | {
+        int(t) for c in merged if c.starts is not None for t in np.unique(c.starts)
+    }
+    costs = [_cost(merged, Span(end - w + 1, end), bins) for end in ends]
+    return max(pure for pure, _ in costs), max(squared for _, squared in costs)
+
+
+def _cost(charges: Sequence[Charge], window: Span, bins: int) -> tuple[Fraction, Fraction]:
+    """Pure epsilon and μ² of the fullest bin in one window."""
+    pure, squared = Fraction(0), Fraction(0)
+    for b in range(bins) if any(charge.bins is not None for charge in charges) else (None,):
+        hit = [c for c in charges if _hits(c, window, b)]
+        pure = max(pure, sum((c.epsilon for c in hit), Fraction(0)))
+        squared = max(squared, sum((c.mu_squared for c in hit), Fraction(0)))
+    return pure, squared
+
+
+def _merged(charges: Iterable[Charge]) -> Iterator[Charge]:
+    """Charges of one block as one, over all timestamps at which it was compared."""
+    blocks: dict[int, Charge] = {}
+    for charge in charges:
+        if charge.block is None:
+            yield charge
+        elif charge.epsilon:
+            known = blocks.get(charge.block, charge)
+            blocks[charge.block] = replace(charge, span=known.span | charge.span)
+    yield from blocks.values()
+
+
+def _hits(charge: Charge, window: Span, b: int | None) -> bool:
+    bins = charge.positions
+    if b is None or bins is None:
+        return charge.span.touches(window)
+    at = np.flatnonzero(bins == b)
+    if at.size == 0:
+        return False
+    first = charge.span.first if charge.starts is None else int(charge.starts[at[0]])
+    return Span(first, charge.span.last).touches(window)

@@ -1,0 +1,67 @@
+"""Sealed values as plain ones, for the codec that stores a mechanism's state and for nothing else.
+
+An import contract lets only ``veilstream.storage.codec`` import this module.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from veilstream.privacy.charge import Span
+from veilstream.trusted.counts import Sealed
+from veilstream.trusted.frames import hide_frames
+from veilstream.trusted.opening import opened
+from veilstream.trusted.threshold import Threshold
+
+
+@hide_frames
+def sealed_to_plain(x: Sealed) -> dict[str, Any]:
+    """Everything that ``sealed_from_plain`` needs, exact values included."""
+    return {
+        "exact": opened(x),
+        "span": (x.span.first, x.span.last),
+        "l1": x.l1.as_integer_ratio(),
+        "l2": x.l2.as_integer_ratio(),
+        "grid": x.grid,
+        "shape": x.shape,
+        "bins": x.bins,
+        "starts": x.starts,
+        "aligned": x.aligned,
+    }
+
+
+@hide_frames
+def sealed_from_plain(plain: dict[str, Any]) -> Sealed:
+    """The vector that was stored; ``since`` and ``placed`` are what states of earlier versions call two fields."""
+    return Sealed(
+        plain["exact"],
+        Span(*plain["span"]),
+        Fraction(*plain["l1"]),
+        l2=Fraction(*plain["l2"]),
+        grid=plain["grid"],
+        shape=tuple(plain["shape"]),
+        bins=plain["bins"],
+        starts=plain["starts"] if "starts" in plain else plain["since"],
+        aligned=plain["aligned"] if "aligned" in plain else plain["placed"],
+    )
+
+
+@hide_frames
+def threshold_to_plain(x: Threshold) -> dict[str, Any]:
+    """Everything that ``threshold_from_plain`` needs, the secret noise included."""
+    return {
+        "block": x.block,
+        "opened": x.opened,
+        "sensitivity": x.sensitivity,
+        "epsilon_rho": x.epsilon_rho,
+        "epsilon_nu": x.epsilon_nu,
+        "purpose": x.purpose,
+        "rho": opened(x),
+    }
+
+
+@hide_frames
+def threshold_from_plain(plain: dict[str, Any]) -> Threshold:
+    """The block that was stored."""
+    return Threshold(**plain)
