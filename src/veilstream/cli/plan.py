@@ -129,14 +129,14 @@ def require_ledger(job: Job) -> str:
 
 
 def database_file(ledger: str) -> Path | None:
-    """The file of an SQLite ledger; None for a server.
+    """The file of an SQLite ledger, by the one name it has; None for a server.
 
-    >>> database_file("sqlite:///budget.db"), database_file("postgresql://host/x")
-    (PosixPath('budget.db'), None)
+    >>> database_file("sqlite:///budget.db") == database_file("./budget.db"), database_file("postgresql://host/x")
+    (True, None)
     """
-    if ledger.startswith("sqlite:///"):
-        return Path(ledger.removeprefix("sqlite:///"))
-    return None if "://" in ledger else Path(ledger)
+    from veilstream.storage.location import locate
+
+    return locate(ledger).file
 
 
 def _check_start(job: Job, plan: Plan) -> None:

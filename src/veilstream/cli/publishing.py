@@ -19,7 +19,7 @@ from veilstream.cli.plan import Plan, database_file, require_file, require_ledge
 from veilstream.cli.words import number
 from veilstream.data import Dropped, read_counts, read_events
 from veilstream.data.bounding import bound
-from veilstream.errors import BudgetExceededError, LedgerError
+from veilstream.errors import BudgetExceededError, LedgerBusyError, LedgerError
 from veilstream.release.plots import MOST_ROWS, plot_releases
 from veilstream.release.publisher import Publisher
 from veilstream.release.sinks import largest_bins, release_tables, write_table
@@ -106,13 +106,15 @@ def run(plan: Plan, say: Callable[[str], None], advance: Advance) -> Summary:
         with Ledger.open(url) as ledger:
             _write_outputs(plan, ledger, summary)
         return summary
-    key = load(key_file, plan.job.stream) or StreamKey.fresh(plan.job.stream, plan.calendar)
-    key.check(plan.calendar, key_file)
+    key = load(key_file, plan.job.stream) or StreamKey.fresh(plan.job.stream)
     # Every row is read and checked here, before the ledger is touched.
     with _snapshots(plan, key, summary) as snapshots:
-        store(key_file, key).check(plan.calendar, key_file)
+        if store(key_file, key) != key:
+            raise LedgerBusyError(
+                name="key file", value=key_file, limit="another process wrote it meanwhile; try again"
+            )
         with Ledger.open(url) as ledger:
-            _feed(plan, ledger, snapshots, summary, say=say, advance=advance)
+            _feed(plan, _publisher(plan, ledger, key), snapshots, summary, say=say, advance=advance)
             _write_outputs(plan, ledger, summary)
     return summary
 
@@ -124,23 +126,20 @@ def _head(plan: Plan, url: str, database: Path | None, key_file: Path) -> int | 
     with Ledger.open(url) as ledger:
         if plan.job.stream not in [spec.name for spec in ledger.streams()]:
             return None
-        _publisher(plan, ledger)
-        with ledger.transaction(plan.job.stream) as transaction:
-            head = transaction.head
-    known = load(key_file, plan.job.stream)
-    if known is not None:
+        known = load(key_file, plan.job.stream)
+        if known is None:
+            raise LedgerError(
+                name="key file",
+                value=key_file,
+                limit=f"missing, but stream {plan.job.stream!r} is in the ledger; it says which rows count, so restore "
+                "it from a backup",
+            )
         known.check(plan.calendar, key_file)
-    elif head is not None:
-        raise LedgerError(
-            name="key file",
-            value=key_file,
-            limit=f"missing, but stream {plan.job.stream!r} has releases; it says which time each step is and "
-            "which rows count, so restore it from a backup",
-        )
-    return head
+        _publisher(plan, ledger, known)
+        return ledger.head(plan.job.stream)
 
 
-def _publisher(plan: Plan, ledger: Ledger) -> Publisher[Any]:
+def _publisher(plan: Plan, ledger: Ledger, key: StreamKey) -> Publisher[Any]:
     return Publisher(
         plan.domain,
         plan.guarantee,
@@ -148,6 +147,8 @@ def _publisher(plan: Plan, ledger: Ledger) -> Publisher[Any]:
         ledger,
         stream=plan.job.stream,
         max_contribution=plan.job.max_contribution,
+        calendar=plan.calendar,
+        key=key.secret,
     )
 
 
@@ -186,14 +187,13 @@ def _snapshots(plan: Plan, key: StreamKey, summary: Summary) -> Generator[Iterat
 
 def _feed(
     plan: Plan,
-    ledger: Ledger,
+    publisher: Publisher[Any],
     snapshots: Iterator[Sealed],
     summary: Summary,
     *,
     say: Callable[[str], None],
     advance: Advance,
 ) -> None:
-    publisher = _publisher(plan, ledger)
     advance(summary.before, summary.steps)
     with _finish_the_step(say) as interrupt:
         for snapshot in snapshots:
