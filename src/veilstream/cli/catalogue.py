@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from veilstream.cli.parameters import parameters
+from veilstream.cli.options import AsJson
+from veilstream.cli.reporting import print_json
 from veilstream.errors import VeilstreamError
+from veilstream.jobs.parameters import parameters
 from veilstream.mechanisms.histograms import HISTOGRAMS
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams import STREAMS, Sample
@@ -67,9 +69,13 @@ def _runs(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> bool:
     return True
 
 
-def print_catalogue() -> None:
+def mechanisms(as_json: AsJson = False) -> None:
+    """List stream mechanisms and histograms with their parameters."""
     from rich.console import Console
 
+    if as_json:
+        print_json(catalogue())
+        return
     console = Console()
     for title, rows in catalogue().items():
         console.print(_table(title, rows))

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilstream.cli.options import AsJson, job_option
 from veilstream.cli.reporting import ExitCode, print_json
+from veilstream.jobs.window import steps_of_window
 
 if TYPE_CHECKING:
     from veilstream.privacy.guarantee import Guarantee
@@ -59,7 +61,7 @@ def plan(
         str,
         typer.Option("--weights", help="Public weights, one a step: '1 1 1 1 1 8 8', or a text file of numbers."),
     ],
-    epsilon: Annotated[str, typer.Option("--epsilon", help="Privacy budget of a window, e.g. 1 or 1/2.")],
+    epsilon: Annotated[str, job_option("epsilon")],
     window: Annotated[str, typer.Option("--window", help="Steps that share the budget: a number, or 'user'.")],
     steps: Annotated[
         int | None,
@@ -75,7 +77,7 @@ def plan(
     ] = False,
     out: Annotated[str | None, typer.Option("--out", help="Table of the schedule: .csv or .parquet.")] = None,
     plot: Annotated[str | None, typer.Option("--plot", help="Picture of the schedule: .png, .pdf or .svg.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Show how to spread a budget over steps that matter differently; reads no private data and spends nothing."""
     from veilstream.release.plots import SUFFIXES
@@ -84,9 +86,7 @@ def plan(
     for path, suffixes in ((out, (".csv", ".parquet")), (plot, SUFFIXES)):
         if path is not None:
             check_writable(path, suffixes)
-    planned = make_schedule(
-        read_weights(weights), epsilon, window_of(window, "nothing was planned"), steps, error, online=online
-    )
+    planned = make_schedule(read_weights(weights), epsilon, steps_of_window(window), steps, error, online=online)
     if out is not None:
         _write(planned, out)
     if plot is not None:
@@ -191,29 +191,11 @@ def _cost(weights: tuple[Fraction, ...], budgets: tuple[Fraction, ...], power: i
     )
 
 
-def window_of(text: str, outcome: str) -> int | None:
-    """Steps of the window, None for 'user'.
-
-    >>> window_of("24", "nothing was read"), window_of("user", "nothing was read")
-    (24, None)
-    """
-    from veilstream.errors import InvalidBudgetError
-
-    if text == "user":
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        raise InvalidBudgetError(
-            name="window", value=text, limit=f"a whole number of steps, or 'user'; {outcome}"
-        ) from None
-
-
 def _tell(planned: Planned) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from veilstream.cli.words import number
+    from veilstream.jobs.wording import number
 
     table = Table(title="schedule: nothing was read or spent", title_justify="left")
     for name in ("step", "weight", "epsilon", "noise std per bin", "with equal shares"):

@@ -88,7 +88,8 @@ def _from_text(column: pl.Series, zone: str) -> Instants:
     with_offset, filled = len(text) - offsets.null_count(), len(text) - text.null_count()
     if 0 < with_offset < filled:
         raise InvalidInputError(
-            f"time column '{column.name}': {with_offset} of {filled} times carry an offset, all or none must"
+            f"time column '{column.name}': some times carry an offset and some do not, all or none must",
+            operator_note=f"{with_offset} of {filled} times in this batch carry an offset",
         )
     if with_offset == 0:
         return _finish(column, _localise(_parse(text), zone), Clock.NAIVE)
@@ -132,6 +133,6 @@ def _finish(column: pl.Series, utc: pl.Series, clock: Clock) -> Instants:
 def _refuse_unreadable(column: pl.Series, unreadable: int) -> None:
     if unreadable:
         raise InvalidInputError(
-            f"time column '{column.name}': {unreadable} of {len(column)} times in this batch cannot be "
-            "read or do not exist in the zone"
+            f"time column '{column.name}': a time cannot be read or does not exist in the zone",
+            operator_note=f"{unreadable} of {len(column)} times in this batch",
         )

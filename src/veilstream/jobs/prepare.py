@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from veilstream.cli.job import Job, Moment
-from veilstream.cli.parameters import build_mechanism
 from veilstream.data import Calendar, Domain
 from veilstream.errors import InvalidInputError
+from veilstream.jobs.model import Job, Moment
+from veilstream.jobs.parameters import build_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.plots import SUFFIXES
@@ -25,7 +25,7 @@ LEAK = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PreparedJob:
     """All that is public before the first row is counted."""
 
     job: Job
@@ -39,9 +39,9 @@ class Plan:
         return self.domain.bins
 
 
-def make_plan(job: Job) -> Plan:
+def prepare(job: Job) -> PreparedJob:
     """Check everything that can be checked without private data."""
-    guarantee = Guarantee(job.epsilon, None if job.window == "user" else job.window, job.delta)
+    guarantee = Guarantee(job.epsilon, job.w, job.delta)
     mechanism = build_mechanism(job.mechanism, job.histogram, job.settings)
     for path, suffixes in ((job.out, tuple(WRITERS)), (job.plot, SUFFIXES)):
         if path is not None:
@@ -54,9 +54,9 @@ def make_plan(job: Job) -> Plan:
             raise InvalidInputError(f"{name}: missing; " + LEAK.format(what="--start and --end"))
     domain, calendar = _domain(job), _calendar(job)
     check_names(domain)
-    plan = Plan(job, guarantee, mechanism, domain, calendar)
-    _check_start(job, plan)
-    return plan
+    prepared = PreparedJob(job, guarantee, mechanism, domain, calendar)
+    _check_start(job, prepared)
+    return prepared
 
 
 def _domain(job: Job) -> Domain:
@@ -139,15 +139,15 @@ def database_file(ledger: str) -> Path | None:
     return None if "://" in ledger else Path(ledger)
 
 
-def _check_start(job: Job, plan: Plan) -> None:
+def _check_start(job: Job, prepared: PreparedJob) -> None:
     """Ask the mechanism whether it can run; a missing horizon is answered with the option that gives one."""
     try:
-        plan.mechanism.start(plan.guarantee, plan.bins)
+        prepared.mechanism.start(prepared.guarantee, prepared.bins)
     except InvalidInputError as error:
-        if plan.guarantee.w is None and str(error).startswith("horizon") and "horizon" not in job.settings:
+        if prepared.guarantee.w is None and str(error).startswith("horizon") and "horizon" not in job.settings:
             raise InvalidInputError(
                 f"horizon of '{job.mechanism}': missing; at --window user one budget lasts for the whole "
-                f"stream, so say how many steps it must cover, e.g. --set horizon={plan.calendar.steps} for "
+                f"stream, so say how many steps it must cover, e.g. --set horizon={prepared.calendar.steps} for "
                 "this time range",
                 outcome="nothing was read",
             ) from None
