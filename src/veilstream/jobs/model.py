@@ -83,11 +83,6 @@ class Job(BaseModel):
         return steps_of_window(self.window, self.every)
 
     @property
-    def people_level(self) -> str | None:
-        """The column of people's ids, or None for input that was counted before."""
-        return None if self.value is not None else self.user
-
-    @property
     def max_contribution(self) -> int:
         """How many counts one person may add to a step."""
         return self.counts_per_user if self.per_person is None else self.per_person
