@@ -19,7 +19,9 @@ def city(tmp_path: Path) -> City:
 def refused(city: City, outcome: Outcome, code: int, *words: str) -> None:
     assert outcome.code == code, (outcome.out, outcome.err)
     assert outcome.err.startswith("error: ")
-    assert outcome.err.count("\n") == 1
+    _, *notes = outcome.err.splitlines()
+    assert all(note.startswith("for the operator alone, do not publish: ") for note in notes)
+    assert not any(note in outcome.out for note in notes)
     for word in words:
         assert word in outcome.err
     for secret in (SECRET_PLACE, SECRET_USER):
