@@ -127,9 +127,9 @@ class Domain:
     def range(self, **wanted: object) -> RangeQuery:
         """The box of the named values, ``place=["a"]``, and edges, ``age=(0, 65)``; other attributes in
         full."""
-        strangers = [name for name in wanted if name not in self.axes]
-        if strangers:
-            raise InvalidInputError(f"range on '{strangers[0]}': the attributes are {', '.join(self.names)}")
+        unknown = [name for name in wanted if name not in self.axes]
+        if unknown:
+            raise InvalidInputError(f"range on '{unknown[0]}': the attributes are {', '.join(self.names)}")
         box = tuple(
             axis.select(name, wanted[name]) if name in wanted else np.arange(axis.bins, dtype=np.int64)
             for name, axis in self.axes.items()

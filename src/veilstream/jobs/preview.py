@@ -10,6 +10,7 @@ import numpy as np
 
 from veilstream.jobs.prepare import PreparedJob
 from veilstream.jobs.wording import number, promise
+from veilstream.mechanisms.allocation import fullest_window
 from veilstream.mechanisms.streams.usefulness import forecast
 from veilstream.testing.simulation import simulate_many
 
@@ -68,7 +69,6 @@ def preview(prepared: PreparedJob) -> Preview:
     spent = result.spent
     counts = np.lib.stride_tricks.sliding_window_view(fresh, window, axis=1).sum(axis=2)
     paid = [cost for cost in spent if cost]
-    fullest = max(sum(spent[first : first + window], Fraction(0)) for first in range(simulated - window + 1))
     return Preview(
         promise=promise(guarantee, prepared.calendar.every),
         bins=prepared.bins,
@@ -77,7 +77,7 @@ def preview(prepared: PreparedJob) -> Preview:
         oblivious=oblivious,
         releases_per_window=int(counts.max()),
         epsilon_per_release=max(paid, default=Fraction(0)),
-        epsilon_per_window=fullest,
+        epsilon_per_window=fullest_window(spent, window),
         noise_std=float(np.mean(result.noise_std)),
         mean_absolute_error=float(np.abs(np.asarray(result)).mean()),
         outlook=tuple(

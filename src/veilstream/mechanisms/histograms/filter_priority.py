@@ -16,6 +16,7 @@ from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.records import SealedRecords, cell_keys, sorted_runs
 from veilstream.values.boxes import Boxes, cells_of, require_dense
+from veilstream.values.mixing import GOLDEN_GAMMA, splitmix64
 from veilstream.values.values import Values
 
 Integers = NDArray[np.int64]
@@ -180,12 +181,9 @@ def priority_sample(part: Listed, keep: int, settle: Settle = np.asarray) -> Lis
 
 def uniform_hash(cells: Integers) -> Floats:
     """A number in (0, 1] that depends on the cell alone and looks uniform (splitmix64 over the axes)."""
-    state = np.full(len(cells), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    state = np.full(len(cells), GOLDEN_GAMMA, dtype=np.uint64)
     for column in cells.T:
-        state = (state ^ column.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
-        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        state ^= state >> np.uint64(31)
+        state = splitmix64((state ^ column.astype(np.uint64)) + np.uint64(GOLDEN_GAMMA))
     return ((state >> np.uint64(11)) + np.uint64(1)).astype(np.float64) * 2.0**-53
 
 

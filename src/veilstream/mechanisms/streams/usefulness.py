@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.no_noise import NoNoise
 from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism, accountant_for
 from veilstream.mechanisms.streams.decision import Plan, Sampler
 from veilstream.privacy.accountant import Accountant
@@ -35,9 +36,9 @@ from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter
 from veilstream.values.values import NoiseLaw, Values, half_width
 
-REHEARSED_NUMBERS: Final = 1 << 22
-"""A rehearsal goes through about this many numbers at most."""
-REHEARSED_STEPS: Final = 512
+TRIAL_NUMBERS: Final = 1 << 22
+"""A trial run goes through about this many numbers at most."""
+TRIAL_STEPS: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Useful:
 
 
 @runtime_checkable
-class Foreseeable(Protocol):
+class ForecastsError(Protocol):
     """A mechanism that knows its own bounds."""
 
     def expected_error(self, guarantee: Guarantee, bins: int, max_contribution: int = 1) -> float: ...
@@ -62,7 +63,7 @@ class Foreseeable(Protocol):
 
 
 @runtime_checkable
-class Deciding(Protocol):
+class NeedsPopulation(Protocol):
     """A mechanism whose decisions need people to decide about."""
 
     def smallest_population(
@@ -70,20 +71,7 @@ class Deciding(Protocol):
     ) -> int: ...
 
 
-class _Silence:
-    """Noise that is always 0: a rehearsal on zeros shows when a mechanism releases and with how much noise."""
-
-    def laplace(self, scale: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
-        return np.zeros(size, dtype=np.int64)
-
-    def gaussian(self, sigma: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
-        return np.zeros(size, dtype=np.int64)
-
-    def select(self, gaps: NDArray[np.int64], rate: Fraction) -> int:
-        return int(np.argmin(gaps))
-
-
-def rehearse(
+def run_on_zeros(
     mechanism: StreamMechanism[Any], guarantee: Guarantee, bins: int, max_contribution: int, steps: int
 ) -> list[Values]:
     """What the mechanism would publish of a stream of zeros if noise were 0; no data are read and nothing is spent."""
@@ -91,17 +79,17 @@ def rehearse(
     state = mechanism.start(guarantee, bins)
     values: list[Values] = []
     for t in range(steps):
-        meter = Meter(accountant, _Silence(), t)
+        meter = Meter(accountant, NoNoise(), t)
         state, now = mechanism.step(state, seal(np.zeros(bins, dtype=np.int64), t, max_contribution), meter)
         values.append(now)
     return values
 
 
-def rehearsed_release(
+def release_of_zeros(
     histogram: HistogramMechanism, guarantee: Guarantee, epsilon: Fraction, bins: int, max_contribution: int
 ) -> Values:
     """One release of zeros for ``epsilon``: its ``std`` and ``law`` tell the noise."""
-    meter = Meter(Accountant(guarantee, bins), _Silence(), 0)
+    meter = Meter(Accountant(guarantee, bins), NoNoise(), 0)
     return histogram.estimate(seal(np.zeros(bins, dtype=np.int64), 0, max_contribution), epsilon, meter)
 
 
@@ -177,8 +165,8 @@ def suggested_releases(guarantee: Guarantee, bins: int, population: int, steps: 
 
 
 def distance_release(sampler: Sampler, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
-    """A rehearsed release of a mechanism that releases by distance."""
-    return rehearsed_release(sampler.histogram, guarantee, sampler.plan(guarantee, bins).share, bins, max_contribution)
+    """A release of zeros of a mechanism that releases by distance."""
+    return release_of_zeros(sampler.histogram, guarantee, sampler.plan(guarantee, bins).share, bins, max_contribution)
 
 
 def distance_usefulness(
@@ -263,11 +251,11 @@ def forecast(
     a sum of 50 bins: within ±111 at a release, with probability 95%
     between releases the error is what has changed since, without a bound
     """
-    wanted = min(steps or 2 * (guarantee.w or REHEARSED_STEPS), REHEARSED_STEPS)
-    values = rehearse(mechanism, guarantee, bins, max_contribution, max(1, min(wanted, REHEARSED_NUMBERS // bins)))
+    wanted = min(steps or 2 * (guarantee.w or TRIAL_STEPS), TRIAL_STEPS)
+    values = run_on_zeros(mechanism, guarantee, bins, max_contribution, max(1, min(wanted, TRIAL_NUMBERS // bins)))
     fresh = [value for value in values if value.fresh]
     sizes = sorted({1, bins})
-    if isinstance(mechanism, Foreseeable):
+    if isinstance(mechanism, ForecastsError):
         error = mechanism.expected_error(guarantee, bins, max_contribution)
         useful = [mechanism.usefulness(guarantee, bins, sigma, size, max_contribution) for size in sizes]
     else:
@@ -276,7 +264,7 @@ def forecast(
         useful = [Useful(sigma, size, sum_bound(worst, size, sigma)) for size in sizes]
     people = (
         mechanism.smallest_population(guarantee, bins, sigma, max_contribution)
-        if isinstance(mechanism, Deciding)
+        if isinstance(mechanism, NeedsPopulation)
         else None
     )
     return Forecast(type(mechanism).__name__, len(values), len(fresh), error, tuple(useful), people)
