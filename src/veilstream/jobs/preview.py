@@ -12,6 +12,7 @@ from veilstream.jobs.prepare import PreparedJob
 from veilstream.jobs.wording import number, promise
 from veilstream.mechanisms.allocation import fullest_window
 from veilstream.mechanisms.streams.usefulness import forecast
+from veilstream.mechanisms.traits import Traits
 from veilstream.testing.simulation import simulate_many
 
 DRAWS = 200_000
@@ -58,7 +59,7 @@ def preview(prepared: PreparedJob) -> Preview:
     guarantee, steps = prepared.guarantee, prepared.calendar.steps
     wanted = steps if guarantee.w is None else min(steps, 2 * guarantee.w)
     simulated = max(1, min(wanted, MOST_CELLS // prepared.bins, 2000))
-    oblivious = bool(getattr(prepared.mechanism, "oblivious", False))
+    oblivious = Traits.of(prepared.mechanism).oblivious
     runs = max(1, min(200 if oblivious else ADAPTIVE_RUNS, DRAWS // (simulated * prepared.bins)))
     zeros = np.zeros((simulated, prepared.bins), dtype=np.int64)
     result = simulate_many(

@@ -79,6 +79,7 @@ class FilterPriority:
     spurious: int = 1
     keep: int = 100_000
     batchable: ClassVar[bool] = True
+    sparse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         limits = {"levels": (self.levels, MAX_LEVELS), "spurious": (self.spurious, 10**6), "keep": (self.keep, 10**7)}

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.mechanisms.streams import schedule
 from veilstream.mechanisms.streams.filters import Belief, KalmanBank, ParticleCloud
 from veilstream.mechanisms.streams.sampling import Budgeted, Controller, Errors, Looks, Sampling
+from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -128,9 +129,14 @@ class Fast:
         if self.samples is not None and self.horizon is not None and self.samples > self.horizon:
             raise self._too_many(self.samples, self.horizon)
 
+    @classmethod
+    def variants(cls, steps: int) -> list[dict[str, Any]]:  # noqa: ARG003
+        """One of each filter."""
+        return [{"filter": kind} for kind in Filter]
+
     @property
     def oblivious(self) -> bool:
-        return self.sampling is Sampling.FIXED and bool(getattr(self.histogram, "oblivious", False))
+        return self.sampling is Sampling.FIXED and Traits.of(self.histogram).oblivious
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
         self._looks(guarantee)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
@@ -45,6 +45,11 @@ class FixedRate:
     def __post_init__(self) -> None:
         schedule.whole(self.interval, "interval", self)
         schedule.whole(self.horizon, "horizon", self)
+
+    @classmethod
+    def variants(cls, steps: int) -> list[dict[str, Any]]:
+        """Powers of two between 1, which is ``Uniform``, and all steps, which is ``Sample``."""
+        return [{"interval": 1 << power} for power in range(1, steps.bit_length()) if 1 << power < steps]
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
         schedule.steps_to_cover(guarantee, self.horizon, self)
