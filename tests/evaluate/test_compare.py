@@ -12,8 +12,8 @@ import pytest
 import veilstream as vs
 from veilstream.errors import InvalidInputError
 from veilstream.evaluate.compare import candidates, compare
-from veilstream.mechanisms.traits import Traits
 from veilstream.mechanisms.streams import FixedRate
+from veilstream.mechanisms.traits import Traits
 
 CALM = np.full((24, 6), 200)
 RESTLESS = np.where(np.arange(24)[:, None] % 2, 100_000, 0) * np.ones((1, 6), dtype=np.int64)
