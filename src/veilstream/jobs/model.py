@@ -25,8 +25,8 @@ class Job(BaseModel):
     """Everything ``veilstream publish`` needs to know; unknown names are errors.
 
     >>> job = Job.build({"time": "ts", "user": "id", "every": "1h", "epsilon": "1", "window": 24})
-    >>> job.mechanism, job.people_level, job.max_contribution
-    ('uniform', 'id', 1)
+    >>> job.mechanism, job.max_contribution
+    ('uniform', 1)
     >>> Job.build({"time": "ts", "user": "id", "every": "1h", "epsilon": "1", "windw": 24})
     Traceback (most recent call last):
     ...
