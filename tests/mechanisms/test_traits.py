@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,8 +70,7 @@ def test_window_sums_are_sums_of_the_last_steps(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, kind in STREAMS.items() if issubclass(kind, HasVariants)])
 def test_variants_are_mechanisms(name: str) -> None:
-    kind = STREAMS[name]
-    assert isinstance(kind(), HasVariants)
+    kind: Any = STREAMS[name]
     variants = kind.variants(16)
     assert len(variants) > 1
     assert len({repr(kind(**settings)) for settings in variants}) == len(variants)

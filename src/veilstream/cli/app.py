@@ -28,7 +28,7 @@ COMMANDS: Final = {
     "synthesize": Entry("synthesize", "Publish a private model of a table and draw synthetic rows."),
     "personalised": Entry("personalised", "Publish counts, each person protected by their own epsilon."),
     "points": Entry("points", "Publish points that move little: sorted, a median, or a grid."),
-    "plan": Entry("schedule", "Spread a budget over steps of different public weight."),
+    "plan": Entry("plan", "Spread a budget over steps of different public weight."),
     "compare": Entry("compare", "Try all mechanisms on a public stream and recommend one."),
     "mechanisms": Entry("catalogue", "List mechanisms and histograms with their parameters."),
     "ledger": Entry("ledgers", "Read a ledger: what was released, what it cost, what is left.", "ledger_app"),
@@ -48,12 +48,12 @@ class CommandTable(ReportingGroup):
         if cmd_name not in COMMANDS:
             return None
         entry = COMMANDS[cmd_name]
-        found = getattr(import_module(f"veilstream.cli.{entry.module}"), entry.function or cmd_name)
-        if isinstance(found, typer.Typer):
-            found.info.name = cmd_name
-            return typer.main.get_command(found)
+        target = getattr(import_module(f"veilstream.cli.{entry.module}"), entry.function or cmd_name)
+        if isinstance(target, typer.Typer):
+            target.info.name = cmd_name
+            return typer.main.get_command(target)
         one = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-        one.command(cmd_name)(found)
+        one.command(cmd_name)(target)
         return typer.main.get_command(one)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -56,10 +56,10 @@ def audit(
     if not 0 < confidence < 1 or (workers is not None and workers < 1):
         raise InvalidInputError(f"confidence {confidence} and workers {workers}: between 0 and 1, and at least 1")
     with ExitStack() as stack:
-        place = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        directory = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         audited = run(
             mechanisms or [],
-            place,
+            directory,
             trials=trials,
             deep=deep,
             share=part,

@@ -162,8 +162,8 @@ def _write(found: Comparison, metric: str, table: Path, picture: Path, name: str
     ticks = sorted(found.ranking["epsilon"].unique())
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.xaxis.set_minor_formatter(ticker.NullFormatter())
-    for place in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        place(ticker.LogFormatter(minor_thresholds=(1.5, 0.7)))
+    for set_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        set_formatter(ticker.LogFormatter(minor_thresholds=(1.5, 0.7)))
     figure.legend(loc="outside right upper", fontsize=8.5)
     figure.suptitle(f"Recommended on {name}: {found.recommended}", fontsize=11.5, fontweight="bold", x=0.01, ha="left")
     with replacing(picture) as unfinished:

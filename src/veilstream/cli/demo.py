@@ -62,8 +62,8 @@ def demo(out: Annotated[Path, typer.Option(help="Directory for the results.")] =
             _print_peak(console, releases)
             print_account(account(ledger, ledger.streams()[0]), last=3)
     console.print(f"\nIn {out}/:")
-    for name, words in WRITTEN.items():
-        console.print(f"  {name:<24} {words}")
+    for name, description in WRITTEN.items():
+        console.print(f"  {name:<24} {description}")
 
 
 def _explain(console: Console, prepared: PreparedJob) -> None:

@@ -267,7 +267,7 @@ def _tell(done: _Done, stream: str, out: str | None, as_json: bool) -> None:
     else:
         parts = f"{done.number:,} bin(s)" if done.kind == "bin" else f"{done.number:,} box(es)"
         typer.echo(f"released '{stream}': {parts} for epsilon {number(done.release.spent)}")
-    words = f"noise: standard deviation {number(std)} per {done.kind} on average"
-    typer.echo(f"{words}; it does not tell of a method's smoothing")
+    sentence = f"noise: standard deviation {number(std)} per {done.kind} on average"
+    typer.echo(f"{sentence}; it does not tell of a method's smoothing")
     if out is not None:
         typer.echo(f"wrote {out} ({done.written:,} rows)")

@@ -158,11 +158,13 @@ def _write_report(
     drawn = model.sample_codes(ROWS_OF_PAGE, seed=0)
     expected = expected_errors(model, mechanism, epsilon)
     measured = None
-    words = promise(Guarantee(epsilon, w=1)).split(" What one person does over")[0]
-    words = words.replace("Whatever one person did within one step changes", "The rows of one person change")
+    promise_text = promise(Guarantee(epsilon, w=1)).split(" What one person does over")[0]
+    promise_text = promise_text.replace(
+        "Whatever one person did within one step changes", "The rows of one person change"
+    )
     if measure is not None:
         measured = measured_errors(sealed, model, drawn, measure, book, name=f"{name} quality")
         total = model.spent + measured.epsilon
-        words += f" Together with what this page measured, the budget is epsilon {total}."
-    write_report(path, model, drawn, introduction=words, expected=expected, measured=measured)
+        promise_text += f" Together with what this page measured, the budget is epsilon {total}."
+    write_report(path, model, drawn, introduction=promise_text, expected=expected, measured=measured)
     return measured or expected

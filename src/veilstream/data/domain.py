@@ -119,9 +119,12 @@ class Domain:
         """One row per flat bin, one column per attribute; numeric bins read as ``[0, 18)``."""
         if not self.axes:
             return pl.DataFrame()
-        places = np.unravel_index(np.arange(self.bins), self.shape)
+        positions = np.unravel_index(np.arange(self.bins), self.shape)
         return pl.DataFrame(
-            {name: axis.labels().gather(place) for (name, axis), place in zip(self.axes.items(), places, strict=True)}
+            {
+                name: axis.labels().gather(position)
+                for (name, axis), position in zip(self.axes.items(), positions, strict=True)
+            }
         )
 
     def range(self, **wanted: object) -> RangeQuery:

@@ -117,8 +117,8 @@ def _parse(text: pl.Series) -> pl.Series:
 def _localise(local: pl.Series, zone: str) -> pl.Series:
     if zone == "UTC":
         return local
-    placed = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
-    return placed.dt.convert_time_zone("UTC")
+    zoned = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+    return zoned.dt.convert_time_zone("UTC")
 
 
 def _finish(column: pl.Series, utc: pl.Series, clock: Clock) -> Instants:

@@ -243,13 +243,13 @@ def _ranking(table: pl.DataFrame, metric: str) -> pl.DataFrame:
 def _advice(ranking: pl.DataFrame, order: Sequence[str], metric: str) -> tuple[str, str]:
     """The simplest mechanism whose mean ratio to the best over all epsilons is within two per cent of the least."""
     ratios = ranking.group_by("mechanism").agg(pl.col("times the best").log().mean().exp().alias("ratio"))
-    score: Mapping[str, float] = dict(ratios.select("mechanism", "ratio").rows())
-    least = min(score.values())
-    name = next(name for name in order if score[name] <= SIMPLE_ENOUGH * least)
+    ratio_of: Mapping[str, float] = dict(ratios.select("mechanism", "ratio").rows())
+    least = min(ratio_of.values())
+    name = next(name for name in order if ratio_of[name] <= SIMPLE_ENOUGH * least)
     wins = ranking.filter(pl.col("mechanism") == name)
     worst = wins.sort("times the best").row(-1, named=True)
     return name, (
-        f"its {metric} error is {score[name]:.3g} times the best's in the geometric mean over all epsilons, at most "
+        f"its {metric} error is {ratio_of[name]:.3g} times the best's in the geometric mean over all epsilons, at most "
         f"{worst['times the best']:.3g} times (at epsilon {worst['epsilon']:g}); of those within 2 % of the least it "
         "is the simplest"
     )

@@ -85,8 +85,8 @@ def _calendar(job: Job) -> Calendar:
     start, end, every = _whole_or_not(job.start, job.end, job.every)
     if start is not None and end is not None:
         return Calendar(start, end, every, job.zone)
-    found = Calendar.from_public_data(_public_columns(job, [job.time])[job.time], every, job.zone)
-    return Calendar(found.start if start is None else start, found.end if end is None else end, every, job.zone)
+    observed = Calendar.from_public_data(_public_columns(job, [job.time])[job.time], every, job.zone)
+    return Calendar(observed.start if start is None else start, observed.end if end is None else end, every, job.zone)
 
 
 def _whole_or_not(

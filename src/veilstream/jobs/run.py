@@ -231,12 +231,12 @@ def _write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary) -> N
         tables = release_tables(ledger, job.stream, prepared.domain, prepared.calendar, level=job.level)
         summary.outputs[job.out] = write_table(tables, job.out)
     if job.plot is not None:
-        kept = largest_bins(ledger, job.stream, MOST_ROWS)
-        drawn = release_tables(ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, bins=kept)
-        words = f"{prepared.guarantee}; noise of standard deviation {number(summary.noise_std or 0.0)} per bin"
-        if len(kept) < prepared.bins:
-            words += f"; the {len(kept)} largest of {prepared.bins:,} bins"
+        shown_bins = largest_bins(ledger, job.stream, MOST_ROWS)
+        drawn = release_tables(ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, bins=shown_bins)
+        caption = f"{prepared.guarantee}; noise of standard deviation {number(summary.noise_std or 0.0)} per bin"
+        if len(shown_bins) < prepared.bins:
+            caption += f"; the {len(shown_bins)} largest of {prepared.bins:,} bins"
         plot_releases(
-            pl.concat(drawn), job.plot, title=f"Private releases of '{job.stream}'", subtitle=words, level=job.level
+            pl.concat(drawn), job.plot, title=f"Private releases of '{job.stream}'", subtitle=caption, level=job.level
         )
         summary.outputs[job.plot] = None

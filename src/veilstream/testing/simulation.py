@@ -136,8 +136,8 @@ def simulate_many(
     array = np.asarray(snapshots)
     if all(Traits.of(part).oblivious for part in (mechanism, getattr(mechanism, "histogram", mechanism))):
         run = _run(mechanism, guarantee, array, seed, max_contribution, shape, batch=(runs,))
-        together = np.ascontiguousarray(run.values.transpose(1, 0, 2))
-        return _Run(together, run.fresh, run.spent, run.std).as_array()
+        run_first = np.ascontiguousarray(run.values.transpose(1, 0, 2))
+        return _Run(run_first, run.fresh, run.spent, run.std).as_array()
     each = [_run(mechanism, guarantee, array, (seed, number), max_contribution, shape) for number in range(runs)]
     return _Run(
         np.stack([run.values for run in each]),

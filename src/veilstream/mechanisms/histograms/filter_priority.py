@@ -130,15 +130,21 @@ class FilterPriority:
         listed: list[Listed] = []
         for shift in resolutions(records.shape, self.levels):
             coarse = records.coarser(shift)
-            found = meter.reaching(coarse, self.level(coarse.shape, scale), share, "filter")
-            listed.append(Listed(shift, coarse.shape, found.low, found.values, float(np.max(found.std))))
+            passing = meter.reaching(coarse, self.level(coarse.shape, scale), share, "filter")
+            listed.append(Listed(shift, coarse.shape, passing.low, passing.values, float(np.max(passing.std))))
         parts = consistent_lists(self._sampled(listed, meter))
         low = np.concatenate([part.cells << part.shift for part in parts])
         high = np.concatenate([(part.cells + 1) << part.shift for part in parts])
         values = np.concatenate([part.values for part in parts])
         std = np.concatenate([np.full(part.values.size, part.std) for part in parts])
-        kept = values != 0
-        return Boxes(records.shape, low[kept], np.minimum(high, np.array(records.shape))[kept], values[kept], std[kept])
+        listed_cells = values != 0
+        return Boxes(
+            records.shape,
+            low[listed_cells],
+            np.minimum(high, np.array(records.shape))[listed_cells],
+            values[listed_cells],
+            std[listed_cells],
+        )
 
     def _share(
         self, shape: tuple[int, ...], max_contribution: Fraction, steps: int, epsilon: Fraction, meter: Meter

@@ -207,29 +207,29 @@ class Forecast:
     @property
     def lines(self) -> list[str]:
         """The forecast in words."""
-        words = [
+        sentences = [
             f"{self.mechanism}: {self.releases} of {self.steps} steps release anew if nothing changes",
             f"a release errs by {self.mean_error:,.1f} per bin on average",
         ]
         for bound in self.useful:
             bins = "one bin" if bound.query_bins == 1 else f"a sum of {bound.query_bins:,} bins"
-            words.append(
+            sentences.append(
                 f"{bins}: within ±{bound.at_release:,.0f} at a release, with probability {1 - bound.sigma:.0%}"
             )
         between = self.useful[0].between
         if between is None and self.releases < self.steps:
-            words.append("between releases the error is what has changed since, without a bound")
+            sentences.append("between releases the error is what has changed since, without a bound")
         if between is not None:
-            words.append(
+            sentences.append(
                 f"any sum of bins: within ±{between:,.0f} at a step that compares and keeps the last release, with "
                 f"probability {1 - self.useful[0].sigma:.0%}"
             )
         if self.smallest_population is not None:
-            words.append(
+            sentences.append(
                 f"decisions mean something from about {self.smallest_population:,} people on: with fewer, even a "
                 "complete change drowns in the noise of the comparison"
             )
-        return words
+        return sentences
 
 
 def forecast(

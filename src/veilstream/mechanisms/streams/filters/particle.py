@@ -81,8 +81,8 @@ def _correct(
     x: NDArray[np.float64], z: NDArray[np.float64], std: NDArray[np.float64], offset: float, law: NoiseLaw
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Resampled particles, and the mean and variance of the weighed ones."""
-    apart = x - z
-    weight = np.abs(apart)
+    spread_of = x - z
+    weight = np.abs(spread_of)
     weight /= -std / np.sqrt(2) if law is NoiseLaw.LAPLACE else std
     if law is not NoiseLaw.LAPLACE:
         weight *= weight
@@ -91,9 +91,9 @@ def _correct(
     np.exp(weight, out=weight)
     covered = np.cumsum(weight, axis=1)
     total = covered[:, -1]
-    weight *= apart
+    weight *= spread_of
     mean = weight.sum(axis=1) / total
-    spread = np.maximum(np.einsum("ij,ij->i", weight, apart) / total - mean**2, 0.0)
+    spread = np.maximum(np.einsum("ij,ij->i", weight, spread_of) / total - mean**2, 0.0)
     return _resampled(x, covered, offset), z[:, 0] + mean, spread
 
 

@@ -162,11 +162,11 @@ def make_schedule(
     if online:
         used = [weight for weight in weights if weight]
         rule, state = OnlineRule(guarantee.pure, span, (min(used), max(used)), power), OnlineState()
-        found: list[Fraction] = []
+        online_budgets: list[Fraction] = []
         for weight in weights:
             state, budget = rule.next(state, weight)
-            found.append(budget)
-        budgets = tuple(found)
+            online_budgets.append(budget)
+        budgets = tuple(online_budgets)
     equal = guarantee.pure / (span if repeats else min(span, len(weights)))
     return Planned(
         weights,
