@@ -43,8 +43,8 @@ def laplace_sum_quantile(scale: float, terms: int, miss: float, *, integer: bool
     outside = _outside(np.exp(-terms * np.log1p(angles**2)), POINTS)
     # The mass at a point of the lattice lies around it: up to half a step beyond the last point that is needed.
     last = int(np.argmax(outside <= miss))
-    before = outside[last - 1] if last else 1.0
-    place = (last - 0.5 + (before - miss) / max(before - outside[last], 1e-300)) * step * scale
+    before, after = float(outside[last - 1]) if last else 1.0, float(outside[last])
+    place = (last - 0.5 + (before - miss) / max(before - after, 1e-300)) * step * scale
     return float(math.ceil(place) if integer else max(place, 0.0))
 
 
