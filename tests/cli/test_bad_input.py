@@ -73,7 +73,7 @@ def test_counts_need_a_declared_bound(city: City) -> None:
     refused(city, city.publish(user=None, value="age"), 2, "per_person: missing")
     refused(city, city.publish(value="age", per_person=1), 2, "user: not allowed")
     refused(city, city.publish(per_person=1), 2, "per_person")
-    refused(city, city.publish(user=None, value="age", per_person=0, by=["place"]), 2, "l1 0")
+    refused(city, city.publish(user=None, value="age", per_person=0, by=["place"]), 2, "max_contribution 0")
 
 
 def test_missing_file_and_column(city: City) -> None:

@@ -21,8 +21,8 @@ class Job(BaseModel):
     """Everything ``veilstream publish`` needs to know; unknown names are errors.
 
     >>> job = Job.build({"time": "ts", "user": "id", "every": "1h", "epsilon": "1", "window": 24})
-    >>> job.mechanism, job.people_level, job.max_contribution
-    ('uniform', 'id', 1)
+    >>> job.mechanism, job.max_contribution
+    ('uniform', 1)
     >>> Job.build({"time": "ts", "user": "id", "every": "1h", "epsilon": "1", "windw": 24})
     Traceback (most recent call last):
     ...
@@ -63,11 +63,6 @@ class Job(BaseModel):
     out: str | None = None
     plot: str | None = None
     level: float = Field(default=0.95, gt=0, lt=1)
-
-    @property
-    def people_level(self) -> str | None:
-        """The column of people's ids, or None for input that was counted before."""
-        return None if self.value is not None else self.user
 
     @property
     def max_contribution(self) -> int:

@@ -48,7 +48,7 @@ def read_counts(
     """
     if max_contribution < 1:
         raise InvalidInputError(
-            name="l1",
+            name="max_contribution",
             value=max_contribution,
             limit="one person must be allowed at least 1 count",
             outcome="nothing was read",
