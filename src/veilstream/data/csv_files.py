@@ -37,7 +37,7 @@ def require_columns(present: Sequence[object], columns: Sequence[str], where: st
     for column in columns:
         if names.count(column) != 1:
             found = "is missing" if column not in names else f"occurs {names.count(column)} times"
-            raise InvalidInputError(f"{where}: column '{column}' {found}, {_listed(names)}", outcome="nothing was read")
+            raise InvalidInputError(f"{where}: column '{column}' {found}, {_listed(names)}")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -73,7 +73,7 @@ def read_csv(file: IO[bytes], where: str, columns: Sequence[str], options: ReadO
         return "error"
 
     with replaced_errors(where, rejected):
-        text = _Text(unpacked(file), options.encoding)
+        text = _Text(_unpacked(file), options.encoding)
         opening = text.peek(HEADER_BYTES)
         delimiter, rows = _dialect(opening, where, columns, options.delimiter)
         if not rows:
@@ -96,12 +96,17 @@ def read_csv(file: IO[bytes], where: str, columns: Sequence[str], options: ReadO
             raise UnreadableFileError(f"{where}: a quote is opened and never closed; close it and run again")
 
 
-def unpacked(file: IO[bytes]) -> IO[bytes]:
+def buffered(file: IO[bytes]) -> io.BufferedReader[Any]:
+    """The same file, which can be looked at before it is read."""
+    return io.BufferedReader(cast("Any", file)) if not isinstance(file, io.BufferedReader) else cast("Any", file)
+
+
+def _unpacked(file: IO[bytes]) -> IO[bytes]:
     """The bytes of a file, without gzip if it is packed so."""
-    buffered = file if isinstance(file, io.BufferedReader) else io.BufferedReader(file)  # type: ignore[type-var]
-    if buffered.peek(2)[:2] == GZIP_MAGIC:
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=buffered))
-    return buffered
+    packed = buffered(file)
+    if packed.peek(2)[:2] == GZIP_MAGIC:
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=packed))
+    return packed
 
 
 def _dialect(opening: bytes, where: str, columns: Sequence[str], given: str | None) -> tuple[str, bool]:

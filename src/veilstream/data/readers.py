@@ -14,7 +14,7 @@ from typing import IO, Any, Final, TypeGuard, cast
 
 import polars as pl
 
-from veilstream.data.csv_files import read_csv, replaced_errors, require_columns
+from veilstream.data.csv_files import buffered, read_csv, replaced_errors, require_columns
 from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError, UnreadableFileError
 
@@ -115,7 +115,7 @@ def _read_pipe(pipe: IO[bytes], columns: Sequence[str], options: ReadOptions) ->
     """CSV, packed or not, or Parquet, which is held in memory."""
     where = "standard input"
     with replaced_errors(where):
-        file = pipe if isinstance(pipe, io.BufferedReader) else io.BufferedReader(cast("Any", pipe))
+        file = buffered(pipe)
         opening = file.peek(len(PARQUET_MAGIC))[: len(PARQUET_MAGIC)]
         if not opening:
             raise UnreadableFileError(f"{where}: 0 bytes, a header at least is needed")
@@ -152,7 +152,7 @@ def _read_table(table: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         with replaced_errors("the table"):
             yield from _read_arrow(import_module("pyarrow").RecordBatchReader.from_stream(table), columns)
     else:
-        require_columns(list(table.keys()), columns, "the table")
+        require_columns(list(cast("Any", table).keys()), columns, "the table")
         frame = pl.DataFrame([as_series(name, table[name]) for name in columns])
         yield from frame.iter_slices(BATCH_ROWS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
 import polars as pl
@@ -28,6 +29,8 @@ SLASHED: Final = {
 }
 """01/02/2024 is a day in February or in January: no row can say which."""
 NAMES: Final = ("iso", *SLASHED, *EPOCHS)
+NAIVE: Final = pl.Datetime("us")
+FIRST_YEAR: Final = datetime(1000, 1, 1)
 EXPECTED: Final = "2024-01-31 13:45:00 (ISO 8601), 2024/01/31, 31.01.2024, with AM or PM, or seconds since 1970"
 
 
@@ -98,6 +101,9 @@ def first_fit(text: pl.Series, forms: tuple[str, ...]) -> pl.Series:
     missing = text.null_count()
     for form in forms:
         more = text.str.to_datetime(form, time_unit="us", strict=False)
+        if more.dtype == NAIVE and (more < FIRST_YEAR).any():
+            # "%Y" reads 24 as the year 24; nobody means that.
+            more = more.set(more < FIRST_YEAR, None)
         parsed = more if parsed is None else parsed.fill_null(more)
         if parsed.null_count() == missing:
             break
