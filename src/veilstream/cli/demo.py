@@ -28,6 +28,7 @@ WRITTEN: Final = {
     "releases.csv": "the same as text",
     "releases.png": "the twelve largest series as anybody may see them",
     "heatmap.png": "all fifty series",
+    "releases.html": "a page to explore them, in any browser",
     "with_truth.png": "the same beside the truth (public data only)",
     "budget.db": "the ledger: veilstream ledger show budget.db",
     "budget.db.influenza.key": "which time a step is; keep it with the ledger",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from fractions import Fraction
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ import typer
 from veilstream.cli.reporting import print_json
 
 if TYPE_CHECKING:
+    from veilstream.privacy.charge import Charge
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.storage.ledger import Ledger, StreamSpec
 
@@ -79,10 +81,14 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
         for release in ledger.releases(spec.name)
     ]
     bought: dict[tuple[str, str, bool], tuple[int, Fraction]] = {}
-    for row in ledger.charges(spec.name):
-        kind = row.charge.purpose, row.outcome, row.charge.bins is not None
-        count, cost = bought.get(kind, (0, Fraction(0)))
-        bought[kind] = count + 1, cost + newly_spent([row.charge], guarantee)
+    for _, rows in groupby(ledger.charges(spec.name), key=lambda row: row.t):
+        together: dict[tuple[str, str, bool], list[Charge]] = {}
+        for row in rows:
+            kind = row.charge.purpose, row.outcome, row.charge.bins is not None
+            together.setdefault(kind, []).append(row.charge)
+        for kind, charges in together.items():
+            count, cost = bought.get(kind, (0, Fraction(0)))
+            bought[kind] = count + len(charges), cost + newly_spent(charges, guarantee)
     return {
         "stream": spec.name,
         "guarantee": json.loads(spec.guarantee),
