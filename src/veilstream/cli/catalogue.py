@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from veilstream.cli.parameters import parameters
+from veilstream.mechanisms.named import parameters
 from veilstream.errors import VeilstreamError
 from veilstream.mechanisms.histograms import HISTOGRAMS
 from veilstream.mechanisms.protocols import StreamMechanism

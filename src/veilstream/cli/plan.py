@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from veilstream.cli.job import Job, Moment
-from veilstream.cli.parameters import build_mechanism
+from veilstream.mechanisms.named import build_mechanism
 from veilstream.data import Calendar, Domain
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.protocols import StreamMechanism
