@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from veilstream.live import LiveStream, open_stream
 
 BATCHES_PER_STEP = 6
@@ -55,7 +57,7 @@ def expected(batches: int) -> dict[int, list[int]]:
     return counts
 
 
-def work(place: Path) -> None:
+def work(place: Path, tell: int) -> None:
     """Add batches from where the notes end, and close steps behind them, until killed."""
     notes = place / "accepted"
     accepted = len(notes.read_bytes()) if notes.exists() else 0
@@ -66,6 +68,7 @@ def work(place: Path) -> None:
         while True:
             stream.add(batch(accepted), batch_id=str(accepted))
             file.write(b".")
+            os.write(tell, b".")
             with turn:
                 accepted += 1
                 turn.notify()
@@ -82,15 +85,22 @@ def _close(stream: LiveStream, turn: threading.Condition, accepted: Any) -> None
 
 def storm(place: Path, kills: int, seed: int) -> str:
     """Kill ``kills`` workers; an empty text if everything is as it must be, else what is not."""
+    assert pa.__version__, "loaded here, once for all workers"
     chance = random.Random(seed)  # noqa: S311
     seen: dict[int, list[float]] = {}
     for _ in range(kills):
+        ready, tell = os.pipe()
         child = os.fork()
         if child == 0:
-            work(place)
-        time.sleep(chance.choice([0.03, 0.06, 0.12]) * (0.5 + chance.random()))
+            work(place, tell)
+        os.close(tell)
+        # Most workers have stored a batch when they are killed, some are killed while they open the stream.
+        if chance.random() < 0.9:
+            os.read(ready, 1)
+        time.sleep(0.15 * chance.random())
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+        os.close(ready)
     # A process of its own again: threads of a library do not survive a fork.
     child = os.fork()
     if child == 0:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -73,13 +74,15 @@ class Spool:
     def __init__(self, url: str | Path, *, timeout: float = 30, most_bytes: int | None = None) -> None:
         self._engine, self.label = connect(url, timeout)
         self._most_bytes = most_bytes
+        # SQLite lets waiting writers poll, so that a busy one starves the others; threads of a process take turns here.
+        self._turn = threading.Lock()
         with self.write() as connection:
             metadata.create_all(connection)
 
     @contextmanager
     def write(self) -> Generator[Connection]:
         """One transaction; an error undoes all of it."""
-        with write(self._engine, self.label) as connection:
+        with self._turn, write(self._engine, self.label) as connection:
             yield connection
 
     def define(self, definition: StreamDefinition, first: int) -> SpooledStream:
