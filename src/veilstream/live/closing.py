@@ -17,7 +17,7 @@ import numpy as np
 
 from veilstream.data.bounding.choice import choose
 from veilstream.data.bounding.private import cleared_on_error
-from veilstream.errors import BudgetExceededError, LedgerMismatchError
+from veilstream.errors import BudgetExceededError, LedgerMismatchError, VeilstreamError
 from veilstream.live.spool import Spool, SpooledStream
 from veilstream.release.publisher import Publisher
 from veilstream.storage.ledger import Ledger
@@ -86,26 +86,37 @@ def close_due(
     closers: Mapping[str, Closer],
     now: Mapping[str, int],
     published: Callable[[Release], None] = lambda _release: None,
+    failed: Callable[[str, VeilstreamError], None] | None = None,
 ) -> int:
     """Close all steps of the streams that are due at their ``now``; how many were published.
 
     Streams that are due together share the commits that freeze and forget; of a stream that is far behind some steps
-    are taken at a time.
+    are taken at a time. A stream that fails is left for the next call and told to ``failed``; without it the error is
+    raised.
     """
-    count = 0
+    count, waiting = 0, dict(now)
     while True:
-        work = {stream.definition.name: stream for stream in _behind(spool, now)}
+        work = {stream.definition.name: stream for stream in _behind(spool, waiting)}
         if not work:
             return count
-        last = {
-            name: min(due(stream, now[name]), stream.done + STEPS_AT_ONCE - 1) for name, stream in work.items()
-        }
+        last = {name: min(due(stream, now[name]), stream.done + STEPS_AT_ONCE - 1) for name, stream in work.items()}
         spool.freeze(last)
-        for name, stream in work.items():
-            for step in range(stream.done, last[name] + 1):
-                published(closers[name].publish(stream, step))
-                count += 1
-        spool.forget(last, max(now.values()))
+        done: dict[str, int] = {}
+        try:
+            for name, stream in work.items():
+                try:
+                    for step in range(stream.done, last[name] + 1):
+                        published(closers[name].publish(stream, step))
+                        done[name] = step
+                        count += 1
+                except VeilstreamError as error:
+                    if failed is None:
+                        raise
+                    failed(name, error)
+                    del waiting[name]
+        finally:
+            if done:
+                spool.forget(done, max(now.values()))
 
 
 def _behind(spool: Spool, now: Mapping[str, int]) -> Iterator[SpooledStream]:

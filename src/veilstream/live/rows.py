@@ -58,7 +58,13 @@ def encode_batch(source: Any, definition: StreamDefinition, key: Key) -> Encoded
     fates = Fates()
     with cleared_on_error():
         for frame in open_batches(source, definition.columns):
-            fates += _encode(frame, definition, key, pieces)
+            try:
+                fates += _encode(frame, definition, key, pieces)
+            except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+                # What Polars says may quote a value.
+                raise InvalidInputError(
+                    "batch: a column has a type that cannot be read; send text or numbers", outcome=NOT_SPOOLED
+                ) from None
     return EncodedBatch({step: join(parts) for step, parts in pieces.items()}, fates)
 
 
