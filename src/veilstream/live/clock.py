@@ -82,7 +82,7 @@ class SettableClock:
         return self.tick
 
     def seconds_until(self, tick: int) -> float:
-        return 0.0 if tick <= self.tick else 3600.0
+        return 0.0 if tick <= self.tick else 0.01
 
 
 def duration(text: str) -> int:

@@ -12,6 +12,7 @@ from typing import Final
 from fastapi import Request
 
 from veilstream.errors import VeilstreamError
+from veilstream.server.board import StreamBoard
 from veilstream.server.service import Service
 from veilstream.server.tokens import Grant
 
@@ -23,7 +24,7 @@ SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 
 
 class DeniedError(VeilstreamError):
-    """No valid token (401), or one without the right (403)."""
+    """No valid token (401), one without the right (403), or nothing of that name (404)."""
 
     outcome = ""
 
@@ -114,6 +115,11 @@ class Access:
         grant = self.who(request)
         return grant is not None and (grant.allows("read", name) or grant.allows("operate", name))
 
-    def require_read(self, request: Request, name: str) -> None:
+    def readable(self, request: Request, name: str) -> StreamBoard:
+        """The stream's board, if its releases may be seen."""
         if not self.may_read(request, name):
             self.require(request, "read", name)
+        board = self._service.boards.get(name)
+        if board is None:
+            raise DeniedError(404, "stream: there is none of that name; see /v1/streams")
+        return board

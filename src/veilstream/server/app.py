@@ -28,6 +28,7 @@ from veilstream.server.events import SlowBodyError, TooFastError
 from veilstream.server.guard import Guard
 from veilstream.server.intake import OverloadedError
 from veilstream.server.service import Service
+from veilstream.server.tokens import UnknownTokenError
 
 STATUS: Final[tuple[tuple[type[VeilstreamError], int], ...]] = (
     (BatchConflictError, 409),
@@ -38,6 +39,7 @@ STATUS: Final[tuple[tuple[type[VeilstreamError], int], ...]] = (
     (SlowBodyError, 408),
     (BodyTooLargeError, 413),
     (UnknownFormatError, 415),
+    (UnknownTokenError, 404),
     (InvalidInputError, 422),
     (LedgerError, 503),
 )

@@ -21,6 +21,8 @@ HEADERS: Final = {
     "cross-origin-opener-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
+MOST_JSON: Final = 64 << 10
+"""Bytes of a body on any route but that of batches, which has limits of its own."""
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -41,6 +43,12 @@ class Guard:
         if self._hosts and _name(host) not in self._hosts:
             await _refuse(respond, 421, "host: not one that this server answers to; add it with --allow-host")
             return
+        if not str(scope["path"]).endswith("/events"):
+            length = next((value for name, value in headers if name == "content-length"), b"0")
+            if not length.isdigit() or int(length[:16]) > MOST_JSON:
+                await _refuse(respond, 413, f"body: at most {MOST_JSON} bytes")
+                return
+            receive = _limited(receive)
         await self._app(scope, receive, respond)
 
     def _with_headers(self, scope: MutableMapping[str, Any], send: Send) -> Send:
@@ -64,6 +72,19 @@ class Guard:
             await send(message)
 
         return respond
+
+
+def _limited(receive: Receive) -> Receive:
+    """Bodies without a length end like a lost connection when they grow too large."""
+    came = 0
+
+    async def limited() -> Message:
+        nonlocal came
+        message = await receive()
+        came += len(message.get("body", b""))
+        return message if came <= MOST_JSON else {"type": "http.disconnect"}
+
+    return limited
 
 
 def _name(host: str) -> str:

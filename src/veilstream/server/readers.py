@@ -25,6 +25,7 @@ JSON: Final = "application/json"
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     401: {"model": ProblemBody, "description": "no valid token"},
     403: {"model": ProblemBody, "description": "the token lacks the scope"},
+    404: {"model": ProblemBody, "description": "nothing of that name"},
     422: {"model": ProblemBody, "description": "a parameter that cannot be used"},
 }
 PAGE: Final[dict[int | str, dict[str, Any]]] = {
@@ -56,14 +57,12 @@ def router(service: Service, access: Access) -> APIRouter:
     @routes.get("/streams/{name}", response_model=StreamInfo, responses=PROBLEMS)
     async def describe_stream(name: str, request: Request) -> dict[str, Any]:
         """What is public about a stream."""
-        access.require_read(request, name)
-        return stream_info(_board(service, name), service.clock)
+        return stream_info(access.readable(request, name), service.clock)
 
     @routes.get("/streams/{name}/budget", response_model=Budget, responses=PROBLEMS)
     async def show_budget(name: str, request: Request) -> dict[str, Any]:
         """Spent and left in the present window, and when it comes back."""
-        access.require_read(request, name)
-        return await asyncio.to_thread(budget, _board(service, name))
+        return await asyncio.to_thread(budget, access.readable(request, name))
 
     @routes.get("/streams/{name}/releases", responses=PAGE, response_class=Response)
     async def read_releases(
@@ -77,8 +76,7 @@ def router(service: Service, access: Access) -> APIRouter:
         if_none_match: Annotated[str | None, Header()] = None,
     ) -> Response:
         """Releases of a range of steps, which have no gaps; ``next`` tells where the next page begins."""
-        access.require_read(request, name)
-        board = _board(service, name)
+        board = access.readable(request, name)
         low, high = _range(board, first, last, limit, newest)
         upto = board.visible if last is None else min(last, board.visible)
         key = (name, low, high, upto, form, board.visible if form == "json" else None)
@@ -100,8 +98,7 @@ def router(service: Service, access: Access) -> APIRouter:
         last_event_id: Annotated[str | None, Header()] = None,
     ) -> StreamingResponse:
         """Server-sent events: one for each release after the step ``after`` or Last-Event-ID."""
-        access.require_read(request, name)
-        board = _board(service, name)
+        board = access.readable(request, name)
         start = _resumed(board, after, last_event_id)
         return _events(_releases(service, board, start))
 
@@ -112,10 +109,6 @@ def router(service: Service, access: Access) -> APIRouter:
         return _events(_heads(service, names))
 
     return routes
-
-
-def _board(service: Service, name: str) -> StreamBoard:
-    return service.boards[name]
 
 
 def _range(board: StreamBoard, first: int | None, last: int | None, limit: int, newest: bool) -> tuple[int, int]:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,8 @@ from veilstream.values.release import Release
 
 LOG: Final = logging.getLogger("veilstream.server")
 LONGEST_SLEEP: Final = 1.0
+LOADED_FIRST: Final = ("pyarrow.csv", "pyarrow.ipc", "pyarrow.parquet")
+"""Parts that take long to load, so that the first batch does not have to wait for them."""
 RETRY_SECONDS: Final = 5.0
 
 
@@ -89,6 +92,8 @@ class Service:
 
     def start(self) -> None:
         """Begin to close steps; call it inside the event loop that serves readers."""
+        for part in LOADED_FIRST:
+            import_module(part)
         self._loop = asyncio.get_running_loop()
         self._news = asyncio.Event()
         self._task = self._loop.create_task(self._show())

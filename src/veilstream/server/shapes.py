@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -120,10 +120,12 @@ class SessionInfo(BaseModel):
 class TokenRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    label: str = Field(max_length=80)
+    label: str = Field(pattern=r"^[A-Za-z0-9 .@_-]{1,80}$")
     scopes: list[Literal["ingest", "read", "operate", "admin"]] = Field(min_length=1)
-    streams: list[str] = Field(default=["*"], min_length=1)
-    life: str = Field(default=DEFAULT_LIFE, max_length=20)
+    streams: list[Annotated[str, Field(pattern=r"^(\*|[A-Za-z0-9][A-Za-z0-9._-]{0,99})$")]] = Field(
+        default=["*"], min_length=1, max_length=1000
+    )
+    life: str = Field(default=DEFAULT_LIFE, pattern=r"^[1-9][0-9]{0,4}[smhdw]$")
 
 
 class TokenInfo(BaseModel):

@@ -21,7 +21,7 @@ from veilstream.live.spool import Spool
 SCOPES: Final = ("ingest", "read", "operate", "admin")
 ALL_STREAMS: Final = "*"
 PREFIX: Final = "vst"
-LABEL: Final = re.compile(r"[\w .@-]{1,80}")
+LABEL: Final = re.compile(r"[A-Za-z0-9 .@_-]{1,80}")
 TOKEN: Final = re.compile(rf"{PREFIX}_([a-z2-7]{{13}})_([A-Za-z0-9_-]{{43}})")
 DEFAULT_LIFE: Final = "90d"
 AUDIT_ROWS: Final = 100_000
@@ -49,6 +49,12 @@ audit = Table(
     Column("subject", Text, nullable=False),
     Column("outcome", Text, nullable=False),
 )
+
+
+class UnknownTokenError(InvalidInputError):
+    """A token that does not exist."""
+
+    outcome = "nothing was changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +192,7 @@ class TokenStore:
     @staticmethod
     def _check(changed: int, name: str) -> None:
         if not changed:
-            raise InvalidInputError(name="token", value=name, limit="no such token")
+            raise UnknownTokenError(name="token", value=name, limit="no such token; see the list of tokens")
 
 
 def _secret() -> str:
