@@ -9,9 +9,12 @@ from veilstream.cli.personalised import personalised
 from veilstream.cli.points import points
 from veilstream.cli.schedule import plan
 from veilstream.cli.series import series
+from veilstream.cli.serve import serve, token_app
 from veilstream.cli.synthesize import synthesize
 
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(token_app, name="token")
+app.command()(serve)
 app.command()(series)
 app.command()(plan)
 app.command()(histogram)

@@ -59,14 +59,14 @@ class WallClock:
 
 @dataclass(frozen=True, slots=True)
 class ScaledClock:
-    """A clock that begins at ``start`` and runs ``speed`` times as fast as the machine's, for replays."""
+    """A clock that shows ``start`` until ``began`` and then runs ``speed`` times as fast as the machine's, for replays."""
 
     start: int
     speed: float
     began: float = field(default_factory=time.monotonic)
 
     def now(self) -> int:
-        return self.start + int((time.monotonic() - self.began) * self.speed * 1e6)
+        return self.start + int(max(0.0, time.monotonic() - self.began) * self.speed * 1e6)
 
     def seconds_until(self, tick: int) -> float:
         return max(0.0, (tick - self.now()) / 1e6 / self.speed)

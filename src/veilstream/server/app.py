@@ -47,6 +47,7 @@ ASSETS: Final = {
     "app.js": "text/javascript",
     "charts.js": "text/javascript",
     "views.js": "text/javascript",
+    "guide.js": "text/javascript",
     "style.css": "text/css",
     "uplot.js": "text/javascript",
     "uplot.css": "text/css",

@@ -167,7 +167,7 @@ def _arrow(body: bytes, columns: Sequence[str], most_rows: int) -> pl.DataFrame:
         for batch in reader:
             _check_rows(sum(b.num_rows for b in batches) + batch.num_rows, most_rows)
             batch.validate(full=True)
-            batches.append(batch.select(list(columns)))
+            batches.append(batch)
         return _frame(arrow.Table.from_batches(batches, reader.schema).select(list(columns)))
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 from veilstream.data import Domain
 from veilstream.live.clock import Clock, moment
 from veilstream.live.definition import StreamDefinition
 from veilstream.server.board import StreamBoard
 
-MOST_RETURNS = 60
+MOST_RETURNS: Final = 60
+UNITS: Final = {"1s": "second", "1m": "minute", "1h": "hour", "1d": "day", "1w": "week", "1mo": "month", "1y": "year"}
 
 
 def promise(definition: StreamDefinition) -> str:
@@ -20,9 +21,9 @@ def promise(definition: StreamDefinition) -> str:
     if definition.window == "user":
         when = "in the whole stream"
     elif definition.window == 1:
-        when = "within one step"
+        when = f"within one step of {definition.every}"
     else:
-        when = f"within any {definition.window} steps of {definition.every}"
+        when = f"within any {definition.window} successive {step_words(definition.every)}"
     counts = definition.counts_per_user
     most = "once" if counts == 1 else f"at most {counts} times"
     return (
@@ -30,6 +31,15 @@ def promise(definition: StreamDefinition) -> str:
         f"{factor} times as likely (epsilon {definition.epsilon}). In each step a person counts {most}; "
         "random noise of a known width is added to every count, and the bands show it."
     )
+
+
+def step_words(every: str | int) -> str:
+    """Steps of a length, in words.
+
+    >>> step_words("1w"), step_words("15m")
+    ('weeks', 'steps of 15m')
+    """
+    return f"{UNITS[str(every)]}s" if str(every) in UNITS else f"steps of {every}"
 
 
 def labels(domain: Domain) -> list[str]:
