@@ -17,6 +17,7 @@
     │   ├── LedgerFullError                the disk has no room
     │   ├── LedgerMismatchError            it belongs to another stream, mechanism or guarantee
     │   └── LedgerVersionError             it was written by a newer veilstream
+    ├── EngineError                        a cluster or a database failed to do its part
     ├── WorkerError                        a worker process of a long measurement died
     ├── CheckFailedError (AssertionError)  a mechanism that breaks a rule of the conformance suite
     └── MissingExtraError (ImportError)    an optional part is not installed
@@ -140,6 +141,10 @@ class LedgerMismatchError(LedgerError):
 
 class LedgerVersionError(LedgerError):
     """The ledger was written by a newer veilstream."""
+
+
+class EngineError(VeilstreamError):
+    """A cluster or a database failed to do its part; what it says may quote rows, so its own message is left out."""
 
 
 class WorkerError(VeilstreamError):
