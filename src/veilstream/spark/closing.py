@@ -23,7 +23,7 @@ from veilstream.data.calendar import EPOCH, MICROSECONDS, parse_duration
 from veilstream.errors import BudgetExceededError, InvalidInputError
 from veilstream.release.publisher import Publisher
 from veilstream.spark.jobs import on_cluster, quoted, selected
-from veilstream.spark.snapshots import Settings
+from veilstream.spark.counting import Settings
 from veilstream.values.release import Release
 
 if TYPE_CHECKING:
