@@ -21,6 +21,7 @@
     │   ├── BatchConflictError             a batch id that was used for other content
     │   ├── StaleBatchError                it took too long from its arrival to its commit
     │   └── SpoolFullError                 the spool holds as many rows as it may
+    ├── EngineError                        a cluster or a database failed to do its part
     ├── WorkerError                        a worker process of a long measurement died
     ├── CheckFailedError (AssertionError)  a mechanism that breaks a rule of the conformance suite
     └── MissingExtraError (ImportError)    an optional part is not installed
@@ -192,6 +193,10 @@ class StaleBatchError(SpoolError):
 
 class SpoolFullError(SpoolError):
     """A spool that holds as many rows as it may."""
+
+
+class EngineError(VeilstreamError):
+    """A cluster or a database failed to do its part; what it says may quote rows, so its own message is left out."""
 
 
 class WorkerError(VeilstreamError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -31,6 +31,11 @@ class Dropped:
     unknown: int = field(default=0, repr=False)
     outside_time: int = field(default=0, repr=False)
     missing_time: int = field(default=0, repr=False)
+
+    def add(self, other: Dropped) -> None:
+        """Count the rows that another part of the source left out, too."""
+        for part in fields(self):
+            setattr(self, part.name, getattr(self, part.name) + getattr(other, part.name))
 
 
 @dataclass(slots=True)
