@@ -21,7 +21,7 @@ from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.privacy.windows import fullest_window
+from veilstream.privacy.presence_windows import fullest
 from veilstream.storage.codec import decode, encode
 from veilstream.testing.recording import Recording, RecordingMeter, ReplayingMeter
 from veilstream.testing.simulation import SeededSource
@@ -39,8 +39,12 @@ GUARANTEES: Final = (
     Guarantee(2, w=40),
     Guarantee(1, w=None),
     Guarantee(1, w=4, delta="1e-6"),
+    Guarantee(1, w=5, presence=2),
+    Guarantee(1, w=None, presence=3),
+    Guarantee(1, per=4, presence=2),
+    Guarantee(1, w=7, delta="1e-6", presence=1),
 )
-"""The guarantees that the suite tries: event level, windows, user level, and a Gaussian part."""
+"""The guarantees that the suite tries: event level, windows, user level, a Gaussian part, and people who count seldom."""
 
 
 def adversarial_streams(steps: int = STEPS, bins: int = BINS) -> dict[str, NDArray[np.int64]]:
@@ -111,7 +115,7 @@ def check_charges(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None
     for name, stream in adversarial_streams().items():
         charges = _walk(mechanism, guarantee, stream).charges
         per_timestamp = bool(getattr(mechanism, "per_timestamp", False))
-        pure, squared = fullest_window(charges, guarantee.w, BINS, per_timestamp=per_timestamp)
+        pure, squared = fullest(charges, guarantee, BINS, per_timestamp=per_timestamp)
         if pure > guarantee.pure or squared > guarantee.mu_squared:
             raise CheckFailedError(f"{type(mechanism).__name__} on {name!r}: a window costs {pure} under {guarantee}")
 

@@ -263,7 +263,7 @@ def forecast(
     a sum of 50 bins: within ±111 at a release, with probability 95%
     between releases the error is what has changed since, without a bound
     """
-    wanted = min(steps or 2 * (guarantee.w or REHEARSED_STEPS), REHEARSED_STEPS)
+    wanted = min(steps or 2 * (guarantee.period or REHEARSED_STEPS), REHEARSED_STEPS)
     values = rehearse(mechanism, guarantee, bins, max_contribution, max(1, min(wanted, REHEARSED_NUMBERS // bins)))
     fresh = [value for value in values if value.fresh]
     sizes = sorted({1, bins})

@@ -1,0 +1,55 @@
+"""What recorded charges cost under any guarantee, by definition: every set of timestamps that one unit can reach.
+
+Slow, plain, and independent of the books, which are tested against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations, product
+
+from veilstream.privacy.charge import Charge, Span
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.presence import Rule
+from veilstream.privacy.windows import fullest_window, merged_blocks, window_cost
+
+
+def fullest(
+    charges: Iterable[Charge], guarantee: Guarantee, bins: int = 1, *, per_timestamp: bool = False
+) -> tuple[Fraction, Fraction]:
+    """Pure epsilon and μ² of the dearest window, or set of timestamps that one unit can reach.
+
+    >>> charges = [Charge(Fraction(1, 4), Span(t, t), "publish") for t in range(9)]
+    >>> fullest(charges, Guarantee(1, w=5)), fullest(charges, Guarantee(1, w=5, presence=2))
+    ((Fraction(5, 4), Fraction(0, 1)), (Fraction(1, 1), Fraction(0, 1)))
+    """
+    rule, recorded = guarantee.rule, list(charges)
+    if rule is None or not recorded:
+        return fullest_window(recorded, guarantee.w, bins, per_timestamp=per_timestamp)
+    first, last = min(c.span.first for c in recorded), max(c.span.last for c in recorded)
+    if per_timestamp:
+        # One unit may be in another bin at every timestamp: each costs what its fullest bin does.
+        steps = range(first, last + 1)
+        each = [window_cost(list(merged_blocks(recorded)), Span(t, t), bins)[0] for t in steps]
+        recorded = [Charge(cost, Span(t, t), "step") for t, cost in zip(steps, each, strict=True)]
+    merged = list(merged_blocks(recorded))
+    pure, squared = Fraction(0), Fraction(0)
+    for times in _sets(rule, Span(first, last), merged):
+        met = [c for c in merged if any(c.span.first <= t <= c.span.last for t in times)]
+        pure = max(pure, sum((c.epsilon for c in met), Fraction(0)))
+        squared = max(squared, sum((c.mu_squared for c in met), Fraction(0)))
+    return pure, squared
+
+
+def _sets(rule: Rule, all_steps: Span, charges: Sequence[Charge]) -> Iterator[tuple[int, ...]]:
+    """All sets of timestamps that can be the dearest: at the end of a charge or of a zone."""
+    ends = {charge.span.last for charge in charges}
+    for now in range(all_steps.first, all_steps.last + 1):
+        for zones in rule.placements(now, now):
+            choices: list[Iterator[tuple[int, ...]]] = []
+            for first, last, count in zones:
+                times = sorted(t for t in {*ends, last} if first <= t <= last)
+                choices.append(combinations(times, min(count, len(times))))
+            for parts in product(*map(list, choices)):
+                yield tuple(t for part in parts for t in part)
