@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations, product
+from math import lcm
 
 from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.guarantee import Guarantee
@@ -34,12 +35,19 @@ def fullest(
         each = [window_cost(list(merged_blocks(recorded)), Span(t, t), bins)[0] for t in steps]
         recorded = [Charge(cost, Span(t, t), "step") for t, cost in zip(steps, each, strict=True)]
     merged = list(merged_blocks(recorded))
-    pure, squared = Fraction(0), Fraction(0)
-    for times in _sets(rule, Span(first, last), merged):
-        met = [c for c in merged if any(c.span.first <= t <= c.span.last for t in times)]
-        pure = max(pure, sum((c.epsilon for c in met), Fraction(0)))
-        squared = max(squared, sum((c.mu_squared for c in met), Fraction(0)))
-    return pure, squared
+    reachable = set(_sets(rule, Span(first, last), merged))
+    return _dearest(reachable, [(c.epsilon, c.span) for c in merged]), _dearest(
+        reachable, [(c.mu_squared, c.span) for c in merged]
+    )
+
+
+def _dearest(reachable: set[tuple[int, ...]], spent: Sequence[tuple[Fraction, Span]]) -> Fraction:
+    unit = lcm(*(amount.denominator for amount, _ in spent))
+    whole = [(int(amount * unit), span.first, span.last) for amount, span in spent if amount]
+    costs = (
+        sum(amount for amount, first, last in whole if any(first <= t <= last for t in times)) for times in reachable
+    )
+    return Fraction(max(costs, default=0), unit) if whole else Fraction(0)
 
 
 def _sets(rule: Rule, all_steps: Span, charges: Sequence[Charge]) -> Iterator[tuple[int, ...]]:
