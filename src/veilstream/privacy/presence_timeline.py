@@ -18,6 +18,7 @@ from typing import Final
 
 from veilstream.errors import ChargeError
 from veilstream.privacy.bin_timeline import BinTimeline
+from veilstream.privacy.blocks import Block
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.presence import BEGINNING, Anywhere, Rule
 from veilstream.privacy.presence_placement import Stretch, dearest_stretches
@@ -75,16 +76,17 @@ class PresenceTimeline(ABC):
     def would_cost(self, wanted: Sequence[tuple[Fraction, Charge]]) -> Fraction:
         self._refine(amount for amount, _ in wanted)
         reached = [(*self._reach(amount, charge), charge.block) for amount, charge in wanted]
-        added = [stretch for _, stretch, block in reached if block is None]
-        blocks = self._blocks | {block: stretch for _, stretch, block in reached if block is not None}
-        since = min(begins for begins, _, _ in reached)
-        past = self._would_cost_past([(begins, stretch.amount) for begins, stretch, _ in reached])
-        return Fraction(max(past, self._dearest(since, added, blocks)), self._denominator)
+        added = [stretch for stretch, _, block in reached if block is None]
+        blocks = self._blocks | {block: stretch for stretch, _, block in reached if block is not None}
+        news = [piece for _, pieces, _ in reached for piece in pieces]
+        since = min((begins for begins, _ in news), default=self._now or 0)
+        return Fraction(max(self._would_cost_past(news), self._dearest(since, added, blocks)), self._denominator)
 
     def add(self, amount: Fraction, charge: Charge) -> None:
         self._refine([amount])
-        begins, stretch = self._reach(amount, charge)
-        self._add_to_past(begins, stretch.amount)
+        stretch, pieces = self._reach(amount, charge)
+        for begins, more in pieces:
+            self._add_to_past(begins, more)
         if charge.block is not None:
             self._blocks[charge.block] = stretch
         elif stretch.first == stretch.last:
@@ -101,6 +103,12 @@ class PresenceTimeline(ABC):
         else:
             self._costs[stretch.last] = self._costs.get(stretch.last, 0) + stretch.amount
             self._zones.clear()
+
+    def open_blocks(self) -> Mapping[int, Block]:
+        return {
+            number: Block(Fraction(s.amount, self._denominator), s.first, s.first, s.last)
+            for number, s in self._blocks.items()
+        }
 
     def by_bin(self, bins: int, now: int | None) -> BinTimeline:
         raise ChargeError(
@@ -125,15 +133,20 @@ class PresenceTimeline(ABC):
         """No set costs more than this."""
         return sum(self._costs.values()) + sum(s.amount for s in (*self._stretches, *self._blocks.values()))
 
-    def _reach(self, amount: Fraction, charge: Charge) -> tuple[int, Stretch]:
-        """Since which timestamp a charge newly costs, and what it covers; a known block costs where it grows."""
+    def _reach(self, amount: Fraction, charge: Charge) -> tuple[Stretch, list[tuple[int, int]]]:
+        """What a charge covers, and what it newly costs since when: a known block where it grows, or grows dearer."""
         assert self._now is not None
-        first = charge.span.first
+        first, whole = charge.span.first, self._whole(amount)
         known = None if charge.block is None else self._blocks.get(charge.block)
-        begins = first
-        if known is not None and known.first <= first:
-            first, begins = known.first, min(known.last + 1, self._now)
-        return begins, Stretch(first, self._now, self._whole(amount))
+        if known is None:
+            return Stretch(first, self._now, whole), [(first, whole)]
+        pieces = [(min(known.last + 1, self._now), known.amount)]
+        if first < known.first:
+            pieces.append((first, known.amount))
+        first = min(first, known.first)
+        if whole > known.amount:
+            pieces.append((first, whole - known.amount))
+        return Stretch(first, self._now, max(whole, known.amount)), pieces
 
     def _items(self, added: Sequence[Stretch], blocks: Mapping[int, Stretch], oldest: int) -> list[Stretch]:
         single = [Stretch(t, t, cost) for t, cost in self._costs.items() if t >= oldest]

@@ -35,17 +35,20 @@ def fullest(
         each = [window_cost(list(merged_blocks(recorded)), Span(t, t), bins)[0] for t in steps]
         recorded = [Charge(cost, Span(t, t), "step") for t, cost in zip(steps, each, strict=True)]
     merged = list(merged_blocks(recorded))
-    reachable = set(_sets(rule, Span(first, last), merged))
-    return _dearest(reachable, [(c.epsilon, c.span) for c in merged]), _dearest(
-        reachable, [(c.mu_squared, c.span) for c in merged]
-    )
+    reachable = set(_sets(rule, Span(first, last), recorded))
+    pure = _dearest(reachable, [([c.epsilon for c in same], [c.span for c in same]) for same in merged])
+    return pure, _dearest(reachable, [([c.mu_squared for c in same], [c.span for c in same]) for same in merged])
 
 
-def _dearest(reachable: set[tuple[int, ...]], spent: Sequence[tuple[Fraction, Span]]) -> Fraction:
-    unit = lcm(*(amount.denominator for amount, _ in spent))
-    whole = [(int(amount * unit), span.first, span.last) for amount, span in spent if amount]
+def _dearest(
+    reachable: set[tuple[int, ...]], spent: Sequence[tuple[Sequence[Fraction], Sequence[Span]]]
+) -> Fraction:
+    """The most that any of the sets pays: of charges of one block the largest, if it touches any of them."""
+    unit = lcm(*(amount.denominator for amounts, _ in spent for amount in amounts))
+    whole = [(int(max(amounts) * unit), spans) for amounts, spans in spent if max(amounts)]
     costs = (
-        sum(amount for amount, first, last in whole if any(first <= t <= last for t in times)) for times in reachable
+        sum(amount for amount, spans in whole if any(s.first <= t <= s.last for s in spans for t in times))
+        for times in reachable
     )
     return Fraction(max(costs, default=0), unit) if whole else Fraction(0)
 

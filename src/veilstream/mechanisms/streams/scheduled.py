@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import nlargest
-from typing import Protocol, TypeAlias, cast, runtime_checkable
+from typing import ClassVar, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,7 @@ class Scheduled:
     power: int = 2
     horizon: int | None = None
     histogram: HistogramMechanism = field(default_factory=Geometric)
+    needs_weights: ClassVar[bool] = True
 
     @property
     def oblivious(self) -> bool:
