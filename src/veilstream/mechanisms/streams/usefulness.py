@@ -259,7 +259,7 @@ def forecast(
     a sum of 50 bins: within ±78 at a release, with probability 95%
     between releases the error is what has changed since, without a bound
     """
-    wanted = min(steps or 2 * (guarantee.w or TRIAL_STEPS), TRIAL_STEPS)
+    wanted = min(steps or 2 * (guarantee.period or TRIAL_STEPS), TRIAL_STEPS)
     values = run_on_zeros(mechanism, guarantee, bins, max_contribution, max(1, min(wanted, TRIAL_NUMBERS // bins)))
     fresh = [value for value in values if value.fresh]
     sizes = sorted({1, bins})
