@@ -20,8 +20,10 @@ from veilstream.mechanisms.streams.model.observation import Floats, Look, likeli
 
 FORGETTING: Final = 0.96
 """What is left of an expert's evidence after one more look."""
-POOLED: Final = 3.0
-"""The prior of experts counts as much as so many bins against the experts' shares over all bins."""
+import os
+LEARNING: Final = float(os.environ.get('LEARN','0.03'))
+FLOOR: Final = float(os.environ.get('FLOOR','0.05'))
+FORGETTING = float(os.environ.get('FORGET','0.96'))
 LARGEST_PENALTY: Final = 6.0
 """Against experts whose steps are larger than the level that they step from."""
 FAR: Final = 5.0
@@ -43,6 +45,8 @@ class Bank:
     unit: float
     levels: Levels
     evidence: Floats
+    shares: Floats
+    """Of every expert over all bins, learned: the prior of each bin, (..., experts)."""
     believed: Mixture
     """What all experts together believed after the last look."""
     trends: Trends | None = None
@@ -74,6 +78,7 @@ class Bank:
             unit,
             Levels(filled(count, numbers), np.full(count, look.variance)),
             np.zeros((*runs, experts, bins)),
+            np.broadcast_to(first_shares(experts - len(SEASONS) * len(periods), len(SEASONS) * len(periods)), (*runs, experts)),
             Mixture(look.numbers, np.full(look.numbers.shape, look.variance)),
             sloped if trends else None,
             seasons,
@@ -117,17 +122,12 @@ class Bank:
         q from a count of level m and variance V is unlikely if q is far above m² + V: counts do not pass below zero.
         """
         awake = self.awake(step)
-        log_prior = self._log_prior()[:, None]
+        with np.errstate(divide="ignore"):
+            log_prior = np.log(self.shares)[..., None]
         room = np.square(self.believed.mean) + self.believed.variance
         penalty = np.minimum(self._step_variances()[:, None] / room[..., None, :], LARGEST_PENALTY)
         score = np.where(awake[:, None], self.evidence + log_prior - penalty, -np.inf)
-        own = softmax(score)
-        prior = np.where(awake[:, None], np.exp(log_prior), 0.0)
-        pooled = own.sum(axis=-1, keepdims=True) + POOLED * prior / prior.sum()
-        pooled /= pooled.sum(axis=-2, keepdims=True)
-        with np.errstate(divide="ignore"):
-            shared = np.where(awake[:, None], np.log(pooled) - log_prior, 0.0)
-        return softmax(score + shared)
+        return softmax(score)
 
     def together(self, step: int, weights: Floats) -> Mixture:
         means, variances = self.means(step), self.variances(step)
@@ -159,7 +159,12 @@ class Bank:
         bank = replace(self._updated(score, look, step), evidence=evidence)
         weights = bank.weights(step)
         after = bank.together(step, weights)
-        return replace(bank._gathered(after, step), believed=after), weights
+        return replace(bank._gathered(after, step), believed=after, shares=bank._learned(weights)), weights
+
+    def _learned(self, weights: Floats) -> Floats:
+        fixed = np.exp(self._log_prior())
+        kept = self.shares - FLOOR * fixed
+        return (1 - LEARNING) * kept + LEARNING * (1 - FLOOR) * weights.mean(axis=-1) + FLOOR * fixed
 
     def _updated(self, score: Floats, look: Look, step: int) -> Bank:
         count, slopes = len(LEVELS), 0 if self.trends is None else len(TRENDS)
@@ -190,8 +195,7 @@ class Bank:
 
     def _log_prior(self) -> Floats:
         others = self.evidence.shape[-2] - len(SEASONS) * len(self.seasons)
-        parts = np.concatenate([np.ones(others), np.full(len(SEASONS) * len(self.seasons), SEASON_PRIOR)])
-        return np.log(parts / parts.sum())
+        return np.log(first_shares(others, len(SEASONS) * len(self.seasons)))
 
     def _step_variances(self) -> Floats:
         parts = [np.array(LEVELS)]
@@ -199,6 +203,11 @@ class Bank:
             parts.append(np.array(TRENDS)[:, 1])
         parts += [np.array(SEASONS, dtype=np.float64)[:, 0] for _ in self.seasons]
         return np.concatenate(parts) * self.unit
+
+
+def first_shares(others: int, seasonal: int) -> Floats:
+    parts = np.concatenate([np.ones(others), np.full(seasonal, SEASON_PRIOR)])
+    return parts / parts.sum()
 
 
 def softmax(score: Floats) -> Floats:

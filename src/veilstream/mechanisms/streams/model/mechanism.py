@@ -15,10 +15,11 @@ from veilstream.mechanisms.streams import schedule
 from veilstream.mechanisms.streams.model.bank import Bank, Mixture
 from veilstream.mechanisms.streams.model.calibration import Calibration
 from veilstream.mechanisms.streams.model.observation import Floats, Look
-from veilstream.mechanisms.streams.model.plans import expected_errors, gaps_of, target, wanted_gap
+from veilstream.mechanisms.streams.model.plans import block_plan, expected_errors, gaps_of, target, wanted_gap
 from veilstream.mechanisms.streams.model.reserve import UNITS, Book, Period, exact
 from veilstream.mechanisms.streams.model.shock import FEWEST_BINS, Shock
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
 from veilstream.values.values import NoiseLaw, Values
@@ -40,6 +41,8 @@ class State:
     shock: Shock | None = None
     calibration: Calibration | None = None
     book: Book | None = None
+    typical: Floats | None = None
+    block: NoiseBlock | None = None
     gap: int = 0
     """Index of the gap between looks."""
     next_look: int = 0
@@ -85,13 +88,14 @@ class ModelBased:
             prior = Mixture(look.numbers, np.full(shape, 1e9 * look.variance))
             calibration = Calibration.begun(shape)
             state = replace(state, bank=bank, shock=Shock.begun(runs), calibration=calibration)
-            values = self._published(bank.believed, calibration.variance(prior, look))
-            return replace(state, step=1), values
+            typical = np.median(bank.believed.mean, axis=-1)
+            values = self._published(bank.believed, calibration.variance(prior, look), typical)
+            return replace(state, step=1, typical=typical), values
         bank = state.bank.predicted(step)
         assert state.calibration is not None and state.shock is not None
         prior = bank.together(step, bank.weights(step))
         if step < state.next_look:
-            values = self._published(prior, state.calibration.variance(prior, None))
+            values = self._published(prior, state.calibration.variance(prior, None), state.typical)
             return replace(state, step=step + 1, bank=bank, quiet=state.quiet + 1), values
         state, look = self._look(state, now, meter, period, gaussian)
         shock = state.shock
@@ -108,8 +112,9 @@ class ModelBased:
             state = self._planned(state, weights, period, alarmed, meter)
         else:
             state = replace(state, next_look=step + 1)
-        values = self._published(bank.believed, calibration.variance(prior, look))
-        return replace(state, step=step + 1), values
+        typical = 0.95 * state.typical + 0.05 * np.median(bank.believed.mean, axis=-1)
+        values = self._published(bank.believed, calibration.variance(prior, look), typical)
+        return replace(state, step=step + 1, typical=typical), values
 
     def _look(
         self, state: State, now: Sealed, meter: Meter, period: Period, gaussian: bool, opening: bool = False
@@ -124,6 +129,16 @@ class ModelBased:
         wanted = target(gap, period)
         if opening and period.window >= SHORTEST_WITH_OPENING and not self.safe:
             wanted = UNITS // OPENING
+        plan = None if opening else block_plan(period, now.size)
+        if state.block is not None and state.block.left:
+            noisy, block = meter.block_laplace(now, state.block.epsilon, state.block.length, "look", state.block)
+            return replace(state, block=block), _as_look(noisy)
+        if plan is not None and gap == 1:
+            length = plan.length if period.last is None else min(plan.length, period.last - state.step + 1)
+            if plan.amount <= book.room(state.step, period, length):
+                noisy, block = meter.block_laplace(now, exact(plan.amount, guarantee.pure), length, "look")
+                book = book.charged(state.step + length - 1, plan.amount, state.step, period.window)
+                return replace(state, block=block, book=book), _as_look(noisy)
         amount = min(wanted, room)
         noisy = meter.laplace(now, exact(amount, guarantee.pure), "look")
         book = book.charged(state.step, amount, state.step, period.window)
@@ -142,23 +157,28 @@ class ModelBased:
         self, state: State, weights: Floats, period: Period, alarmed: NDArray[np.bool_], meter: Meter
     ) -> State:
         gaps = gaps_of(period)
-        table = expected_errors(period, 1.0, False, len(self.periods))
+        plan = block_plan(period, weights.shape[-1])
+        table = expected_errors(period, 1.0 if plan is None else plan.relative, False, len(self.periods))
         costs = np.einsum("ge,...eb->...g", table, weights)
         current = np.full(costs.shape[:-1], state.gap)
         longest = sum(gap <= 1 + state.quiet / 2 for gap in gaps) - 1
         index = np.where(alarmed, -1, wanted_gap(costs, current, longest))
+        if state.block is not None and state.block.left:
+            index = np.minimum(index, 0)
         chosen = int(meter.branch(index))
         quiet = 0 if chosen < 0 else state.quiet + 1
         chosen = max(chosen, 0)
         return replace(state, gap=chosen, quiet=quiet, next_look=state.step + gaps[chosen])
 
-    def _published(self, belief: Mixture, variance: Floats) -> Values:
-        return Values(median(belief.mean, variance), np.sqrt(variance), NoiseLaw.MIXED)
+    def _published(self, belief: Mixture, variance: Floats, typical: Floats) -> Values:
+        return Values(median(belief.mean, variance, typical), np.sqrt(variance), NoiseLaw.MIXED)
 
 
-def median(mean: Floats, variance: Floats) -> Floats:
+def median(mean: Floats, variance: Floats, typical: Floats) -> Floats:
     level = np.maximum(mean, 1e-9)
-    return level * np.maximum(1 - variance / (9 * np.square(level)), 0.0) ** 3
+    sparse = np.clip(np.log(FULL / np.maximum(typical, 1e-9)) / np.log(FULL / RARE), 0, 1)[..., None]
+    return level * (1 - sparse * (1 - np.maximum(1 - variance / (9 * np.square(level)), 0.0) ** 3))
+FULL=float(__import__('os').environ.get('FULL','10')); RARE=float(__import__('os').environ.get('RARE','2'))
 
 
 def _as_look(noisy: Values) -> Look:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -10,6 +11,7 @@ import numpy as np
 from veilstream.mechanisms.streams.model.experts import LEVELS, SEASONS, TRENDS
 from veilstream.mechanisms.streams.model.observation import Floats
 from veilstream.mechanisms.streams.model.reserve import UNITS, Period
+from veilstream.trusted.block_noise import block_variance
 
 GAPS: Final = (1, 2, 3, 5, 7, 11, 17, 23, 37, 59, 97)
 """Steps from look to look: primes, which no season meets at the same phases only."""
@@ -18,6 +20,10 @@ FEWEST_LOOKS: Final = 4
 LONGER: Final = 0.8
 """A longer gap must promise so much of the present error."""
 SHORTER: Final = 0.95
+MOST_BINS_IN_BLOCKS: Final = 8
+LONGEST_BLOCK: Final = 128
+WORTH_A_BLOCK: Final = 0.95
+"""Of Uniform's variance: blocks that promise less than this are not worth it."""
 SLOWEST: Final = 1e-6
 """Variance per step, over that of Uniform's noise, below which no level is taken to stand."""
 
@@ -33,6 +39,32 @@ def target(gap: int, period: Period) -> int:
         return period.even
     looks = -(-period.window // gap)
     return min((UNITS - (gap - 1) * period.kept) // looks, UNITS - (period.window - 1) * period.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlan:
+    """Looks at every step in blocks of ``length``, each for ``amount`` units; ``relative`` to Uniform's variance."""
+
+    length: int
+    amount: int
+    relative: float
+
+
+@lru_cache(maxsize=64)
+def block_plan(period: Period, bins: int) -> BlockPlan | None:
+    """The blocks with the least noise, None where single looks have as little.
+
+    The windows that most blocks of m steps touch see 1 + ⌈(w−1)/m⌉ of them (⌈N/m⌉ of N steps in all).
+    """
+    if bins > MOST_BINS_IN_BLOCKS or period.window < 2:
+        return None
+    plans: list[BlockPlan] = []
+    for length in range(2, min(period.window, LONGEST_BLOCK) + 1):
+        blocks = -(-period.window // length) if period.last is not None else 1 + -(-(period.window - 1) // length)
+        variance = block_variance(length, bins, 1 / blocks) / (2 * period.window**2)
+        plans.append(BlockPlan(length, UNITS // blocks, variance))
+    best = min(plans, key=lambda plan: plan.relative)
+    return best if best.relative < WORTH_A_BLOCK else None
 
 
 @lru_cache(maxsize=64)
