@@ -13,6 +13,8 @@ from veilstream.privacy.rationals import GRID, Exact, rational
 MAX_EPSILON = 10**6
 """Above this, e^epsilon protects nobody and a typing error is likelier than a wish."""
 MAX_WINDOW = 10**9
+USUAL_PURE_SHARE = Fraction(1, 10)
+"""Of epsilon, for pure charges where there are Gaussian ones too."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -59,7 +61,7 @@ class Guarantee:
         slack = rational(delta, "delta", InvalidBudgetError)
         if not 0 <= slack < 1:
             raise InvalidBudgetError(name="delta", value=delta, limit="it must be at least 0 and below 1")
-        default = Fraction(1) if slack == 0 else Fraction(1, 10)
+        default = Fraction(1) if slack == 0 else USUAL_PURE_SHARE
         share = default if pure_share is None else rational(pure_share, "pure_share", InvalidBudgetError)
         if not 0 <= share <= 1 or (slack == 0 and share != 1):
             raise InvalidBudgetError(name="pure_share", value=share, limit="between 0 and 1, and 1 when delta is 0")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import CheckFailedError, InvalidInputError, VeilstreamError
-from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism, accountant_for, describe
+from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism, accountant_for, describe, divided
 from veilstream.mechanisms.streams.sample import Sample
 from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
@@ -112,7 +112,8 @@ def check_charges(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None
         charges = _walk(mechanism, guarantee, stream).charges
         per_timestamp = bool(getattr(mechanism, "per_timestamp", False))
         pure, squared = fullest_window(charges, guarantee.w, BINS, per_timestamp=per_timestamp)
-        if pure > guarantee.pure or squared > guarantee.mu_squared:
+        budget = divided(mechanism, guarantee, BINS)
+        if pure > budget.pure or squared > budget.mu_squared:
             raise CheckFailedError(f"{type(mechanism).__name__} on {name!r}: a window costs {pure} under {guarantee}")
 
 

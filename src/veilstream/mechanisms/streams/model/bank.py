@@ -20,12 +20,14 @@ from veilstream.mechanisms.streams.model.observation import Floats, Look, likeli
 
 FORGETTING: Final = 0.96
 """What is left of an expert's evidence after one more look."""
-import os
-LEARNING: Final = float(os.environ.get('LEARN','0.03'))
-FLOOR: Final = float(os.environ.get('FLOOR','0.05'))
-FORGETTING = float(os.environ.get('FORGET','0.96'))
+LEARNING: Final = 0.03
+"""How quickly an expert's share over all bins follows its weights."""
+FLOOR: Final = 0.05
+"""Of the shares, what stays as at first: no expert is ever ruled out."""
 LARGEST_PENALTY: Final = 6.0
 """Against experts whose steps are larger than the level that they step from."""
+LIVELY: Final = LEVELS.index(1.0)
+"""The level whose variance, which is public, stands for what all experts know."""
 FAR: Final = 5.0
 """An expert so many standard deviations away from all experts together takes their mean."""
 
@@ -61,26 +63,19 @@ class Bank:
         def filled(count: int, source: Floats) -> Floats:
             return np.broadcast_to(source, (*runs, count, bins)).copy()
 
-        count, slopes = len(LEVELS), len(TRENDS)
-        variance = np.full(slopes, look.variance)
-        sloped = Trends(
-            filled(slopes, numbers),
-            np.zeros((*runs, slopes, bins)),
-            variance,
-            np.zeros(slopes),
-            np.array([step * unit / (1 - damping**2) for damping, step in TRENDS]),
-        )
+        count, slopes = len(LEVELS), len(TRENDS) if trends else 0
         seasons = tuple(
             Season.unseen(period, look.numbers.shape).awakened(look.numbers, look.variance, 0) for period in periods
         )
-        experts = count + slopes * trends + len(SEASONS) * len(periods)
+        seasonal = len(SEASONS) * len(periods)
+        experts = count + slopes + seasonal
         return cls(
             unit,
             Levels(filled(count, numbers), np.full(count, look.variance)),
             np.zeros((*runs, experts, bins)),
-            np.broadcast_to(first_shares(experts - len(SEASONS) * len(periods), len(SEASONS) * len(periods)), (*runs, experts)),
+            np.broadcast_to(first_shares(count + slopes, seasonal), (*runs, experts)).copy(),
             Mixture(look.numbers, np.full(look.numbers.shape, look.variance)),
-            sloped if trends else None,
+            Trends.resting(filled(slopes, numbers), look.variance, unit) if trends else None,
             seasons,
         )
 
@@ -188,10 +183,20 @@ class Bank:
         if far.any():
             levels = replace(levels, mean=np.where(far, mean, levels.mean))
         seasons = tuple(
-            season.awakened(after.mean, float(after.variance.mean()), step) if season.asleep(step) else season
+            season.awakened(after.mean, float(levels.variance[LIVELY]), step) if season.asleep(step) else season
             for season in self.seasons
         )
         return replace(self, levels=levels, seasons=seasons)
+
+    def rescaled(self, unit: float) -> Bank:
+        """The same belief where Uniform's noise has another variance: experts begin anew from what all believe."""
+        mean, variance = self.believed.mean[..., None, :], self.levels.variance[LIVELY]
+        levels = Levels(np.broadcast_to(mean, self.levels.mean.shape).copy(), np.full(len(LEVELS), variance))
+        trends = self.trends
+        if trends is not None:
+            trends = Trends.resting(np.broadcast_to(mean, trends.mean.shape).copy(), float(variance), unit)
+        evidence = np.zeros_like(self.evidence)
+        return replace(self, unit=unit, levels=levels, trends=trends, evidence=evidence)
 
     def _log_prior(self) -> Floats:
         others = self.evidence.shape[-2] - len(SEASONS) * len(self.seasons)

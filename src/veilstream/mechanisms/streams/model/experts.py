@@ -47,6 +47,13 @@ class Trends:
     covariance: Floats
     slope_variance: Floats
 
+    @classmethod
+    def resting(cls, mean: Floats, variance: float, unit: float) -> Self:
+        """Known levels and slopes of which nothing is known."""
+        damping, step = np.array(TRENDS).T
+        nothing = np.zeros(len(TRENDS))
+        return cls(mean, np.zeros_like(mean), nothing + variance, nothing, step * unit / (1 - damping**2))
+
     def predicted(self, unit: float) -> Trends:
         damping, step = np.array(TRENDS).T
         slope = damping[:, None] * self.slope

@@ -7,10 +7,11 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from veilstream.mechanisms.streams.model.experts import LEVELS, SEASONS, TRENDS
+from veilstream.mechanisms.streams.model.experts import LEVELS, SEASONS
 from veilstream.mechanisms.streams.model.observation import Floats
-from veilstream.mechanisms.streams.model.reserve import UNITS, Period
+from veilstream.mechanisms.streams.model.periods import UNITS, Period
 from veilstream.trusted.block_noise import block_variance
 
 GAPS: Final = (1, 2, 3, 5, 7, 11, 17, 23, 37, 59, 97)
@@ -68,15 +69,13 @@ def block_plan(period: Period, bins: int) -> BlockPlan | None:
 
 
 @lru_cache(maxsize=64)
-def expected_errors(period: Period, at_every_step: float, trends: bool, seasons: int) -> Floats:
+def expected_errors(period: Period, at_every_step: float, seasons: int) -> Floats:
     """Gaps × experts: mean standard deviation over time, in units of Uniform's noise, once the expert is settled.
 
     ``at_every_step`` is the variance of a look when there is one at every step, over that of Uniform's noise. A level
     of persistence φ has P ← φ²P + q from step to step and P ← PR/(P + R) at a look.
     """
     experts = [(max(q, SLOWEST), 1.0) for q in LEVELS]
-    if trends:
-        experts += [(q / (1 - damping), 1.0) for damping, q in TRENDS]
     experts += [(q, persistence) for q, persistence, _ in SEASONS] * seasons
     step, persistence = np.array(experts).T
     rows: list[Floats] = []
@@ -96,7 +95,7 @@ def expected_errors(period: Period, at_every_step: float, trends: bool, seasons:
     return np.array(rows)
 
 
-def wanted_gap(costs: Floats, current: Floats, longest: int) -> Floats:
+def wanted_gap(costs: Floats, current: NDArray[np.int64], longest: int) -> NDArray[np.int64]:
     """The index of the gap to go on with, from expected ``costs`` (..., gaps), the ``current`` index and a limit."""
     allowed = np.arange(costs.shape[-1]) <= longest
     best = np.where(allowed, costs, np.inf).argmin(axis=-1)

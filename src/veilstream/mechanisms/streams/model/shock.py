@@ -32,7 +32,7 @@ class Shock:
 
     @classmethod
     def begun(cls, runs: tuple[int, ...]) -> Self:
-        return cls(np.zeros(runs), np.zeros((*runs, 2 * len(SPREADS))))
+        return cls(np.zeros((*runs, 1)), np.zeros((*runs, 2 * len(SPREADS))))
 
     def shared(self, look: Look, prior: Mixture) -> tuple[Shock, Floats]:
         """How far each bin moves with all others, x ← x·(1 + g), by a look at them.
@@ -52,7 +52,7 @@ class Shock:
         size = np.maximum(prior.mean, 0.0)
         each_a, each_b = size * surprise / total, np.square(size) / total
         a, b = each_a.sum(axis=-1, keepdims=True), each_b.sum(axis=-1, keepdims=True)
-        centre = np.concatenate([np.zeros_like(a), PERSISTENCE * self.last[..., None]], axis=-1).repeat(len(SPREADS), -1)
+        centre = np.concatenate([np.zeros_like(a), PERSISTENCE * self.last], axis=-1).repeat(len(SPREADS), -1)
         spread = np.square(np.tile(SPREADS, 2))
         rest = a - b * centre
         gain = a * centre - 0.5 * b * np.square(centre)
@@ -68,5 +68,5 @@ class Shock:
             growth = np.sum(weights[..., None, :] * (centre[..., None, :] + spread * others / (1 + spread * others_b)), -1)
         else:
             growth = common
-        after = Shock(np.where(calm, common, 0.0)[..., 0], np.where(calm, evidence, 0.0))
+        after = Shock(np.where(calm, common, 0.0), np.where(calm, evidence, 0.0))
         return after, np.where(calm, growth, 0.0) * size
