@@ -15,6 +15,17 @@ Floats = NDArray[np.float64]
 
 NEARLY_GAUSSIAN: Final = 50.0
 """From this ratio of a belief's variance to the squared Laplace scale on, their sum is Gaussian for all that matters."""
+SMALLEST_RATIO: Final = 1e-4
+"""Below this ratio a belief is as good as certain next to Laplace noise."""
+MANY: Final = 1 << 15
+"""Entries from which a table is quicker than the formula."""
+PIECE: Final = 1 << 11
+"""Bins that are worked on at once."""
+_ROWS_PER_E: Final = 16
+_ROWS: Final = int(math.log(NEARLY_GAUSSIAN / SMALLEST_RATIO) * _ROWS_PER_E) + 1
+_REACH: Final = 64
+_COLUMNS_PER_SCALE: Final = 16
+_COLUMNS: Final = _REACH * _COLUMNS_PER_SCALE + 1
 _LOG_2PI: Final = math.log(2 * math.pi)
 
 
@@ -75,6 +86,45 @@ def _by_row(
 
 
 def _laplace(gap: Floats, variance: Floats, scale: float) -> tuple[Floats, Floats]:
+    if gap.size < MANY:
+        return _computed(gap, variance, scale)
+    shape = np.broadcast_shapes(gap.shape, variance.shape)
+    log_density, score = np.empty(shape), np.empty(shape)
+    # A piece and its temporaries stay in the processor's cache.
+    for first in range(0, gap.shape[-1], PIECE):
+        piece = (..., slice(first, first + PIECE))
+        width = variance if variance.shape[-1] == 1 else variance[piece]
+        log_density[piece], score[piece] = _tabled(gap[piece], width, scale)
+    return log_density, score
+
+
+def _tabled(gap: Floats, variance: Floats, scale: float) -> tuple[Floats, Floats]:
+    """The same from a table: linear in the gap, whose tails are lines, and at the nearest of many variances."""
+    log_densities, scores = _laplace_table()
+    ratio = np.log(np.maximum(variance / (scale * scale), SMALLEST_RATIO)) - math.log(SMALLEST_RATIO)
+    row = np.minimum(np.rint(ratio * _ROWS_PER_E), _ROWS - 1).astype(np.int32)
+    distance = np.abs(gap) / scale
+    place = np.minimum(distance, _REACH) * _COLUMNS_PER_SCALE
+    column = np.minimum(place.astype(np.int32), _COLUMNS - 2)
+    part = place - column
+    at = row * _COLUMNS + column
+    left, right = log_densities[at], log_densities[at + 1]
+    beyond = np.maximum(distance - _REACH, 0.0)
+    log_density = left + part * (right - left) - (beyond + math.log(scale))
+    left, right = scores[at], scores[at + 1]
+    return log_density, np.copysign((left + part * (right - left)) / scale, gap)
+
+
+@lru_cache(maxsize=1)
+def _laplace_table() -> tuple[Floats, Floats]:
+    """Log density and score by variance and distance for Laplace noise of scale 1."""
+    variances = SMALLEST_RATIO * np.exp(np.arange(_ROWS) / _ROWS_PER_E)
+    distances = np.arange(_COLUMNS) / _COLUMNS_PER_SCALE
+    log_density, score = _computed(distances[None, :], variances[:, None], 1.0)
+    return log_density.ravel(), score.ravel()
+
+
+def _computed(gap: Floats, variance: Floats, scale: float) -> tuple[Floats, Floats]:
     root = np.sqrt(variance)
     slope = gap / scale
     middle = gap / root
@@ -108,7 +158,7 @@ def _laplace_information() -> tuple[Floats, Floats]:
     gaps = np.linspace(-60, 60, 6001)
     values: list[float] = []
     for variance in np.exp(ratios):
-        log_density, score = _laplace(gaps, np.array(variance), 1.0)
+        log_density, score = _computed(gaps, np.array(variance), 1.0)
         weight = np.exp(log_density)
         values.append(math.log(float((weight * score * score).sum() / weight.sum())))
     return ratios, np.array(values)
