@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from heapq import heappushpop, heappush, nlargest
+from heapq import heappush, heappushpop, nlargest
 from math import lcm
 from typing import Final
 

@@ -21,7 +21,7 @@ from veilstream.mechanisms.streams.model.shock import FEWEST_BINS, Shock
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
-from veilstream.values.values import NoiseLaw, Values
+from veilstream.values.values import Values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
