@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from veilstream.data import Calendar
-from veilstream.data.calendar import parse_duration
 from veilstream.errors import InvalidInputError
+from veilstream.privacy.durations import parse_duration
 
 LONGEST: Final = {
     "us": timedelta(microseconds=1),
