@@ -47,7 +47,7 @@ def test_the_contracts_hold_as_they_stand(package: Path) -> None:
     ("module", "imported"),
     [
         ("release/sinks.py", "veilstream.trusted.opening"),
-        ("release/plots.py", "veilstream.trusted.opening"),
+        ("release/plots/picture.py", "veilstream.trusted.opening"),
         ("mechanisms/streams/uniform.py", "veilstream.trusted.opening"),
         ("testing/batch.py", "veilstream.trusted.opening"),
         ("storage/codec/coders.py", "veilstream.trusted.opening"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilstream.cli.options import AsJson
 from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
 
@@ -42,7 +43,7 @@ def audit(
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Processes. Default: one per core.", show_default=False)] = None,
     list_only: Annotated[bool, typer.Option("--list", help="List what can be audited and run nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Try to refute the privacy claims of mechanisms: a lower bound on epsilon above the claim is a failure (exit 3).
 
@@ -68,10 +69,10 @@ def audit(
     with ExitStack() as stack:
         progress = stack.enter_context(progress_bar("attacking", as_json))
         if others:
-            place = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            directory = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
             audited = run(
                 others,
-                place,
+                directory,
                 trials=trials,
                 deep=deep,
                 share=part,

@@ -29,8 +29,8 @@ Last = Annotated[int, typer.Option("--last", min=1, help="How many of the latest
 
 @contextmanager
 def _opened(url: str) -> Generator[Ledger]:
-    from veilstream.cli.plan import database_file
     from veilstream.errors import LedgerError
+    from veilstream.jobs.prepare import database_file
     from veilstream.storage.ledger import Ledger
 
     database = database_file(url)
@@ -108,7 +108,7 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
 
 def _in_words(guarantee: Guarantee, mechanism: dict[str, Any]) -> tuple[str, str]:
     """The guarantee and its promise; of points that move, where the unit is a move and not a person, in those terms."""
-    from veilstream.cli.words import promise
+    from veilstream.jobs.wording import promise
     from veilstream.metric import MetricGuarantee
 
     if mechanism["class"] == "PointRelease":
@@ -133,7 +133,7 @@ def show(ledger: Where, stream: Which = None, last: Last = 12, as_json: Json = F
 
 def print_account(seen: dict[str, Any], last: int) -> None:
     """One stream's account for a person."""
-    from veilstream.cli.words import number
+    from veilstream.jobs.wording import number
 
     kind = seen["mechanism"]
     settings = ", ".join(f"{k}={v['class'] if isinstance(v, dict) else v}" for k, v in kind.items() if k != "class")
@@ -188,7 +188,7 @@ def releases(
     """The releases in the order of their commits; values in full with --json."""
     import numpy as np
 
-    from veilstream.cli.words import number
+    from veilstream.jobs.wording import number
 
     with _opened(ledger) as opened:
         _chosen(opened, stream)
@@ -233,7 +233,7 @@ def releases(
 @ledger_app.command()
 def charges(ledger: Where, stream: Which = None, as_json: Json = False) -> None:
     """Every charge: which step made it, for what, over which steps, and whether it led to a release."""
-    from veilstream.cli.words import number
+    from veilstream.jobs.wording import number
 
     with _opened(ledger) as opened:
         found = [(spec.name, row) for spec in _chosen(opened, stream) for row in opened.charges(spec.name)]

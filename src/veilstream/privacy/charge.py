@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
 
-Rational: TypeAlias = Fraction | int
 Times: TypeAlias = NDArray[np.int32 | np.int64]
 Names: TypeAlias = NDArray[np.int64] | NDArray[np.bool_]
 """Bins: their positions, or for every bin whether it is one of them."""
