@@ -61,11 +61,9 @@ def test_an_output_never_overwrites_an_input(city: City, option: str) -> None:
     link = city.folder / f"link{suffix}"
     link.hardlink_to(source)
     refused(veilstream("publish", source, *city.options(**{option: link}), "--json"), 2, option)
-    refused(
-        veilstream("publish", city.folder, *city.options(**{option: city.folder / f"new{suffix}"}), "--json"), 2, option
-    )
-    glob = city.folder / f"*{suffix}"
-    refused(veilstream("publish", glob, *city.options(**{option: city.folder / f"new{suffix}"}), "--json"), 2, option)
+    elsewhere = {"out": None, option: city.folder / f"new{suffix}"}
+    refused(veilstream("publish", city.folder, *city.options(**elsewhere), "--json"), 2, option)
+    refused(veilstream("publish", city.folder / f"*{suffix}", *city.options(**elsewhere), "--json"), 2, option)
     assert source.read_bytes() == given
     assert city.untouched()
 

@@ -14,7 +14,7 @@ from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError
 from veilstream.jobs.model import Job, Moment
 from veilstream.jobs.outputs import refuse_overwriting
-from veilstream.jobs.parameters import build_mechanism, find_mechanism
+from veilstream.mechanisms.named import build_mechanism, find_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams import STREAMS
 from veilstream.mechanisms.traits import Traits
