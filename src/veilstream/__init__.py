@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from veilstream import noise
     from veilstream.data import Calendar, Categories, Domain, Edges, Grid
     from veilstream.errors import (
+        BatchConflictError,
         BudgetExceededError,
         ChargeError,
         CheckFailedError,
+        EngineError,
         InvalidBudgetError,
         InvalidDomainError,
         InvalidInputError,
@@ -33,11 +35,16 @@ if TYPE_CHECKING:
         MissingExtraError,
         OutOfOrderError,
         SealedAccessError,
+        SpoolError,
+        SpoolFullError,
+        StaleBatchError,
         UnknownValueError,
         UnreadableFileError,
         VeilstreamError,
         WorkerError,
     )
+    from veilstream.jobs.call import publish
+    from veilstream.live import open_stream
     from veilstream.mechanisms.histograms import (
         EFPA,
         HISTOGRAMS,
@@ -60,6 +67,7 @@ if TYPE_CHECKING:
         BudgetDistribution,
         Fast,
         FixedRate,
+        ModelBased,
         RetroactiveGrouping,
         Sample,
         Scheduled,
@@ -81,16 +89,19 @@ _EXPORTS: Final = {
     "veilstream": "noise",
     "veilstream.data": "Calendar Categories Domain Edges Grid",
     "veilstream.errors": (
-        "BudgetExceededError ChargeError CheckFailedError InvalidBudgetError InvalidDomainError InvalidInputError "
-        "LedgerBusyError LedgerError LedgerFullError LedgerMismatchError LedgerVersionError MissingExtraError "
-        "OutOfOrderError SealedAccessError UnknownValueError UnreadableFileError VeilstreamError WorkerError"
+        "BatchConflictError BudgetExceededError ChargeError CheckFailedError EngineError InvalidBudgetError "
+        "InvalidDomainError InvalidInputError LedgerBusyError LedgerError LedgerFullError LedgerMismatchError "
+        "LedgerVersionError MissingExtraError OutOfOrderError SealedAccessError SpoolError SpoolFullError "
+        "StaleBatchError UnknownValueError UnreadableFileError VeilstreamError WorkerError"
     ),
+    "veilstream.jobs.call": "publish",
+    "veilstream.live": "open_stream",
     "veilstream.mechanisms.histograms": (
         "EFPA HISTOGRAMS PHP PSD Barak DPCube FilterPriority Gaussian Geometric NoiseFirst Privelet StructureFirst"
     ),
     "veilstream.mechanisms.streams": (
-        "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate RetroactiveGrouping Sample Scheduled "
-        "SlidingWindow TimeUnit Uniform"
+        "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate ModelBased RetroactiveGrouping Sample "
+        "Scheduled SlidingWindow TimeUnit Uniform"
     ),
     "veilstream.privacy.charge": "Charge Span",
     "veilstream.privacy.guarantee": "Guarantee",
@@ -112,6 +123,7 @@ __all__ = [
     "PSD",
     "STREAMS",
     "Barak",
+    "BatchConflictError",
     "BudgetAbsorption",
     "BudgetDistribution",
     "BudgetExceededError",
@@ -123,6 +135,7 @@ __all__ = [
     "DPCube",
     "Domain",
     "Edges",
+    "EngineError",
     "Fast",
     "FilterPriority",
     "FixedRate",
@@ -140,6 +153,7 @@ __all__ = [
     "LedgerMismatchError",
     "LedgerVersionError",
     "MissingExtraError",
+    "ModelBased",
     "NoiseFirst",
     "OutOfOrderError",
     "Privelet",
@@ -151,6 +165,9 @@ __all__ = [
     "SealedAccessError",
     "SlidingWindow",
     "Span",
+    "SpoolError",
+    "SpoolFullError",
+    "StaleBatchError",
     "StructureFirst",
     "TimeUnit",
     "Uniform",
@@ -161,6 +178,8 @@ __all__ = [
     "WorkerError",
     "__version__",
     "noise",
+    "open_stream",
+    "publish",
     "simulate",
     "simulate_many",
 ]

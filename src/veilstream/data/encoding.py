@@ -31,6 +31,8 @@ class Dropped:
     unknown: int = field(default=0, repr=False)
     outside_time: int = field(default=0, repr=False)
     missing_time: int = field(default=0, repr=False)
+    last_step: int = field(default=-1, repr=False)
+    """The last step of the calendar in which a row lies."""
 
     def add(self, other: Dropped) -> None:
         """Count the rows that another part of the source left out, too."""
@@ -66,6 +68,7 @@ class Encoder:
             if isinstance(frame[name].dtype, pl.Object):
                 raise InvalidInputError(f"column '{name}': values of several types in one column")
         steps = self._steps(frame[self.time])
+        self.dropped.last_step = max(self.dropped.last_step, int(steps.max(initial=-1)))
         flat = self.domain.encode(frame)
         if steps.min(initial=0) >= 0 and flat.min(initial=0) >= 0:
             return steps, flat, None
