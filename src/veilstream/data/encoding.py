@@ -31,6 +31,8 @@ class Dropped:
     unknown: int = field(default=0, repr=False)
     outside_time: int = field(default=0, repr=False)
     missing_time: int = field(default=0, repr=False)
+    presence: int = field(default=0, repr=False)
+    """Rows of people who counted in enough steps."""
 
 
 @dataclass(slots=True)
