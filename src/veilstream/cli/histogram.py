@@ -213,7 +213,7 @@ def _release_boxes(
 
 
 def _histogram(method: str, settings: dict[str, str]) -> HistogramMechanism:
-    from veilstream.jobs.parameters import build_mechanism
+    from veilstream.mechanisms.named import build_mechanism
     from veilstream.mechanisms.streams import Sample
 
     chosen = build_mechanism("sample", method, {f"histogram.{name}": value for name, value in settings.items()})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 import typer
 from pydantic import BaseModel
@@ -104,7 +104,8 @@ def _given(field: FieldInfo, value: Any) -> Any:
     if value is None or value is False or value == []:
         return None
     if isinstance(value, list):
-        return settings_of(value) if get_origin(field.annotation) is dict else tuple(value)
+        texts = cast(list[str], value)
+        return settings_of(texts) if get_origin(field.annotation) is dict else tuple(texts)
     return value
 
 

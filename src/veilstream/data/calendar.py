@@ -119,7 +119,18 @@ class Calendar:
         """When step ``t`` begins: an integer, or a datetime in the calendar's zone."""
         if not 0 <= t < self.steps:
             raise InvalidInputError(name="step", value=t, limit=f"the calendar has steps 0 to {self.steps - 1}")
-        tick = self._first + t * self._width if self._borders is None else int(self._borders[t])
+        return self._moment(self._first + t * self._width if self._borders is None else int(self._borders[t]))
+
+    def ends(self, t: int) -> datetime | int:
+        """When step ``t`` ends, which is when the next one begins or the calendar ends.
+
+        >>> Calendar(0, 10, 4).ends(2)
+        10
+        """
+        _ = self.begins(t)
+        return self.begins(t + 1) if t + 1 < self.steps else self._moment(self._last)
+
+    def _moment(self, tick: int) -> datetime | int:
         if isinstance(self.every, int):
             return tick
         return (EPOCH + timedelta(microseconds=tick)).astimezone(ZoneInfo(self.zone))

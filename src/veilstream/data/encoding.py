@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -33,6 +33,11 @@ class Dropped:
     missing_time: int = field(default=0, repr=False)
     presence: int = field(default=0, repr=False)
     """Rows of people who counted in enough steps."""
+
+    def add(self, other: Dropped) -> None:
+        """Count the rows that another part of the source left out, too."""
+        for part in fields(self):
+            setattr(self, part.name, getattr(self, part.name) + getattr(other, part.name))
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ import polars as pl
 from veilstream.data import Calendar, Domain
 from veilstream.errors import InvalidInputError
 from veilstream.jobs.model import Job, Moment
-from veilstream.jobs.parameters import build_mechanism
+from veilstream.mechanisms.named import build_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.plots import SUFFIXES

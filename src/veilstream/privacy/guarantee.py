@@ -18,6 +18,8 @@ from veilstream.privacy.rationals import GRID, Exact, rational
 MAX_EPSILON = 10**6
 """Above this, e^epsilon protects nobody and a typing error is likelier than a wish."""
 MAX_WINDOW = 10**9
+USUAL_PURE_SHARE = Fraction(1, 10)
+"""Of epsilon, for pure charges where there are Gaussian ones too."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -89,7 +91,7 @@ class Guarantee:
         slack = rational(delta, "delta", InvalidBudgetError)
         if not 0 <= slack < 1:
             raise InvalidBudgetError(name="delta", value=delta, limit="it must be at least 0 and below 1")
-        default = Fraction(1) if slack == 0 else Fraction(1, 10)
+        default = Fraction(1) if slack == 0 else USUAL_PURE_SHARE
         share = default if pure_share is None else rational(pure_share, "pure_share", InvalidBudgetError)
         if not 0 <= share <= 1 or (slack == 0 and share != 1):
             raise InvalidBudgetError(name="pure_share", value=share, limit="between 0 and 1, and 1 when delta is 0")
@@ -189,6 +191,15 @@ class Guarantee:
         """How many of ``steps`` successive timestamps one unit may have data in."""
         return steps if self.reach is None else min(self.reach, steps)
 
+    def with_pure_share(self, share: Exact) -> Guarantee:
+        """The same promise, divided otherwise between pure and Gaussian charges.
+
+        >>> seldom = Guarantee(1, w=40, delta="1e-6", presence=3)
+        >>> seldom.with_pure_share(1).pure, seldom.with_pure_share(1).presence
+        (Fraction(1, 1), 3)
+        """
+        return Guarantee(self.epsilon, self.w, self.delta, share, presence=self.presence, per=self.per)
+
     def placed(self, start: str, every: str, zone: str = "UTC") -> Guarantee:
         """The same promise with its blocks on the calendar of the steps; see ``Blocks``.
 
@@ -245,7 +256,9 @@ def _check_presence(presence: int | None, w: int | EllipsisType | None, per: Blo
     """Refuse a presence bound that says nothing, or that costs more than none."""
     if per is not None and (presence is None or w is not None):
         raise InvalidBudgetError(
-            name="per", value=str(per), limit="it needs presence, in how many steps of a block a person counts, and no w"
+            name="per",
+            value=str(per),
+            limit="it needs presence, in how many steps of a block a person counts, and no w",
         )
     if presence is None:
         return

@@ -110,7 +110,9 @@ class Blocks:
             # Days of the local calendar, of which some have 23 or 25 hours.
             local = first.replace(tzinfo=None) + timedelta(days=t * count * DAYS[unit])
             return local.replace(tzinfo=zone)
-        return (first.astimezone(EPOCH.tzinfo) + timedelta(microseconds=t * count * MICROSECONDS[unit])).astimezone(zone)
+        return (first.astimezone(EPOCH.tzinfo) + timedelta(microseconds=t * count * MICROSECONDS[unit])).astimezone(
+            zone
+        )
 
     def first_of(self, t: int) -> int:
         """The first step of the block of step ``t``."""

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from heapq import heappushpop, heappush, nlargest
+from heapq import heappush, heappushpop, nlargest
 from math import lcm
 from typing import Final
 
@@ -208,7 +208,9 @@ class PassingTimeline(PresenceTimeline):
         assert self._now is not None
         now = self._now
         before = sorted(t for t in self._costs if t < now)
-        latest = _largest_sums([extra + self._costs.get(now, 0), *(self._costs[t] for t in reversed(before))], self._count)
+        latest = _largest_sums(
+            [extra + self._costs.get(now, 0), *(self._costs[t] for t in reversed(before))], self._count
+        )
         worst = 0
         for zones in self._rule.placements(now, now, [*before, now]):
             *passed, (first, _, _) = zones
@@ -337,9 +339,12 @@ class LifelongTimeline(PresenceTimeline):
         if cut <= self._cut:
             return
         old = [item for item in self._items((), {}, BEGINNING) if item.last <= cut]
-        after = [dearest_stretches(old, [(self._cut + 1, cut, count)]) if count else 0 for count in range(self._count + 1)]
+        after = [
+            dearest_stretches(old, [(self._cut + 1, cut, count)]) if count else 0 for count in range(self._count + 1)
+        ]
         self._before = [
-            max(self._before[some] + after[count - some] for some in range(count + 1)) for count in range(self._count + 1)
+            max(self._before[some] + after[count - some] for some in range(count + 1))
+            for count in range(self._count + 1)
         ]
         self._stretches = [s for s in self._stretches if s.last > cut]
         self._costs = {t: cost for t, cost in self._costs.items() if t > cut}

@@ -40,9 +40,7 @@ def fullest(
     return pure, _dearest(reachable, [([c.mu_squared for c in same], [c.span for c in same]) for same in merged])
 
 
-def _dearest(
-    reachable: set[tuple[int, ...]], spent: Sequence[tuple[Sequence[Fraction], Sequence[Span]]]
-) -> Fraction:
+def _dearest(reachable: set[tuple[int, ...]], spent: Sequence[tuple[Sequence[Fraction], Sequence[Span]]]) -> Fraction:
     """The most that any of the sets pays: of charges of one block the largest, if it touches any of them."""
     unit = lcm(*(amount.denominator for amounts, _ in spent for amount in amounts))
     whole = [(int(max(amounts) * unit), spans) for amounts, spans in spent if max(amounts)]

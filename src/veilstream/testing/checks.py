@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import CheckFailedError, InvalidInputError, VeilstreamError
-from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism, accountant_for, describe
+from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism, accountant_for, describe, divided
 from veilstream.mechanisms.streams.sample import Sample
 from veilstream.mechanisms.traits import Traits
 from veilstream.noise import ExactSampler
@@ -119,7 +119,8 @@ def check_charges(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None
         charges = _walk(mechanism, guarantee, stream).charges
         per_timestamp = Traits.of(mechanism).per_timestamp
         pure, squared = fullest(charges, guarantee, BINS, per_timestamp=per_timestamp)
-        if pure > guarantee.pure or squared > guarantee.mu_squared:
+        budget = divided(mechanism, guarantee, BINS)
+        if pure > budget.pure or squared > budget.mu_squared:
             raise CheckFailedError(f"{type(mechanism).__name__} on {name!r}: a window costs {pure} under {guarantee}")
 
 
@@ -200,9 +201,7 @@ def applicable(
     return accepted
 
 
-def check_stream(
-    mechanism: StreamMechanism[Any], guarantees: Sequence[Guarantee] = (*GUARANTEES, *SELDOM)
-) -> None:
+def check_stream(mechanism: StreamMechanism[Any], guarantees: Sequence[Guarantee] = (*GUARANTEES, *SELDOM)) -> None:
     """Run every check of a stream mechanism; raises CheckFailedError on the first rule broken."""
     for guarantee in applicable(mechanism, guarantees):
         for check in STREAM_CHECKS:

@@ -1,7 +1,7 @@
 """The exact privacy loss of a path of questions, for every neighbour at once.
 
-Given the answers of the comparisons, all other noise is independent. So the largest ln P(transcript)/P'(transcript) over
-transcripts with these answers is the sum of the largest loss of every noisy number and choice, which are attained
+Given the answers of the comparisons, all other noise is independent. So the largest ln P(transcript)/P'(transcript)
+over transcripts with these answers is the sum of the largest loss of every noisy number and choice, which are attained
 together, and of the loss of the answers themselves. With Gaussian noise the divergence max Σ (P − e^ε·P')₊ is the
 mean, over the losses of all else, of that of Gaussian noise (``divergence``).
 """

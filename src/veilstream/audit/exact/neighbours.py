@@ -25,7 +25,7 @@ def moves(bins: int, max_contribution: int) -> Integers:
 
 
 def neighbours(steps: int, bins: int, w: int | None, max_contribution: int, dice: Dice) -> Integers:
-    """Changes (patterns, timestamps, bins) within any window: all of them, or for each window a sample and the extremes.
+    """Changes (patterns, timestamps, bins) within any window: all of them, or of each window a sample and extremes.
 
     One unit comes or goes at every timestamp of the window as it likes: counts may rise at one and fall at another.
     """

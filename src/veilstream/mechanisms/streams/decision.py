@@ -46,7 +46,7 @@ class Plan:
     * 1 and 2(C−1) at user level: one secret, and the first release needs no decision;
     * C and 2C with a fresh secret after each positive: a window with k positives touches at most min(k+1, C) blocks,
       because comparisons pause while C releases lie in the last w−1 steps;
-    * 2 and 3C with a fresh secret w timestamps after the last: a window touches two blocks, each with at most C
+    * 2 and 3C with a fresh secret for every stretch of w timestamps: a window touches two blocks, each with at most C
       positives, which it pays for wherever in the block they lie, and at most C positives of its own;
     * R and 2R with a fresh secret after each positive where people count in few steps: of C releases in a period one
       unit meets at most R, each of its timestamps lies in one block, and a block has one positive.
@@ -132,7 +132,11 @@ def floor_distance(last: Values, bins: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where a stream by distance stands. ``releases`` are the steps of those that still count."""
+    """Where a stream by distance stands.
+
+    ``releases`` are the steps of those that still count, ``origin`` is the timestamp of the first step (None before
+    it, and in states of earlier versions).
+    """
 
     step: int = 0
     last: Values | None = None
@@ -142,6 +146,7 @@ class State:
     releases: tuple[int, ...] = ()
     threshold: Threshold | None = None
     control: Control | None = None
+    origin: int | None = None
 
 
 def default_releases(steps: int) -> int:
@@ -200,6 +205,8 @@ class Sampler:
         guarantee = meter.guarantee
         schedule.within_horizon(guarantee, state.step, self.horizon)
         plan = self.plan(guarantee, now.size)
+        if state.origin is None:
+            state = replace(state, origin=now.span.last - state.step)
         if guarantee.endless:
             state = replace(state, releases=tuple(r for r in state.releases if r > state.step - plan.steps))
         if not guarantee.endless and state.step == plan.steps - 1 and len(state.releases) < plan.releases:
@@ -223,6 +230,7 @@ class Sampler:
             releases=(*state.releases, state.step),
             threshold=state.threshold,
             control=state.control or Control(self._above(unit)),
+            origin=state.origin,
         )
         return next_state, values
 
@@ -244,7 +252,7 @@ class Sampler:
         threshold = state.threshold
         if threshold is not None and not meter.is_open(threshold):
             threshold = None
-        if threshold is not None and plan.renewal is Renewal.EVERY_WINDOW and _is_full(plan, threshold, now):
+        if threshold is not None and plan.renewal is Renewal.EVERY_WINDOW and _is_past(plan, state, threshold, now):
             meter.close(threshold)
             threshold = None
         if threshold is None:
@@ -268,13 +276,14 @@ class Sampler:
         return replace(state, step=state.step + 1), last.repeated()
 
 
-def _is_full(plan: Plan, threshold: Threshold, now: Sealed) -> bool:
-    """Whether w timestamps have passed since the secret was drawn.
+def _is_past(plan: Plan, state: State, threshold: Threshold, now: Sealed) -> bool:
+    """Whether the secret was drawn in an earlier one of the successive stretches of w timestamps.
 
-    Timestamps, not steps of the mechanism: where some were skipped, blocks would be shorter than a window otherwise,
-    and a window could touch three of them.
+    Timestamps, not steps of the mechanism: where some were skipped, blocks would be shorter than planned otherwise, and
+    a window could touch three of them.
     """
-    return now.span.last - threshold.opened >= plan.steps
+    assert state.origin is not None
+    return (threshold.opened - state.origin) // plan.steps != (now.span.last - state.origin) // plan.steps
 
 
 def _remaining(plan: Plan, state: State, guarantee: Guarantee) -> Fraction:
