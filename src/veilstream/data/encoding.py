@@ -33,6 +33,8 @@ class Dropped:
     missing_time: int = field(default=0, repr=False)
     last_step: int = field(default=-1, repr=False)
     """The last step of the calendar in which a row lies."""
+    presence: int = field(default=0, repr=False)
+    """Rows of people who counted in enough steps."""
 
     def add(self, other: Dropped) -> None:
         """Count the rows that another part of the source left out, too."""
