@@ -19,7 +19,9 @@ def city(tmp_path: Path) -> City:
 def refused(city: City, outcome: Outcome, code: int, *words: str) -> None:
     assert outcome.code == code, (outcome.out, outcome.err)
     assert outcome.err.startswith("error: ")
-    assert outcome.err.count("\n") == 1
+    _, *notes = outcome.err.splitlines()
+    assert all(note.startswith("for the operator alone, do not publish: ") for note in notes)
+    assert not any(note in outcome.out for note in notes)
     for word in words:
         assert word in outcome.err
     for secret in (SECRET_PLACE, SECRET_USER):
@@ -218,7 +220,7 @@ def test_an_unexpected_error_keeps_its_text_to_itself(city: City, monkeypatch: p
     def explode(*_: object, **__: object) -> None:
         raise RuntimeError(f"row of {SECRET_USER}")
 
-    monkeypatch.setattr("veilstream.cli.publishing.bound", explode)
+    monkeypatch.setattr("veilstream.jobs.run.bound", explode)
     monkeypatch.delenv("VEILSTREAM_DEBUG", raising=False)
     refused(city, city.publish(), 1, "internal error of type RuntimeError")
 

@@ -98,14 +98,16 @@ def test_naive_times_are_taken_in_the_zone() -> None:
 
 
 def test_offsets_on_some_rows_only_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="some times carry an offset and some do not"):
+    with pytest.raises(InvalidInputError, match="all or none must") as caught:
         DAY.step_of(["2024-03-01T05:30:00Z", "2024-03-01T05:30:00", None])
+    assert caught.value.operator_note == "1 of 2 times in this batch carry an offset"
 
 
 @pytest.mark.parametrize("bad", ["yesterday", "2024-13-01", "2024-03-01T25:00:00", "05:30:00", "2024-03-01T05:30:00+1"])
 def test_unreadable_times_are_refused_without_being_shown(bad: str) -> None:
     with pytest.raises(InvalidInputError, match="cannot be read") as caught:
         DAY.step_of(["2024-03-01T05:30:00", bad])
+    assert caught.value.operator_note == "1 of 2 times in this batch"
     assert bad not in str(caught.value)
 
 

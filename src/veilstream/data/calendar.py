@@ -90,8 +90,8 @@ class Calendar:
         """
         column = _column(times)
         if isinstance(every, int):
-            found = numbers(column)
-            ticks = _observed(found)
+            read_times = numbers(column)
+            ticks = _observed(read_times)
             low = ticks[0] // every * every
             return cls(low, ticks[1] + 1, every, zone)
         count, unit = parse_duration(every)
@@ -115,15 +115,15 @@ class Calendar:
         """The column's times as instants of this calendar."""
         return numbers(column) if isinstance(self.every, int) else instants(column, self.zone)
 
-    def place(self, found: Instants) -> NDArray[np.int64]:
+    def place(self, read_times: Instants) -> NDArray[np.int64]:
         """The step of every instant."""
-        inside = (found.ticks >= self._first) & (found.ticks < self._last)
+        inside = (read_times.ticks >= self._first) & (read_times.ticks < self._last)
         if self._borders is None:
-            steps = (found.ticks - self._first) // self._width
+            steps = (read_times.ticks - self._first) // self._width
         else:
-            steps = np.searchsorted(self._borders, found.ticks, side="right") - 1
+            steps = np.searchsorted(self._borders, read_times.ticks, side="right") - 1
         steps[~inside] = OUTSIDE
-        steps[~found.present] = MISSING
+        steps[~read_times.present] = MISSING
         return steps
 
     def begins(self, t: int) -> datetime | int:
@@ -190,8 +190,8 @@ def _column(times: Any) -> pl.Series:
     return times if isinstance(times, pl.Series) else pl.Series("time", times)
 
 
-def _observed(found: Instants) -> tuple[int, int]:
-    ticks = found.ticks[found.present]
+def _observed(read_times: Instants) -> tuple[int, int]:
+    ticks = read_times.ticks[read_times.present]
     if not len(ticks):
         raise InvalidInputError("calendar from public data: 0 times given, at least 1 is needed")
     return int(ticks.min()), int(ticks.max())
@@ -223,7 +223,7 @@ def _local_starts(first: np.datetime64, counts: NDArray[np.int64], unit: str) ->
 
 def _local_ticks(starts: NDArray[np.datetime64], zone: str) -> NDArray[np.int64]:
     local = pl.Series(starts.astype("M8[us]"))
-    placed = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+    zoned = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
     # A step that would begin inside the hour skipped by the clocks begins when they have been put forward.
     later = (local + timedelta(hours=1)).dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
-    return placed.fill_null(later).dt.convert_time_zone("UTC").to_physical().to_numpy()
+    return zoned.fill_null(later).dt.convert_time_zone("UTC").to_physical().to_numpy()

@@ -60,7 +60,7 @@ def instants(column: pl.Series, zone: str) -> Instants:
         unit = epoch_unit(column.cast(pl.String))
         if unit is not None:
             return _finish(column, from_epoch(column, unit), Clock.AWARE)
-    raise unreadable_times(column)
+    raise unreadable_times(column, len(column))
 
 
 def numbers(column: pl.Series) -> Instants:
@@ -95,7 +95,8 @@ def _from_text(column: pl.Series, zone: str) -> Instants:
     if 0 < with_offset < filled:
         raise InvalidInputError(
             f"time column '{column.name}': some times carry an offset and some do not, all or none must; complete "
-            "them or split the file"
+            "them or split the file",
+            operator_note=f"{with_offset} of {filled} times in this batch carry an offset",
         )
     if with_offset == 0:
         unit = epoch_unit(text)
@@ -116,13 +117,14 @@ def _parse(text: pl.Series) -> pl.Series:
 def _localise(local: pl.Series, zone: str) -> pl.Series:
     if zone == "UTC":
         return local
-    placed = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
-    return placed.dt.convert_time_zone("UTC")
+    zoned = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+    return zoned.dt.convert_time_zone("UTC")
 
 
 def _finish(column: pl.Series, utc: pl.Series, clock: Clock) -> Instants:
-    if utc.null_count() > column.null_count():
-        raise unreadable_times(column)
+    unreadable = utc.null_count() - column.null_count()
+    if unreadable:
+        raise unreadable_times(column, unreadable)
     ticks = utc.to_physical()
     if ticks.null_count() == 0:
         return Instants(ticks.to_numpy(), np.ones(len(ticks), np.bool_), clock if len(ticks) else None)

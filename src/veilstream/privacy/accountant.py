@@ -12,10 +12,12 @@ import numpy as np
 
 from veilstream.errors import BudgetExceededError, ChargeError, InvalidInputError, OutOfOrderError
 from veilstream.privacy.bin_timeline import BinTimeline
+from veilstream.privacy.blocks import Block
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.past_windows import ZERO
 from veilstream.privacy.timeline import Timeline
-from veilstream.privacy.window_timeline import ZERO, WindowTimeline
+from veilstream.privacy.window_timeline import WindowTimeline
 
 
 class Accountant:
@@ -79,6 +81,10 @@ class Accountant:
         """A number for a charge that will grow."""
         self._next_block += 1
         return self._next_block
+
+    def open_block(self, number: int) -> Block | None:
+        """A block that was opened and not closed: what every window that it reads pays, by the charges so far."""
+        return self._pure.open_blocks().get(number)
 
     def advance(self, t: int) -> None:
         """Let time pass up to ``t``."""

@@ -212,10 +212,18 @@ def checked_counts(counts: NDArray[Any], bins: int) -> NDArray[np.int64]:
 
 
 def newly_spent(charges: Sequence[Charge], guarantee: Guarantee) -> Fraction:
-    """What charges add to the present window in epsilon: Gaussian ones by their share of μ², grown ones nothing."""
-    new = [charge for charge in charges if charge.block is None or charge.span.steps == 1]
-    spent = sum((charge.epsilon for charge in new), start=Fraction(0))
-    squared = sum((charge.mu_squared for charge in new), start=Fraction(0))
+    """What charges of one step add to the present window in epsilon: Gaussian ones by their share of μ².
+
+    Of a block that was open before, only what its cost rose by is new.
+    """
+    spent = sum((charge.epsilon for charge in charges if charge.block is None), start=Fraction(0))
+    blocks: dict[int, list[Charge]] = {}
+    for charge in charges:
+        if charge.block is not None and charge.epsilon:
+            blocks.setdefault(charge.block, []).append(charge)
+    for same in blocks.values():
+        spent += same[-1].epsilon - (same[0].epsilon if same[0].span.steps > 1 else 0)
+    squared = sum((charge.mu_squared for charge in charges), start=Fraction(0))
     if squared:
         spent += (guarantee.epsilon - guarantee.pure) * squared / guarantee.mu_squared
     return spent

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from veilstream.errors import CheckFailedError, InvalidInputError, VeilstreamError
 from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism, accountant_for, describe
 from veilstream.mechanisms.streams.sample import Sample
+from veilstream.mechanisms.traits import Traits
 from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
@@ -110,7 +111,7 @@ def check_charges(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None
     """No window costs more than the guarantee, whatever the data, recomputed from the charges alone."""
     for name, stream in adversarial_streams().items():
         charges = _walk(mechanism, guarantee, stream).charges
-        per_timestamp = bool(getattr(mechanism, "per_timestamp", False))
+        per_timestamp = Traits.of(mechanism).per_timestamp
         pure, squared = fullest_window(charges, guarantee.w, BINS, per_timestamp=per_timestamp)
         if pure > guarantee.pure or squared > guarantee.mu_squared:
             raise CheckFailedError(f"{type(mechanism).__name__} on {name!r}: a window costs {pure} under {guarantee}")

@@ -14,7 +14,7 @@ from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.histograms import EFPA, Gaussian
 from veilstream.mechanisms.streams import DSAT, DSFT, STREAMS, FixedRate, Sample, Uniform
 from veilstream.mechanisms.streams.usefulness import (
-    Foreseeable,
+    ForecastsError,
     chernoff,
     forecast,
     suggested_releases,
@@ -156,7 +156,7 @@ def test_forecasts_speak_of_the_guarantee_and_not_of_data() -> None:
     assert small.smallest_population is not None
     assert large.smallest_population is not None
     assert small.smallest_population > 9 * large.smallest_population
-    assert isinstance(DSAT(), Foreseeable)
+    assert isinstance(DSAT(), ForecastsError)
     assert "people" in small.lines[-1]
     assert forecast(Uniform(), Guarantee(1, w=4), 10**6).steps == 4
 

@@ -46,8 +46,8 @@ class Plan:
     * 1 and 2(C−1) at user level: one secret, and the first release needs no decision;
     * C and 2C with a fresh secret after each positive: a window with k positives touches at most min(k+1, C) blocks,
       because comparisons pause while C releases lie in the last w−1 steps;
-    * 2 and 3C with a fresh secret for every w steps: a window touches two blocks, each with at most C positives
-      that charge the block, and at most C positives of its own.
+    * 2 and 3C with a fresh secret w timestamps after the last: a window touches two blocks, each with at most C
+      positives, which it pays for wherever in the block they lie, and at most C positives of its own.
 
     For a given decision budget the variance 1/epsilon_rho² + 1/epsilon_nu² is least at
     epsilon_rho = decision/(K·weight_rho^⅓), epsilon_nu = decision/(K·weight_nu^⅓), K = weight_rho^⅔ + weight_nu^⅔.
@@ -237,7 +237,9 @@ class Sampler:
         assert state.control is not None
         distance = now.distance(last.numbers)
         threshold = state.threshold
-        if threshold is not None and plan.renewal is Renewal.EVERY_WINDOW and _other_block(plan, state, threshold, now):
+        if threshold is not None and not meter.is_open(threshold):
+            threshold = None
+        if threshold is not None and plan.renewal is Renewal.EVERY_WINDOW and _is_full(plan, threshold, now):
             meter.close(threshold)
             threshold = None
         if threshold is None:
@@ -261,10 +263,13 @@ class Sampler:
         return replace(state, step=state.step + 1), last.repeated()
 
 
-def _other_block(plan: Plan, state: State, threshold: Threshold, now: Sealed) -> bool:
-    """Whether the secret was drawn in an earlier one of the successive blocks of w steps."""
-    first = now.span.last - state.step
-    return (threshold.opened - first) // plan.steps != state.step // plan.steps
+def _is_full(plan: Plan, threshold: Threshold, now: Sealed) -> bool:
+    """Whether w timestamps have passed since the secret was drawn.
+
+    Timestamps, not steps of the mechanism: where some were skipped, blocks would be shorter than a window otherwise,
+    and a window could touch three of them.
+    """
+    return now.span.last - threshold.opened >= plan.steps
 
 
 def _remaining(plan: Plan, state: State, guarantee: Guarantee) -> Fraction:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.mechanisms.streams import schedule
-from veilstream.mechanisms.streams.usefulness import Useful, mean_error, rehearsed_release, sum_bound
+from veilstream.mechanisms.streams.usefulness import Useful, mean_error, release_of_zeros, sum_bound
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -46,6 +46,11 @@ class FixedRate:
         schedule.whole(self.interval, "interval", self)
         schedule.whole(self.horizon, "horizon", self)
 
+    @classmethod
+    def variants(cls, steps: int) -> list[dict[str, Any]]:
+        """Powers of two between 1, which is ``Uniform``, and all steps, which is ``Sample``."""
+        return [{"interval": 1 << power} for power in range(1, steps.bit_length()) if 1 << power < steps]
+
     def start(self, guarantee: Guarantee, bins: int) -> State:
         schedule.steps_to_cover(guarantee, self.horizon, self)
         return State()
@@ -72,4 +77,4 @@ class FixedRate:
 
     def _rehearsed(self, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
         epsilon = schedule.share(guarantee, schedule.steps_to_cover(guarantee, self.horizon, self), self.interval)
-        return rehearsed_release(self.histogram, guarantee, epsilon, bins, max_contribution)
+        return release_of_zeros(self.histogram, guarantee, epsilon, bins, max_contribution)

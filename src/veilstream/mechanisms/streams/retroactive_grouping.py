@@ -77,6 +77,7 @@ class RetroactiveGrouping:
     """
 
     per_timestamp: ClassVar[bool] = True
+    window_sums: ClassVar[bool] = True
 
     window: int = 15
     monitor: Exact = "1/5"

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
-from veilstream.mechanisms.streams.usefulness import Useful, mean_error, rehearsed_release, sum_bound
+from veilstream.mechanisms.streams.usefulness import Useful, mean_error, release_of_zeros, sum_bound
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -61,4 +61,4 @@ class Sample:
         )
 
     def _rehearsed(self, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
-        return rehearsed_release(self.histogram, guarantee, guarantee.pure, bins, max_contribution)
+        return release_of_zeros(self.histogram, guarantee, guarantee.pure, bins, max_contribution)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol, TypeAlias, cast, runtime_checkable
+from typing import ClassVar, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,7 @@ class Scheduled:
     power: int = 2
     horizon: int | None = None
     histogram: HistogramMechanism = field(default_factory=Geometric)
+    needs_weights: ClassVar[bool] = True
 
     @property
     def oblivious(self) -> bool:

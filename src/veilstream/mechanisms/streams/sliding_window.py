@@ -49,6 +49,7 @@ class SlidingWindow:
     window: int = 15
     histogram: HistogramMechanism = field(default_factory=Geometric)
     oblivious: ClassVar[bool] = True
+    window_sums: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         schedule.whole(self.window, "window", self)

@@ -54,6 +54,7 @@ class TimeUnit:
     histogram: HistogramMechanism = field(default_factory=Geometric)
     horizon: int | None = None
     oblivious: ClassVar[bool] = True
+    window_sums: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         schedule.whole(self.window, "window", self)
