@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         VeilstreamError,
         WorkerError,
     )
+    from veilstream.jobs.advice import advise
     from veilstream.mechanisms.histograms import (
         EFPA,
         HISTOGRAMS,
@@ -85,6 +86,7 @@ _EXPORTS: Final = {
         "LedgerBusyError LedgerError LedgerFullError LedgerMismatchError LedgerVersionError MissingExtraError "
         "OutOfOrderError SealedAccessError UnknownValueError UnreadableFileError VeilstreamError WorkerError"
     ),
+    "veilstream.jobs.advice": "advise",
     "veilstream.mechanisms.histograms": (
         "EFPA HISTOGRAMS PHP PSD Barak DPCube FilterPriority Gaussian Geometric NoiseFirst Privelet StructureFirst"
     ),
@@ -160,6 +162,7 @@ __all__ = [
     "VeilstreamError",
     "WorkerError",
     "__version__",
+    "advise",
     "noise",
     "simulate",
     "simulate_many",
