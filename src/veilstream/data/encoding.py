@@ -31,6 +31,19 @@ class Dropped:
     unknown: int = field(default=0, repr=False)
     outside_time: int = field(default=0, repr=False)
     missing_time: int = field(default=0, repr=False)
+    _bounded: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]], repr=False)
+
+    def note_bounding(self, part: int, rows: int, counted: int) -> None:
+        """Remember of a part of the steps how many rows there were and how many counted."""
+        self._bounded[part] = rows, counted
+
+    @property
+    def bounded_share(self) -> float:
+        """The part of the rows that the limits per person left out, of the steps counted so far."""
+        rows, counted = (
+            (sum(numbers) for numbers in zip(*self._bounded.values(), strict=True)) if self._bounded else (0, 0)
+        )
+        return 1 - counted / rows if rows else 0.0
 
 
 @dataclass(slots=True)

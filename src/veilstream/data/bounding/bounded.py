@@ -74,7 +74,9 @@ class Bounded(Private):
         shards = -(-self._runs.rows(part) // MAX_ROWS_AT_ONCE) or 1
         bins = self.domain.bins
         chosen = [choose(self._runs.load(part, shard, shards), bins, self.limit, self._key) for shard in range(shards)]
-        return chosen[0] if shards == 1 else np.concatenate(chosen)
+        cells = chosen[0] if shards == 1 else np.concatenate(chosen)
+        self._dropped.note_bounding(part, self._runs.rows(part), len(cells))
+        return cells
 
     def close(self) -> None:
         """Forget the events."""
@@ -135,14 +137,14 @@ def bound(
     runs = Runs(calendar.steps, domain.bins, memory_bytes, directory)
     try:
         with cleared_on_error():
-            _read(events, encoder, runs, secret)
+            read_rows(events, encoder, runs, secret)
     except BaseException:
         runs.close()
         raise
     return Bounded(runs, domain, calendar, limit=limit, key=secret, dropped=encoder.dropped)
 
 
-def _read(events: Events, encoder: Encoder, runs: Runs, key: Key) -> None:
+def read_rows(events: Events, encoder: Encoder, runs: Runs, key: Key) -> None:
     """Encode every event that counts."""
     names_key, bins = key.derive(b"people"), encoder.domain.bins
     for batch in events.batches():
