@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         VeilstreamError,
         WorkerError,
     )
+    from veilstream.jobs.advice import advise
     from veilstream.jobs.call import publish
     from veilstream.live import open_stream
     from veilstream.mechanisms.histograms import (
@@ -94,6 +95,7 @@ _EXPORTS: Final = {
         "LedgerVersionError MissingExtraError OutOfOrderError SealedAccessError SpoolError SpoolFullError "
         "StaleBatchError UnknownValueError UnreadableFileError VeilstreamError WorkerError"
     ),
+    "veilstream.jobs.advice": "advise",
     "veilstream.jobs.call": "publish",
     "veilstream.live": "open_stream",
     "veilstream.mechanisms.histograms": (
@@ -177,6 +179,7 @@ __all__ = [
     "VeilstreamError",
     "WorkerError",
     "__version__",
+    "advise",
     "noise",
     "open_stream",
     "publish",
