@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from tests.server.conftest import HOUR, Running, StartServer, definition
 from tests.server.test_ingest import CSV, PATH, body, frame, raw, send
 from veilstream.server.access import COOKIE
-from veilstream.server.app import make_app
 from veilstream.server.tokens import Grant
 
 DAY = 24 * HOUR
@@ -171,7 +169,9 @@ def test_guessing_tokens_on_the_page_gets_slower(server: Running) -> None:
         assert spans[3] > 0.75
 
 
-@pytest.mark.parametrize("name", ["../../pyproject.toml", "..%2f..%2fapp.py", "%2e%2e/app.py", "app.py", "index.html%00", ""])
+@pytest.mark.parametrize(
+    "name", ["../../pyproject.toml", "..%2f..%2fapp.py", "%2e%2e/app.py", "app.py", "index.html%00", ""]
+)
 def test_no_path_leads_out_of_the_assets(server: Running, name: str) -> None:
     with raw(server) as line:
         line.sendall(f"GET /assets/{name} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
@@ -193,7 +193,7 @@ def test_names_in_paths_inject_nothing(server: Running, path: str) -> None:
 def test_headers_cannot_be_split_or_grow_without_limit(server: Running) -> None:
     token, _ = server.service.tokens.create("t", ("ingest",))
     attacks = [
-        f"POST {PATH} HTTP/1.1\r\nHost: x\r\nBatch-Id: a\r\n b\r\nAuthorization: Bearer {token}\r\nContent-Length: 0\r\n\r\n",
+        f"POST {PATH} HTTP/1.1\r\nHost: x\r\nBatch-Id: a\r\n b\r\nAuthorization: Bearer {token}\r\n\r\n",
         f"GET / HTTP/1.1\r\nHost: x\r\nX: {'y' * 200_000}\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: x\r\nHost\r\n\r\n",
         f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
@@ -210,7 +210,9 @@ def test_headers_cannot_be_split_or_grow_without_limit(server: Running) -> None:
 def test_a_last_event_id_of_any_kind_starts_a_stream_of_events(server: Running) -> None:
     for value in ("x", "9" * 400, "-" * 20, "1\t2", "²"):
         with raw(server) as line:
-            line.sendall(b"GET /v1/streams/open/live HTTP/1.1\r\nHost: x\r\nLast-Event-ID: " + value.encode() + b"\r\n\r\n")
+            line.sendall(
+                b"GET /v1/streams/open/live HTTP/1.1\r\nHost: x\r\nLast-Event-ID: " + value.encode() + b"\r\n\r\n"
+            )
             assert line.recv(4096).split(b" ")[1] == b"200"
 
 
@@ -259,5 +261,3 @@ def test_a_grant_for_all_streams_includes_each(server: Running) -> None:
     grant = Grant("x", "x", ("read",), ("*",), DAY)
     assert grant.allows("read", "visits")
     assert not grant.allows("ingest", "visits")
-    assert callable(make_app)
-    assert json.dumps(grant.as_json())

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from veilstream.mechanisms.named import parameters
 from veilstream.errors import VeilstreamError
 from veilstream.mechanisms.histograms import HISTOGRAMS
+from veilstream.mechanisms.named import parameters
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams import STREAMS, Sample
 from veilstream.privacy.guarantee import Guarantee

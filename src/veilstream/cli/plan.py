@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 
 from veilstream.cli.job import Job, Moment
-from veilstream.mechanisms.named import build_mechanism
 from veilstream.data import Calendar, Domain
 from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.named import build_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.plots import SUFFIXES

@@ -19,7 +19,8 @@ LEDGER_HELP = "The ledger; the spool and the tokens lie beside it."
 
 def serve(
     config: Annotated[
-        Path | None, typer.Option("--config", help="A TOML file: ledger, and [streams.NAME] tables.", show_default=False)
+        Path | None,
+        typer.Option("--config", help="A TOML file: ledger, and [streams.NAME] tables.", show_default=False),
     ] = None,
     ledger: Annotated[str | None, typer.Option("--ledger", help=LEDGER_HELP, show_default=False)] = None,
     spool: Annotated[
@@ -98,7 +99,7 @@ def _serve_demo(ledger: Path, listen: Any, hosts: tuple[str, ...]) -> int:
 
 def _greet(listen: Any, boards: Any, *, secure: bool) -> None:
     scheme = "https" if listen.certificate else "http"
-    name = "localhost" if listen.host in ("0.0.0.0", "127.0.0.1", "::") else listen.host  # noqa: S104
+    name = "localhost" if listen.host in ("0.0.0.0", "127.0.0.1", "::") else listen.host
     typer.echo(f"{len(boards)} stream(s); open {scheme}://{name}:{listen.port}/", err=True)
     if not secure and listen.host not in ("127.0.0.1", "localhost", "::1"):
         typer.echo("without TLS tokens travel in clear: give --tls-cert and --tls-key, or --behind-proxy", err=True)
@@ -139,7 +140,8 @@ def create_token(
     ledger: Annotated[str, typer.Option("--ledger", help=LEDGER_HELP)],
     scope: Annotated[list[str], typer.Option("--scope", help="ingest, read, operate or admin; repeat for several.")],
     stream: Annotated[
-        list[str] | None, typer.Option("--stream", help="For this stream alone; repeat. Default: all.", show_default=False)
+        list[str] | None,
+        typer.Option("--stream", help="For this stream alone; repeat. Default: all.", show_default=False),
     ] = None,
     life: Annotated[str, typer.Option("--life", help="How long it is valid: 12h, 90d, 52w.")] = "90d",
 ) -> None:

@@ -187,9 +187,7 @@ def join(parts: list[Rows]) -> Rows:
         return parts[0]
     high = None
     if any(part.high is not None for part in parts):
-        high = np.concatenate(
-            [np.zeros(len(part), np.uint64) if part.high is None else part.high for part in parts]
-        )
+        high = np.concatenate([np.zeros(len(part), np.uint64) if part.high is None else part.high for part in parts])
     empty = np.zeros(0, np.int64)
     return Rows(
         np.concatenate([part.low for part in parts] or [empty]),

@@ -171,7 +171,9 @@ class Spool:
         with self._engine.connect() as connection:
             chosen = sa.select(counters).join(streams, streams.c.id == counters.c.stream_id)
             rows = connection.execute(chosen.where(streams.c.name == name).order_by(counters.c.hour)).all()
-        return {row.hour: Fates(row.rows, row.late, row.no_user, row.unknown, row.bad_time, row.bad_user) for row in rows}
+        return {
+            row.hour: Fates(row.rows, row.late, row.no_user, row.unknown, row.bad_time, row.bad_user) for row in rows
+        }
 
     def close(self) -> None:
         self._engine.dispose()
@@ -225,9 +227,7 @@ def _store(connection: Connection, arrival: Arrival, now: int, room: bool) -> st
 
 
 def _known(connection: Connection, stream: SpooledStream, arrival: Arrival) -> bool:
-    chosen = sa.select(batches.c.digest).where(
-        batches.c.stream_id == stream.id, batches.c.batch_id == arrival.batch_id
-    )
+    chosen = sa.select(batches.c.digest).where(batches.c.stream_id == stream.id, batches.c.batch_id == arrival.batch_id)
     digest = connection.execute(chosen).scalar_one_or_none()
     if digest is not None and bytes(digest) != arrival.digest:
         raise BatchConflictError(

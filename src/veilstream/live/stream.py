@@ -49,9 +49,7 @@ class LiveStream:
         self._closer = Closer(spool, ledger, self.name)
         self._owned = owned
 
-    def add(
-        self, batch: Any, *, batch_id: str | None = None, positions: Mapping[str, str] | None = None
-    ) -> str:
+    def add(self, batch: Any, *, batch_id: str | None = None, positions: Mapping[str, str] | None = None) -> str:
         """Store rows: a Polars, pandas or Arrow table, a mapping of columns, a file. "accepted" or "duplicate".
 
         Rows that come too late for their step are counted for the operator and never published.

@@ -24,7 +24,9 @@ STARTING_SECONDS: Final = 4.0
 WEEKS_BEFORE: Final = 60
 REGIONS: Final = [f"Region {number}" for number in range(1, 11)]
 AGES: Final = ["0-4", "5-24", "25-49", "50-64", "65+"]
-SOURCE: Final = "Weekly visits for influenza-like illness (CDC ILINet), replayed: one row a visit, a week every two seconds."
+SOURCE: Final = (
+    "Weekly visits for influenza-like illness (CDC ILINet), replayed: one row a visit, a week every two seconds."
+)
 
 
 def definitions() -> tuple[StreamDefinition, ...]:

@@ -60,7 +60,8 @@ def stream_info(board: StreamBoard, clock: Clock) -> dict[str, Any]:
         "unit": definition.unit,
         "bins": definition.bins,
         "attributes": {
-            name: [str(label) for label in axis.labels().to_list()] for name, axis in definition.bound_domain.axes.items()
+            name: [str(label) for label in axis.labels().to_list()]
+            for name, axis in definition.bound_domain.axes.items()
         },
         "labels": labels(definition.bound_domain),
         "every": str(definition.every),

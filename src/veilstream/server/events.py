@@ -136,7 +136,9 @@ async def _body(request: Request, limits: Any) -> bytes:
             async for piece in request.stream():
                 unpacker.feed(piece)
     except TimeoutError:
-        raise SlowBodyError(name="body", limit=f"it must come within {limits.seconds:g} s; send smaller batches") from None
+        raise SlowBodyError(
+            name="body", limit=f"it must come within {limits.seconds:g} s; send smaller batches"
+        ) from None
     except ClientDisconnect:
         raise SlowBodyError(name="body", limit="the client went away; send it again") from None
     return unpacker.finish()

@@ -62,9 +62,7 @@ class Intake:
         with self._turn:
             self._bytes -= size
 
-    async def take(
-        self, stream: SpooledStream, body: bytes, kind: str, received: int, batch_id: str | None
-    ) -> str:
+    async def take(self, stream: SpooledStream, body: bytes, kind: str, received: int, batch_id: str | None) -> str:
         """Decode and store a body: "accepted" or "duplicate" once it is durable."""
         loop = asyncio.get_running_loop()
         arrival = await loop.run_in_executor(self._pool, self._decode, stream, body, kind, received, batch_id)
@@ -74,9 +72,7 @@ class Intake:
             self._turn.notify()
         return await asyncio.wrap_future(done)
 
-    def _decode(
-        self, stream: SpooledStream, body: bytes, kind: str, received: int, batch_id: str | None
-    ) -> Arrival:
+    def _decode(self, stream: SpooledStream, body: bytes, kind: str, received: int, batch_id: str | None) -> Arrival:
         digest = content_digest(stream, body) if batch_id is not None else b""
         frame = read_body(body, kind, stream.definition.columns, self.limits.most_rows)
         return Arrival(stream, encode_batch(frame, stream.definition, stream.key), received, batch_id, digest)

@@ -164,7 +164,9 @@ async def _heads(service: Service, names: list[str]) -> AsyncIterator[bytes]:
     seen: dict[str, int] = {}
     while True:
         news = service.any_news
-        changed = {name: service.boards[name].visible for name in names if seen.get(name) != service.boards[name].visible}
+        changed = {
+            name: service.boards[name].visible for name in names if seen.get(name) != service.boards[name].visible
+        }
         if changed:
             seen |= changed
             yield b"event: heads\ndata: %s\n\n" % dumps(changed)

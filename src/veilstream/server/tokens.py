@@ -181,7 +181,9 @@ class TokenStore:
             known = {
                 row.id: (
                     row.digest,
-                    Grant(row.id, row.label, tuple(json.loads(row.scopes)), tuple(json.loads(row.streams)), row.expires),
+                    Grant(
+                        row.id, row.label, tuple(json.loads(row.scopes)), tuple(json.loads(row.streams)), row.expires
+                    ),
                     row.revoked,
                 )
                 for row in rows
