@@ -1,4 +1,4 @@
-"""Kill a process that adds rows and closes steps, again and again, and compare what it published with what it was given.
+"""Kill a process that adds rows and closes steps, again and again; compare what it published with what it was given.
 
 Run as a program: ``python -m tests.live.storm DIRECTORY KILLS SEED``. It forks workers from a process that has all
 modules loaded, so that a thousand kills take about two minutes.

@@ -1,4 +1,4 @@
-"""Rows of a batch as the spool stores them: who and which bin, step by step, after everything that a row alone decides."""
+"""Rows of a batch as the spool stores them: who and which bin, step by step, once all that a row decides is decided."""
 
 from __future__ import annotations
 

@@ -11,11 +11,12 @@ from typing import Self
 
 import numpy as np
 
-from veilstream.data.bounding.choice import Integers, Limit, Rows, choose
-from veilstream.data.bounding.keyed import Key
-from veilstream.data.bounding.people import identify
+from veilstream.data.bounding.buckets import chosen_of_part
+from veilstream.data.bounding.choice import Limit
+from veilstream.data.bounding.encoded import encode_rows
+from veilstream.data.bounding.keyed import PEOPLE, Key
 from veilstream.data.bounding.private import Private, cleared_on_error
-from veilstream.data.bounding.runs import MAX_ROWS_AT_ONCE, Runs
+from veilstream.data.bounding.runs import Runs
 from veilstream.data.calendar import Calendar
 from veilstream.data.domain import Domain
 from veilstream.data.encoding import Dropped, Encoder, Policy
@@ -60,7 +61,8 @@ class Bounded(Private):
                 yield snapshot
 
     def _sealed(self, part: int, first_t: int) -> Iterator[Sealed]:
-        cells, steps = self._chosen(part), self._runs.steps_of(part)
+        cells = chosen_of_part(self._runs, part, self.limit, self._key)
+        steps = self._runs.steps_of(part)
         ends = [0, len(cells)]
         if len(steps) > 1:
             cells.sort()
@@ -69,12 +71,6 @@ class Bounded(Private):
             flat = cells[first:last] - step * self.domain.bins
             counts = np.bincount(flat, minlength=self.domain.bins).astype(np.int64, copy=False)
             yield seal(counts, first_t + step, self.limit.counts_per_user, self.domain.shape or None)
-
-    def _chosen(self, part: int) -> Integers:
-        shards = -(-self._runs.rows(part) // MAX_ROWS_AT_ONCE) or 1
-        bins = self.domain.bins
-        chosen = [choose(self._runs.load(part, shard, shards), bins, self.limit, self._key) for shard in range(shards)]
-        return chosen[0] if shards == 1 else np.concatenate(chosen)
 
     def close(self) -> None:
         """Forget the events."""
@@ -144,15 +140,7 @@ def bound(
 
 def _read(events: Events, encoder: Encoder, runs: Runs, key: Key) -> None:
     """Encode every event that counts."""
-    names_key, bins = key.derive(b"people"), encoder.domain.bins
+    people_key = key.derive(PEOPLE)
     for batch in events.batches():
-        frame, people = batch, identify(batch[events.user], names_key)
-        low, high = people.low, people.high
-        if people.present is not None:
-            encoder.dropped.no_user += len(batch) - int(np.count_nonzero(people.present))
-            frame, low = batch.filter(people.present), low[people.present]
-            high = None if high is None else high[people.present]
-        steps, flat, accepted = encoder.encode(frame)
-        rows = Rows(low, high, steps * bins + flat)
-        runs.add(rows if accepted is None else rows.where(accepted))
+        runs.add(encode_rows(batch, events.user, encoder, people_key))
     runs.finish()
