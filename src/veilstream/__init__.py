@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from veilstream.client import Client
     from veilstream.data import Calendar, Categories, Domain, Edges, Grid
     from veilstream.errors import (
+        BatchConflictError,
         BudgetExceededError,
         ChargeError,
         CheckFailedError,
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
         MissingExtraError,
         OutOfOrderError,
         SealedAccessError,
+        SpoolError,
+        SpoolFullError,
+        StaleBatchError,
         UnknownValueError,
         UnreadableFileError,
         VeilstreamError,
@@ -84,7 +88,8 @@ _EXPORTS: Final = {
     "veilstream.client": "Client",
     "veilstream.data": "Calendar Categories Domain Edges Grid",
     "veilstream.errors": (
-        "BudgetExceededError ChargeError CheckFailedError InvalidBudgetError InvalidDomainError InvalidInputError "
+        "BatchConflictError BudgetExceededError ChargeError CheckFailedError InvalidBudgetError InvalidDomainError "
+        "InvalidInputError SpoolError SpoolFullError StaleBatchError "
         "LedgerBusyError LedgerError LedgerFullError LedgerMismatchError LedgerVersionError MissingExtraError "
         "OutOfOrderError SealedAccessError UnknownValueError UnreadableFileError VeilstreamError WorkerError"
     ),
@@ -116,6 +121,7 @@ __all__ = [
     "PSD",
     "STREAMS",
     "Barak",
+    "BatchConflictError",
     "BudgetAbsorption",
     "BudgetDistribution",
     "BudgetExceededError",
@@ -156,6 +162,9 @@ __all__ = [
     "SealedAccessError",
     "SlidingWindow",
     "Span",
+    "SpoolError",
+    "SpoolFullError",
+    "StaleBatchError",
     "StreamDefinition",
     "StructureFirst",
     "TimeUnit",
