@@ -95,7 +95,7 @@ def prune(rows: Rows, bins: int, limit: Limit, key: KeyedHash) -> Rows:
     """
     if not len(rows.cell):
         return rows
-    ranked = _rank(rows)
+    ranked = rank_rows(rows)
     firsts, copies = _distinct(ranked.packed, limit.counts_per_user)
     person, cell = ranked.person()[firsts], ranked.cell()[firsts]
     step = cell // bins
