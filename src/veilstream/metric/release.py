@@ -17,6 +17,7 @@ from veilstream.storage.ledger import Ledger
 from veilstream.testing.batch import BatchMeter
 from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.counts import Sealed
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.points import PointSnapshot, SealedPoints
 from veilstream.values.release import Release
@@ -58,6 +59,7 @@ class PointRelease:
         return Released(True), self.mechanism.estimate(now.points, self.metric, meter)
 
 
+@hide_frames
 def release_points(
     points: ArrayLike,
     mechanism: PointMechanism,
@@ -85,6 +87,7 @@ def release_points(
         return publisher.feed(PointSnapshot(sealed, size))
 
 
+@hide_frames
 def simulate_points(
     mechanism: PointMechanism,
     guarantee: MetricGuarantee,
