@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from veilstream import noise
+    from veilstream.client import Client
     from veilstream.data import Calendar, Categories, Domain, Edges, Grid
     from veilstream.errors import (
         BatchConflictError,
@@ -43,8 +44,9 @@ if TYPE_CHECKING:
         VeilstreamError,
         WorkerError,
     )
+    from veilstream.jobs.advice import advise
     from veilstream.jobs.call import publish
-    from veilstream.live import open_stream
+    from veilstream.live import StreamDefinition, open_async_stream, open_stream
     from veilstream.mechanisms.histograms import (
         EFPA,
         HISTOGRAMS,
@@ -87,6 +89,7 @@ __version__ = "0.1.0"
 
 _EXPORTS: Final = {
     "veilstream": "noise",
+    "veilstream.client": "Client",
     "veilstream.data": "Calendar Categories Domain Edges Grid",
     "veilstream.errors": (
         "BatchConflictError BudgetExceededError ChargeError CheckFailedError EngineError InvalidBudgetError "
@@ -94,8 +97,9 @@ _EXPORTS: Final = {
         "LedgerVersionError MissingExtraError OutOfOrderError SealedAccessError SpoolError SpoolFullError "
         "StaleBatchError UnknownValueError UnreadableFileError VeilstreamError WorkerError"
     ),
+    "veilstream.jobs.advice": "advise",
     "veilstream.jobs.call": "publish",
-    "veilstream.live": "open_stream",
+    "veilstream.live": "StreamDefinition open_async_stream open_stream",
     "veilstream.mechanisms.histograms": (
         "EFPA HISTOGRAMS PHP PSD Barak DPCube FilterPriority Gaussian Geometric NoiseFirst Privelet StructureFirst"
     ),
@@ -132,6 +136,7 @@ __all__ = [
     "Charge",
     "ChargeError",
     "CheckFailedError",
+    "Client",
     "DPCube",
     "Domain",
     "Edges",
@@ -168,6 +173,7 @@ __all__ = [
     "SpoolError",
     "SpoolFullError",
     "StaleBatchError",
+    "StreamDefinition",
     "StructureFirst",
     "TimeUnit",
     "Uniform",
@@ -177,7 +183,9 @@ __all__ = [
     "VeilstreamError",
     "WorkerError",
     "__version__",
+    "advise",
     "noise",
+    "open_async_stream",
     "open_stream",
     "publish",
     "simulate",

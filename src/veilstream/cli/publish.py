@@ -109,6 +109,12 @@ def _tell_dropped(dropped: Dropped) -> None:
     left_out = ", ".join(f"{count} {why}" for why, count in counts.items() if count)
     if left_out:
         typer.echo(f"rows left out (exact, for the operator alone, do not publish): {left_out}", err=True)
+    if dropped.bounded_share:
+        typer.echo(
+            f"limits per person left out {dropped.bounded_share:.1%} of the rows (exact, for the operator alone, do "
+            "not publish); 'veilstream bound' helps to choose --counts-per-user and --bins-per-user",
+            err=True,
+        )
 
 
 def _tell_operator(line: str) -> None:

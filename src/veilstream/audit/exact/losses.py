@@ -109,4 +109,5 @@ def _laplace_atoms(shift: int, scale: float) -> Atoms:
 def _merged(losses: Floats, chances: Floats) -> Atoms:
     """Equal losses as one."""
     distinct, inverse = np.unique(np.round(losses.reshape(-1), 12), return_inverse=True)
-    return distinct, np.bincount(inverse.reshape(-1), weights=chances.reshape(-1), minlength=distinct.size)
+    total = np.bincount(inverse.reshape(-1), weights=chances.reshape(-1), minlength=distinct.size)
+    return distinct, total.astype(np.float64)
