@@ -12,6 +12,7 @@ import polars as pl
 from veilstream.data import Calendar, Domain
 from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError
+from veilstream.extras import PLOT, require
 from veilstream.jobs.model import Job, Moment
 from veilstream.jobs.outputs import refuse_overwriting
 from veilstream.mechanisms.named import build_mechanism, find_mechanism
@@ -71,6 +72,8 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
     for path, suffixes in ((job.out, tuple(WRITERS)), (job.plot, SUFFIXES)):
         if path is not None:
             check_writable(path, suffixes)
+    if job.plot is not None and not job.plot.lower().endswith(".html"):
+        require("matplotlib", "drawing pictures", PLOT)
     refuse_overwriting(
         {"out": job.out, "plot": job.plot},
         {"file": rows, "domain": job.domain, "ledger": job.ledger, "key_file": job.key_file},
