@@ -16,6 +16,7 @@ from veilstream.audit.attack import Claim
 from veilstream.audit.grouping_entries import GROUPING_CLAIMS
 from veilstream.audit.histogram_entries import HISTOGRAM_CLAIMS, SERIES_CLAIMS
 from veilstream.audit.metric_entries import METRIC_CLAIMS
+from veilstream.audit.model_entries import MODEL_CLAIMS
 from veilstream.audit.personal_entries import PERSONAL_CLAIMS
 from veilstream.audit.stream_entries import STREAM_CLAIMS
 from veilstream.audit.table_entries import TABLE_CLAIMS
@@ -25,6 +26,7 @@ from veilstream.mechanisms.streams import STREAMS
 
 AUDITS: Final[dict[str, Callable[[], list[Claim]]]] = {
     **STREAM_CLAIMS,
+    **MODEL_CLAIMS,
     **GROUPING_CLAIMS,
     **HISTOGRAM_CLAIMS,
     **SERIES_CLAIMS,

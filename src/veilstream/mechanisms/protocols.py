@@ -31,7 +31,6 @@ class Divides(Protocol):
     def divided(self, guarantee: Guarantee, bins: int) -> Guarantee: ...
 
 
-
 class HistogramMechanism(Protocol):
     """Publishes one histogram for an exact ``epsilon``.
 

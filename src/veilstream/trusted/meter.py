@@ -184,7 +184,7 @@ class Meter:
     def block_laplace(
         self, x: Sealed, epsilon: Fraction, length: int, purpose: str, block: NoiseBlock | None = None
     ) -> tuple[Values, NoiseBlock]:
-        """``x`` plus the next row of a block of ``length`` rows of noise, for one charge in every window that touches it.
+        """``x`` plus the next row of a block of ``length`` rows of noise, charged once in every window that touches it.
 
         Without ``block`` a new one is drawn, with P(z) ∝ e^(−ε·max ‖z_t‖₁/l1): a unit that moves every one of its rows
         by l1 changes that by e^ε at most, in however many of them it is. PROOF_block_noise.md has the theorem.

@@ -151,7 +151,7 @@ def sum_bound(values: Values, query_bins: int, sigma: float) -> float:
             return chernoff([(float(laplace_scale(np.asarray(std))), query_bins)], math.log(2 / sigma))
         case NoiseLaw.GAUSSIAN:
             return std * math.sqrt(query_bins) * NormalDist().inv_cdf(1 - sigma / 2)
-        case NoiseLaw.MIXED:
+        case NoiseLaw.MIXED | NoiseLaw.MODEL:
             # The noises of a smoothing method may all be one and the same.
             return std * query_bins / math.sqrt(sigma)
 

@@ -17,7 +17,14 @@ LEVELS: Final = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 1e2, 10**3.5, 1e5
 """Steps of a level, as variance per step over that of Uniform's noise; the last one is as good as the look itself."""
 TRENDS: Final = ((0.9, 0.01), (0.9, 1.0), (0.98, 0.001), (0.98, 0.1))
 """Damping of a slope, and variance of its steps over that of Uniform's noise."""
-SEASONS: Final = ((0.01, 0.8, 0.02), (0.01, 0.97, 0.3), (0.1, 0.8, 0.3), (0.1, 0.97, 0.02), (1, 0.8, 0.02), (10, 0.97, 0.3))
+SEASONS: Final = (
+    (0.01, 0.8, 0.02),
+    (0.01, 0.97, 0.3),
+    (0.1, 0.8, 0.3),
+    (0.1, 0.97, 0.02),
+    (1, 0.8, 0.02),
+    (10, 0.97, 0.3),
+)
 """Variance of the steps of a deviation from the season over that of Uniform's noise, their persistence, and the
 variance of a season's change per cycle over that of a step."""
 SEASON_PRIOR: Final = 0.3
@@ -105,7 +112,8 @@ class Season:
         return self.deviation if profile is None else self.deviation + profile
 
     def variance(self, step: int) -> Floats:
-        return self.deviation_variance + self.profile_variance[step % len(self.profile)]
+        of_profile: Floats = self.profile_variance[step % len(self.profile)]
+        return self.deviation_variance + of_profile
 
     def predicted(self, unit: float, step: int) -> Season:
         step_variance, persistence, change = np.array(SEASONS, dtype=np.float64).T

@@ -100,10 +100,13 @@ def alarming(look: Look, prior: Mixture) -> NDArray[np.bool_]:
     total = prior.variance + look.variance
     surprise = look.numbers - prior.mean
     bins = surprise.shape[-1]
-    most = np.max(np.abs(surprise) / np.sqrt(total), axis=-1) > math.log(bins / FALSE_ALARM) / math.sqrt(2)
+    most: NDArray[np.bool_] = np.max(np.abs(surprise) / np.sqrt(total), axis=-1) > math.log(
+        bins / FALSE_ALARM
+    ) / math.sqrt(2)
     if bins < FEWEST_TOGETHER:
         return most
-    return most | (np.abs(surprise.sum(axis=-1)) > TOGETHER * np.sqrt(total.sum(axis=-1)))
+    together: NDArray[np.bool_] = np.abs(surprise.sum(axis=-1)) > TOGETHER * np.sqrt(total.sum(axis=-1))
+    return most | together
 
 
 def planned(

@@ -14,7 +14,7 @@ from scipy.special import log_ndtr
 Floats = NDArray[np.float64]
 
 NEARLY_GAUSSIAN: Final = 50.0
-"""From this ratio of a belief's variance to the squared Laplace scale on, their sum is Gaussian for all that matters."""
+"""From this ratio of a belief's variance to the squared Laplace scale on, their sum is as good as Gaussian."""
 SMALLEST_RATIO: Final = 1e-4
 """Below this ratio a belief is as good as certain next to Laplace noise."""
 MANY: Final = 1 << 15
@@ -67,9 +67,7 @@ def likelihood(gap: Floats, variance: Floats, look: Look) -> tuple[Floats, Float
     return log_density, score
 
 
-def _by_row(
-    gap: Floats, variance: Floats, total: Floats, wide: NDArray[np.bool_], look: Look
-) -> tuple[Floats, Floats]:
+def _by_row(gap: Floats, variance: Floats, total: Floats, wide: NDArray[np.bool_], look: Look) -> tuple[Floats, Floats]:
     """The same where a whole row has one variance, so that each row needs one formula only."""
     assert look.scale is not None
     log_density, score = np.empty_like(gap), np.empty_like(gap)

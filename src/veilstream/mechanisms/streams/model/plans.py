@@ -18,11 +18,14 @@ GAPS: Final = (1, 2, 3, 5, 7, 11, 17, 23, 37, 59, 97)
 """Steps from look to look: primes, which no season meets at the same phases only."""
 FEWEST_LOOKS: Final = 4
 """In a window."""
-LONGER: Final = 0.8
+LONGER: Final = 0.9
 """A longer gap must promise so much of the present error."""
 SHORTER: Final = 0.95
+"""A shorter one so much."""
 MOST_BINS_IN_BLOCKS: Final = 8
+"""With more bins, and from about 5 on in long windows, single looks are as quiet."""
 LONGEST_BLOCK: Final = 128
+"""Steps that share one draw."""
 WORTH_A_BLOCK: Final = 0.95
 """Of Uniform's variance: blocks that promise less than this are not worth it."""
 SLOWEST: Final = 1e-6

@@ -65,7 +65,9 @@ class Shock:
         if look.numbers.shape[-1] < MANY_BINS:
             others_b = (b - each_b)[..., None]
             others = (a - each_a)[..., None] - others_b * centre[..., None, :]
-            growth = np.sum(weights[..., None, :] * (centre[..., None, :] + spread * others / (1 + spread * others_b)), -1)
+            growth = np.sum(
+                weights[..., None, :] * (centre[..., None, :] + spread * others / (1 + spread * others_b)), -1
+            )
         else:
             growth = common
         after = Shock(np.where(calm, common, 0.0), np.where(calm, evidence, 0.0))
