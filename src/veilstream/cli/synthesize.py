@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilstream.cli.options import AsJson, job_option
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ ROWS_OF_PAGE = 100_000
 
 def synthesize(
     file: Annotated[str, typer.Argument(help="CSV, CSV.gz or Parquet: one row per person.", show_default=False)],
-    domain: Annotated[Path, typer.Option(help="JSON file of the public bins of each attribute.", show_default=False)],
+    domain: Annotated[Path, job_option("domain")],
     epsilon: Annotated[str, typer.Option(help="Privacy budget of the model, e.g. 1 or 1/2.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Drawn rows: .parquet, .csv or .ndjson.", show_default=False)],
     rows: Annotated[
@@ -40,7 +41,7 @@ def synthesize(
     ] = "noise-first",
     copula: Annotated[str, typer.Option(help="normal, or choose among normal, t and empirical.")] = "normal",
     ledger: Annotated[
-        str | None, typer.Option(help="The durable record. Default: OUT.ledger.db.", show_default=False)
+        str | None, typer.Option(help="The durable record. Default: FILE.ledger.db.", show_default=False)
     ] = None,
     name: Annotated[str, typer.Option(help="Name of the table in the ledger.")] = "table",
     seed: Annotated[
@@ -52,11 +53,12 @@ def synthesize(
     measure: Annotated[
         str | None, typer.Option(help="Extra budget that measures true errors for the page.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Publish a private model of a table and draw synthetic rows from it; run it again to draw more for nothing."""
-    from veilstream.cli.words import number
     from veilstream.errors import InvalidInputError
+    from veilstream.jobs.outputs import refuse_overwriting
+    from veilstream.jobs.wording import number
     from veilstream.release.sinks import check_writable
     from veilstream.storage.ledger import Ledger
     from veilstream.synthesis import TableDomain, fit, read_rows
@@ -72,12 +74,13 @@ def synthesize(
     check_writable(out, SUFFIXES)
     if report is not None:
         check_writable(report, (".html",))
+    url = _default_ledger(file, out) if ledger is None else ledger
+    refuse_overwriting({"out": out, "report": report}, {"file": file, "domain": domain, "ledger": url})
     mechanism = _mechanism(method, margins, copula)
     schema = TableDomain.from_json(domain)
     sealed = read_rows(
         file, schema, user=user, rows_per_user=rows_per_user, unknown="drop" if unknown == "drop" else "error"
     )
-    url = str(out.with_name(out.name + ".ledger.db")) if ledger is None else ledger
     with Ledger.open(url) as book:
         known = name in [spec.name for spec in book.streams()]
         before = known and book.release_at(name, 0) is not None
@@ -104,6 +107,25 @@ def synthesize(
     for path in summary["outputs"]:
         typer.echo(f"wrote {path}")
     return ExitCode.OK
+
+
+def _default_ledger(file: str, out: Path) -> str:
+    """The ledger that goes with the table, so that whatever is drawn from it, it is paid for once."""
+    from veilstream.errors import InvalidInputError
+
+    table, former = Path(file), out.with_name(out.name + ".ledger.db")
+    if not table.is_file():
+        raise InvalidInputError("ledger: missing, for input that is not one file it must be named (--ledger)")
+    ledger = table.with_name(table.name + ".ledger.db")
+    if former.exists() and not ledger.exists():
+        raise InvalidInputError(
+            name="ledger",
+            value=former,
+            limit="it may hold the model of this table, by the name that ledgers once had by default",
+            outcome="nothing was read",
+            next_step=f"give --ledger {former} to draw from it",
+        )
+    return str(ledger)
 
 
 def _mechanism(method: str, margins: str, copula: str) -> DPCopula:
@@ -148,7 +170,7 @@ def _write_report(
     measure: str | None,
     name: str,
 ) -> Errors:
-    from veilstream.cli.words import promise
+    from veilstream.jobs.wording import promise
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.synthesis.quality import expected_errors, measured_errors
     from veilstream.synthesis.report import write_report
@@ -157,11 +179,13 @@ def _write_report(
     drawn = model.sample_codes(ROWS_OF_PAGE, seed=0)
     expected = expected_errors(model, mechanism, epsilon)
     measured = None
-    words = promise(Guarantee(epsilon, w=1)).split(" What one person does over")[0]
-    words = words.replace("Whatever one person did within one step changes", "The rows of one person change")
+    promise_text = promise(Guarantee(epsilon, w=1)).split(" What one person does over")[0]
+    promise_text = promise_text.replace(
+        "Whatever one person did within one step changes", "The rows of one person change"
+    )
     if measure is not None:
         measured = measured_errors(sealed, model, drawn, measure, book, name=f"{name} quality")
         total = model.spent + measured.epsilon
-        words += f" Together with what this page measured, the budget is epsilon {total}."
-    write_report(path, model, drawn, introduction=words, expected=expected, measured=measured)
+        promise_text += f" Together with what this page measured, the budget is epsilon {total}."
+    write_report(path, model, drawn, introduction=promise_text, expected=expected, measured=measured)
     return measured or expected

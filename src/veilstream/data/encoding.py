@@ -9,9 +9,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from veilstream.data.axes import Categories
 from veilstream.data.calendar import MISSING, OUTSIDE, Calendar
 from veilstream.data.domain import Domain
 from veilstream.data.instants import Clock
+from veilstream.data.read_options import has_decimal_comma
 from veilstream.errors import InvalidInputError, UnknownValueError
 
 Policy: TypeAlias = Literal["error", "drop"]
@@ -29,6 +31,36 @@ class Dropped:
     unknown: int = field(default=0, repr=False)
     outside_time: int = field(default=0, repr=False)
     missing_time: int = field(default=0, repr=False)
+    last_step: int = field(default=-1, repr=False)
+    """The last step of the calendar in which a row lies."""
+    presence: int = field(default=0, repr=False)
+    """Rows of people who counted in enough steps."""
+    _bounded: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]], repr=False)
+
+    def add(self, other: Dropped) -> None:
+        """Count the rows that another part of the source left out, too.
+
+        >>> one, other = Dropped(unknown=2, last_step=5), Dropped(unknown=1, last_step=3)
+        >>> one.add(other)
+        >>> one.unknown, one.last_step
+        (3, 5)
+        """
+        for name in ("no_user", "unknown", "outside_time", "missing_time", "presence"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.last_step = max(self.last_step, other.last_step)
+        for numbers in other._bounded.values():
+            self._bounded[-1 - len(self._bounded)] = numbers
+
+    def note_bounding(self, part: int, rows: int, counted: int) -> None:
+        """Remember of a part of the steps how many rows there were and how many counted."""
+        self._bounded[part] = rows, counted
+
+    @property
+    def bounded_share(self) -> float:
+        """The part of the rows that the limits per person left out, of the steps counted so far."""
+        rows = sum(rows for rows, _ in self._bounded.values())
+        counted = sum(counted for _, counted in self._bounded.values())
+        return 1 - counted / rows if rows else 0.0
 
 
 @dataclass(slots=True)
@@ -59,6 +91,7 @@ class Encoder:
             if isinstance(frame[name].dtype, pl.Object):
                 raise InvalidInputError(f"column '{name}': values of several types in one column")
         steps = self._steps(frame[self.time])
+        self.dropped.last_step = max(self.dropped.last_step, int(steps.max(initial=-1)))
         flat = self.domain.encode(frame)
         if steps.min(initial=0) >= 0 and flat.min(initial=0) >= 0:
             return steps, flat, None
@@ -77,12 +110,13 @@ class Encoder:
         missing, outside = int(np.count_nonzero(steps == MISSING)), int(np.count_nonzero(steps == OUTSIDE))
         if missing and self.missing_time == "error":
             raise InvalidInputError(
-                f"time column '{self.time}': a row has no time, every row needs one unless missing times are dropped"
+                f"time column '{self.time}': a row has no time, every row needs one; fill it or drop such rows with "
+                "--missing-time drop"
             )
         if outside and self.unknown == "error":
             raise UnknownValueError(
                 f"time column '{self.time}': a row lies outside the public range from {self.calendar.start} "
-                f"to {self.calendar.end} (excluded)"
+                f"to {self.calendar.end} (excluded); widen --start and --end or leave such rows out with --unknown drop"
             )
         self.dropped.missing_time += missing
         self.dropped.outside_time += outside
@@ -92,7 +126,10 @@ class Encoder:
         strange = (steps >= 0) & (flat < 0)
         if self.unknown == "error" and strange.any():
             name = self.domain.unknown_attributes(frame.filter(strange))[0]
+            hint = "add it to the domain, or leave such rows out with --unknown drop"
+            if has_decimal_comma(frame.filter(strange)[name]) and not isinstance(self.domain.axes[name], Categories):
+                hint = "numbers with a decimal comma need --decimal ','"
             raise UnknownValueError(
-                f"attribute '{name}': a row has a value that is missing or not in the public domain"
+                f"attribute '{name}': a row has a value that is missing or not in the public domain; {hint}"
             )
         self.dropped.unknown += int(np.count_nonzero(strange))

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 import numpy as np
 
 from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import USUAL_PURE_SHARE, Guarantee
 from veilstream.trusted.counts import Sealed
@@ -34,9 +35,7 @@ class Divides(Protocol):
 class HistogramMechanism(Protocol):
     """Publishes one histogram for an exact ``epsilon``.
 
-    One that never chooses by data says ``oblivious: ClassVar[bool] = True`` and takes noise of shape (runs, bins). One
-    that does choose says ``batchable: ClassVar[bool] = True`` if it does so only through the meter: see
-    ``is_batchable``.
+    What else is known of it are its ``Traits``, class attributes such as ``oblivious: ClassVar[bool] = True``.
     """
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values: ...
@@ -46,10 +45,8 @@ class StreamMechanism(Protocol[S]):
     """Publishes a value vector at every timestamp.
 
     ``start`` checks the parameters against the guarantee and gives the first state, a plain dataclass. ``step`` may
-    use the sealed data only through the meter. A mechanism whose choices never depend on data says
-    ``oblivious: ClassVar[bool] = True``: simulations then make many runs at once. One that decides through the meter
-    says ``batchable``: see ``is_batchable``. One that pays bin by bin and timestamp by timestamp, each up to its share
-    of the window, says ``per_timestamp: ClassVar[bool] = True``: see ``accountant_for``.
+    use the sealed data only through the meter. What else is known of it are its ``Traits``, class attributes such as
+    ``oblivious: ClassVar[bool] = True``.
     """
 
     def start(self, guarantee: Guarantee, bins: int) -> S: ...
@@ -66,8 +63,7 @@ def accountant_for(mechanism: object, guarantee: Guarantee, bins: int) -> Accoun
     >>> [accountant_for(m, Guarantee(1, w=4), 2).answer_guarantee.pure for m in (Uniform(), RetroactiveGrouping())]
     [Fraction(1, 1), Fraction(1, 4)]
     """
-    per_timestamp = bool(getattr(mechanism, "per_timestamp", False))
-    return Accountant(divided(mechanism, guarantee, bins), bins, per_timestamp=per_timestamp)
+    return Accountant(divided(mechanism, guarantee, bins), bins, per_timestamp=Traits.of(mechanism).per_timestamp)
 
 
 def divided(mechanism: object, guarantee: Guarantee, bins: int) -> Guarantee:
@@ -88,9 +84,9 @@ def divided(mechanism: object, guarantee: Guarantee, bins: int) -> Guarantee:
         return guarantee
     if isinstance(mechanism, Divides):
         return mechanism.divided(guarantee, bins)
-    drawn = getattr(getattr(mechanism, "histogram", None), "gaussian_only", False)
-    if drawn and getattr(mechanism, "oblivious", False):
-        return Guarantee(guarantee.epsilon, guarantee.w, guarantee.delta, NEXT_TO_NOTHING)
+    drawn = Traits.of(getattr(mechanism, "histogram", None)).gaussian_only
+    if drawn and Traits.of(mechanism).oblivious:
+        return guarantee.with_pure_share(NEXT_TO_NOTHING)
     return guarantee
 
 
@@ -107,8 +103,8 @@ def is_batchable(mechanism: object) -> bool:
     >>> [is_batchable(mechanism) for mechanism in (Uniform(), BudgetAbsorption(), RetroactiveGrouping(window=3))]
     [True, True, False]
     """
-    parts = (mechanism, getattr(mechanism, "histogram", None))
-    return all(part is None or getattr(part, "oblivious", False) or getattr(part, "batchable", False) for part in parts)
+    parts = [Traits.of(part) for part in (mechanism, getattr(mechanism, "histogram", None)) if part is not None]
+    return all(part.oblivious or part.batchable for part in parts)
 
 
 def describe(mechanism: object) -> str:

@@ -96,6 +96,9 @@ class _AskingMeter(Meter):
         question = ("above", threshold.block, x.span, level)
         return self._answer(question, lambda: super(_AskingMeter, self).above(threshold, x, level))
 
+    def is_open(self, threshold: Threshold) -> bool:
+        return self._answer(("is open", threshold.block), lambda: super(_AskingMeter, self).is_open(threshold))
+
 
 class RecordingMeter(_AskingMeter):
     """A meter that appends each question and its answer to a recording."""

@@ -56,7 +56,7 @@ def alternating() -> Counts:
 
 
 def one_shift() -> Counts:
-    return np.where(np.arange(160)[:, None] < 90, 100, 5000) * np.ones((1, 1), dtype=np.int64)
+    return np.where(np.arange(160)[:, None] < 90, 1000, 5000) * np.ones((1, 1), dtype=np.int64)
 
 
 @pytest.mark.parametrize("safe", [False, True])

@@ -92,11 +92,11 @@ class ModelBased:
     def divided(self, guarantee: Guarantee, bins: int) -> Guarantee:
         """All of the budget for the kind of noise that is the quieter one at every step."""
         period = period_at(0, guarantee, self.horizon)
-        gaussian = Guarantee(guarantee.epsilon, guarantee.w, guarantee.delta, 0)
+        gaussian = guarantee.with_pure_share(0)
         plan = block_plan(period, bins)
         pure = 2 * float(period.window / guarantee.epsilon) ** 2 * (1.0 if plan is None else plan.relative)
         quieter = period.window / float(gaussian.mu_squared) < pure
-        return gaussian if quieter else Guarantee(guarantee.epsilon, guarantee.w, guarantee.delta, 1)
+        return gaussian if quieter else guarantee.with_pure_share(1)
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
         return State()
@@ -119,14 +119,14 @@ class ModelBased:
         alarmed = look_plans.alarming(look, prior)
         belief, prior, weights = _learned(belief, look, prior, step)
         looks = replace(looks, due=step + 1)
-        if not (guarantee.mu_squared or self.safe):
+        if not (guarantee.mu_squared or self.safe or period.steady):
             looks = look_plans.planned(looks, step, weights, len(self.periods), period, alarmed, meter)
         values = belief.sparsity.published(belief.bank.believed, belief.calibration.variance(prior, look))
         return State(step + 1, looks, belief), values
 
     def _opened(self, state: State, now: Sealed, meter: Meter, period: Period) -> tuple[State, Values]:
         """The first step: all that is known is its look."""
-        opening = period.window >= SHORTEST_WITH_OPENING and not self.safe
+        opening = period.window >= SHORTEST_WITH_OPENING and not (self.safe or period.steady)
         looks, look = self._look(state.looks, state.step, now, meter, period, opening)
         shape = look.numbers.shape
         unit = _unit(now, meter.guarantee, period)

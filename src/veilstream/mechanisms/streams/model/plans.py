@@ -18,7 +18,7 @@ GAPS: Final = (1, 2, 3, 5, 7, 11, 17, 23, 37, 59, 97)
 """Steps from look to look: primes, which no season meets at the same phases only."""
 FEWEST_LOOKS: Final = 4
 """In a window."""
-LONGER: Final = 0.9
+LONGER: Final = 0.8
 """A longer gap must promise so much of the present error."""
 SHORTER: Final = 0.95
 """A shorter one so much."""
@@ -34,7 +34,7 @@ SLOWEST: Final = 1e-6
 
 def gaps_of(period: Period) -> tuple[int, ...]:
     """The gaps that leave enough looks in a window."""
-    return tuple(gap for gap in GAPS if gap == 1 or -(-period.window // gap) >= FEWEST_LOOKS)
+    return tuple(gap for gap in GAPS if gap == 1 or (not period.steady and -(-period.window // gap) >= FEWEST_LOOKS))
 
 
 def target(gap: int, period: Period) -> int:
@@ -60,7 +60,7 @@ def block_plan(period: Period, bins: int) -> BlockPlan | None:
 
     The windows that most blocks of m steps touch see 1 + ⌈(w−1)/m⌉ of them (⌈N/m⌉ of N steps in all).
     """
-    if bins > MOST_BINS_IN_BLOCKS or period.window < 2:
+    if bins > MOST_BINS_IN_BLOCKS or period.window < 2 or period.steady:
         return None
     plans: list[BlockPlan] = []
     for length in range(2, min(period.window, LONGEST_BLOCK) + 1):

@@ -1,0 +1,221 @@
+"""The settings of a publishing job: from the command line, from Python, or from a TOML file with the same names.
+
+Each setting is written once, here: its name, type, default and description make the option of the command line too.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from datetime import date, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, Self, TypeAlias, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+
+from veilstream.errors import InvalidBudgetError, InvalidInputError, VeilstreamError
+from veilstream.jobs.window import steps_of_window
+from veilstream.release.plots.options import Kind
+
+Moment: TypeAlias = int | str | datetime | date
+Policy: TypeAlias = Literal["error", "drop"]
+PATHS = ("file", "domain", "ledger", "out", "plot", "key_file")
+
+
+class Job(BaseModel):
+    """Everything ``veilstream publish`` needs to know; unknown names are errors.
+
+    >>> job = Job.build({"time": "ts", "user": "id", "every": "1h", "epsilon": "1", "window": 24})
+    >>> job.mechanism, job.max_contribution
+    ('uniform', 1)
+    >>> Job.build({"time": "ts", "user": "id", "every": "1h", "epsilon": "1", "windw": 24})
+    Traceback (most recent call last):
+    ...
+    veilstream.errors.InvalidInputError: window: missing, it must be given; windw: no such setting, did you
+    mean 'window'?; nothing was read
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    file: str | tuple[str, ...] | None = Field(
+        None, description="CSV, CSV.gz or Parquet: files, a directory, a glob, or - for standard input."
+    )
+    time: str = Field(description="Column of the time of a row.")
+    user: str | None = Field(None, description="Column of the person's id.")
+    row_per_person: bool = Field(False, description="Declare that every row is another person; instead of --user.")
+    by: tuple[str, ...] | None = Field(
+        None, description="Attribute to count by; repeat for several. Default: the domain's."
+    )
+    value: str | None = Field(None, description="Column of counts that are aggregated already.")
+    per_person: int | None = Field(None, description="With --value: most that one person adds to the counts of a step.")
+
+    domain: str | dict[str, Any] | None = Field(None, description="JSON file of the public bins of each attribute.")
+    every: str | int = Field(description="Length of a step: 15m, 1h, 1d, 1w, 1mo, or a number.")
+    start: Moment | None = Field(None, description="Public start of the time range, included.")
+    end: Moment | None = Field(None, description="Public end of the time range, excluded.")
+    zone: str = Field("UTC", description="Zone of times without one, and of days. Default: UTC.")
+    allow_empty: bool = Field(False, description="Publish steps after the last row of FILE too: silence is data.")
+    public_from_data: bool = Field(False, description="Declare the values and the time range found in FILE public.")
+
+    epsilon: str | int | float = Field(description="Privacy budget of a window, e.g. 1 or 1/2.")
+    window: int | str = Field(
+        description="Steps that share the budget: 1 (event level), a number, a duration such as 24h, or 'user'."
+    )
+    delta: str | int | float = Field(0, description="Probability of failure, for Gaussian noise. Default: 0.")
+    mechanism: str = Field("uniform", description="See 'veilstream mechanisms'. Default: uniform.")
+    histogram: str | None = Field(None, description="How one release is made. Default: geometric.")
+    settings: dict[str, Any] = Field(
+        default_factory=dict, alias="set", description="Parameter of the mechanism, name=value; repeat for several."
+    )
+    sums: int | None = Field(
+        None, ge=1, description="Steps that one number sums up, for mechanisms that publish sums of the last steps."
+    )
+    bins_per_user: int = Field(1, description="Bins one person counts in per step. Default: 1.")
+    counts_per_user: int = Field(1, description="Rows of one person that count per step. Default: 1.")
+    unknown: Policy = Field("error", description="Values outside the domain or range: 'error' (default) or 'drop'.")
+    missing_time: Policy = Field("error", description="Rows without a time: 'error' (default) or 'drop'.")
+    exhausted: Literal["error", "repeat"] = Field(
+        "error",
+        description="A step that failed tries left no budget for: 'error' (default) or 'repeat' the last.",
+    )
+
+    time_format: str | None = Field(
+        None,
+        description="How times are written: iso, day-first, month-first, epoch-s, epoch-ms, epoch-us, or %-codes.",
+    )
+    delimiter: str | None = Field(None, description="Between the fields of a CSV file. Default: recognised.")
+    encoding: str | None = Field(
+        None, description="Of a CSV file, e.g. latin-1. Default: UTF-8, or UTF-16 by its mark."
+    )
+    decimal: Literal[".", ","] = Field(".", description="The decimal sign in attributes and counts. Default: a point.")
+
+    ledger: str | None = Field(None, description="The durable record: a file or a PostgreSQL URL.")
+    stream: str = Field("default", min_length=1, description="Name of the stream in the ledger. Default: default.")
+    key_file: str | None = Field(None, description="The stream's secret key. Default: LEDGER.STREAM.key.")
+    out: str | None = Field(None, description="Table of releases: .parquet, .csv, .json or .ndjson.")
+    plot: str | None = Field(None, description="Picture of releases: .png, .pdf, .svg, or .html to explore.")
+    plot_kind: Kind = Field("auto", description="lines, map, bars or grid. Default: by the shape of the releases.")
+    plot_bins: tuple[str, ...] | None = Field(
+        None, description="Labels of bins to draw, repeatable, or the number of the largest."
+    )
+    level: float = Field(0.95, gt=0, lt=1, description="Level of the error intervals. Default: 0.95.")
+
+    @property
+    def w(self) -> int | None:
+        """The window in steps, None at user level."""
+        return steps_of_window(self.window, self.every)
+
+    @property
+    def max_contribution(self) -> int:
+        """How many counts one person may add to a step."""
+        return self.counts_per_user if self.per_person is None else self.per_person
+
+    @field_validator("epsilon", "delta", mode="before")
+    @classmethod
+    def _decimal_point(cls, number: Any, info: ValidationInfo) -> Any:
+        if isinstance(number, str) and re.fullmatch(r"\s*\d*,\d+\s*", number):
+            raise InvalidBudgetError(
+                name=info.field_name,
+                value=number,
+                limit="a decimal point is needed",
+                outcome="nothing was read",
+                next_step=f"write {number.strip().replace(',', '.')}",
+            )
+        return number
+
+    @model_validator(mode="after")
+    def _known_window(self) -> Self:
+        steps_of_window(self.window, self.every)
+        return self
+
+    @model_validator(mode="after")
+    def _one_kind_of_input(self) -> Self:
+        if self.value is None and self.per_person is not None:
+            raise ValueError("per_person: only for counts that come with 'value'; events are bounded instead")
+        if self.value is None and self.user is None and not self.row_per_person:
+            raise ValueError(
+                "user: missing, it must name the column of people's ids (or give 'value' and 'per_person' for "
+                "counts that are aggregated already, or declare 'row_per_person')"
+            )
+        if self.row_per_person and (self.user is not None or self.value is not None):
+            raise ValueError("row_per_person: not allowed with 'user' or 'value'")
+        if self.value is not None and self.user is not None:
+            raise ValueError("user: not allowed with 'value', which takes counts without people")
+        if self.value is not None and self.per_person is None:
+            raise ValueError(
+                "per_person: missing, with 'value' you must declare how much one person can add to the counts of one "
+                "step; it cannot be learned from counts"
+            )
+        return self
+
+    @classmethod
+    def build(cls, settings: Mapping[str, Any]) -> Self:
+        """Check the settings; one line says all that is wrong with them."""
+        try:
+            return cls.model_validate(dict(settings))
+        except ValidationError as error:
+            problems: list[dict[str, Any]] = [{**item} for item in error.errors(include_url=False)]
+            own = [item["ctx"]["error"] for item in problems if item["type"] == "value_error"]
+            if len(problems) == 1 and own and isinstance(own[0], VeilstreamError):
+                raise own[0] from None
+            raise InvalidInputError("; ".join(map(_problem, problems)), outcome="nothing was read") from None
+
+    @classmethod
+    def load(cls, config: Path | None, given: Mapping[str, Any]) -> Self:
+        """The job of a TOML file, overridden by what was ``given`` on the command line.
+
+        Relative paths in the file are relative to the file's own directory, so that a job runs the same from anywhere.
+        """
+        settings = {} if config is None else _read_toml(config)
+        chosen = {name: value for name, value in given.items() if value is not None and name != "set"}
+        merged = {**dict(settings.get("set") or {}), **dict(given.get("set") or {})}
+        return cls.build({**settings, **chosen, "set": merged})
+
+
+def known_settings() -> list[str]:
+    """The names of all settings, as a TOML file has them."""
+    return [field.alias or name for name, field in Job.model_fields.items()]
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InvalidInputError(
+            name="config", value=path, limit="there is no such file", outcome="nothing was read"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInputError(
+            name="config", value=path, limit=f"not valid TOML ({error})", outcome="nothing was read"
+        ) from None
+    except OSError as error:
+        raise InvalidInputError(
+            name="config", value=path, limit=f"{error.strerror}", outcome="nothing was read"
+        ) from None
+    for name in PATHS:
+        value = settings.get(name)
+        if isinstance(value, str):
+            settings[name] = _beside(path, value)
+        elif isinstance(value, list):
+            settings[name] = [_beside(path, part) for part in cast("list[str]", value)]
+    return settings
+
+
+def _beside(config: Path, given: str) -> str:
+    return given if "://" in given or given == "-" else str(config.parent / given)
+
+
+def _problem(item: Mapping[str, Any]) -> str:
+    name = ".".join(str(part) for part in item["loc"][:1])
+    match item["type"]:
+        case "extra_forbidden":
+            near = get_close_matches(name, known_settings(), n=1)
+            return f"{name}: no such setting" + (f", did you mean '{near[0]}'?" if near else "")
+        case "missing":
+            return f"{name}: missing, it must be given"
+        case "value_error":
+            return str(item["ctx"]["error"])
+        case _:
+            return f"{name} {item['input']!r}: {str(item['msg']).lower()}"

@@ -1,0 +1,198 @@
+"""Run a job: read and bound everything first, then publish step by step, then write tables from the ledger."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerError
+from veilstream.jobs.prepare import PreparedJob, database_file, require_ledger
+from veilstream.jobs.rows import open_snapshots
+from veilstream.jobs.summary import Summary, write_outputs
+from veilstream.release.publisher import Publisher
+from veilstream.storage.keys import StreamKey, key_path, load, store
+from veilstream.storage.ledger import Ledger
+from veilstream.trusted.counts import Sealed
+from veilstream.values.release import Release
+
+Advance = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class _Interrupt:
+    asked: bool = False
+
+
+@contextmanager
+def _finish_the_step(say: Callable[[str], None]) -> Generator[_Interrupt]:
+    """Let Ctrl-C wait for the end of a step.
+
+    An exception in the middle of a step leaves its charges behind without a release, so it is never raised there.
+    """
+    state = _Interrupt()
+    if threading.current_thread() is not threading.main_thread():
+        yield state
+        return
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        if not state.asked:
+            say("stopping after this step")
+        state.asked = True
+
+    former = signal.signal(signal.SIGINT, note)
+    try:
+        yield state
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> Summary:
+    """Publish what is not published yet.
+
+    ``say`` takes lines for the operator, ``advance`` the number of steps done and of all steps.
+    """
+    job, steps = prepared.job, prepared.calendar.steps
+    url = require_ledger(job)
+    database = database_file(url)
+    key_file = key_path(database, job.stream, job.key_file)
+    head = _head(prepared, url, database, key_file)
+    before = 0 if head is None else min(head + 1, steps)
+    summary = Summary(job.stream, steps, prepared.bins, before, prepared.measure.label)
+    if summary.before == summary.steps:
+        with Ledger.open(url) as ledger:
+            write_outputs(prepared, ledger, summary)
+        return summary
+    known = load(key_file, job.stream)
+    key = known or StreamKey.fresh(job.stream, prepared.calendar)
+    key.check(prepared.calendar, key_file)
+    # Every row is read and checked here, before the ledger is touched.
+    with open_snapshots(prepared, key, summary) as snapshots:
+        if not job.allow_empty:
+            _refuse_silence(prepared, summary)
+        store(key_file, key).check(prepared.calendar, key_file)
+        with _opened(prepared, url, None if known else key_file) as publisher:
+            _feed(prepared, publisher, snapshots, summary, say=say, advance=advance)
+            write_outputs(prepared, publisher.ledger, summary)
+    return summary
+
+
+@contextmanager
+def _opened(prepared: PreparedJob, url: str, fresh_key: Path | None) -> Generator[Publisher[Any]]:
+    """The stream's publisher; a key of which no ledger knows is taken back, for it would look like a lost ledger."""
+    with ExitStack() as stack:
+        try:
+            publisher = _publisher(prepared, stack.enter_context(Ledger.open(url)))
+        except BaseException:
+            if fresh_key is not None:
+                fresh_key.unlink(missing_ok=True)
+            raise
+        yield publisher
+
+
+def _refuse_silence(prepared: PreparedJob, summary: Summary) -> None:
+    """Refuse steps after the last row: whether nobody came or the file ends there, only the holder knows.
+
+    To publish up to the last row would tell when it happened.
+    """
+    last = -1 if summary.dropped is None else summary.dropped.last_step
+    if last < summary.steps - 1:
+        begins = (
+            "" if last < 0 else f"the last row lies in step {last}, which begins at {prepared.calendar.label(last)}"
+        )
+        raise InvalidInputError(
+            "file: it has no rows in the last steps of the time range, which would be published as counts of nobody",
+            outcome="nothing was released",
+            next_step="give an end up to which the data are complete (--end), or say that silence is data "
+            "(--allow-empty)",
+            operator_note=begins or "no row lies in the time range",
+        )
+
+
+def _head(prepared: PreparedJob, url: str, database: Path | None, key_file: Path) -> int | None:
+    """The last released step, after checking that the ledger's stream is this one; nothing is created."""
+    stream = prepared.job.stream
+    known = load(key_file, stream)
+    if database is not None and not database.exists():
+        _refuse_lost_ledger(known, key_file, stream)
+        return None
+    with Ledger.open(url) as ledger:
+        if stream not in [spec.name for spec in ledger.streams()]:
+            _refuse_lost_ledger(known, key_file, stream)
+            return None
+        _publisher(prepared, ledger)
+        with ledger.transaction(stream) as transaction:
+            head = transaction.head
+    if known is not None:
+        known.check(prepared.calendar, key_file)
+    elif head is not None:
+        raise LedgerError(
+            name="key file",
+            value=key_file,
+            limit=f"missing, but stream {stream!r} has releases; it says which time each step is and "
+            "which rows count, so restore it from a backup",
+        )
+    return head
+
+
+def _refuse_lost_ledger(known: StreamKey | None, key_file: Path, stream: str) -> None:
+    """A key without its stream: the ledger was deleted or moved, and all would be published and paid for again."""
+    if known is not None:
+        raise LedgerError(
+            name="key file",
+            value=key_file,
+            limit=f"stream {stream!r} was published with it, but the ledger does not know the stream; publishing it "
+            "again with fresh noise would cost everybody a second budget",
+            next_step="restore the ledger from a backup; if nothing of this stream was ever shown to anybody, remove "
+            "the key file to start over",
+        )
+
+
+def _publisher(prepared: PreparedJob, ledger: Ledger) -> Publisher[Any]:
+    return Publisher(
+        prepared.domain,
+        prepared.guarantee,
+        prepared.mechanism,
+        ledger,
+        stream=prepared.job.stream,
+        max_contribution=prepared.job.max_contribution,
+    )
+
+
+def _feed(
+    prepared: PreparedJob,
+    publisher: Publisher[Any],
+    snapshots: Iterator[Sealed],
+    summary: Summary,
+    *,
+    say: Callable[[str], None],
+    advance: Advance,
+) -> None:
+    advance(summary.before, summary.steps)
+    with _finish_the_step(say) as interrupt:
+        for snapshot in snapshots:
+            t = snapshot.span.first
+            if t < summary.before:
+                continue
+            release = _publish_or_repeat(publisher, snapshot, prepared.job.exhausted == "repeat")
+            summary.published += 1
+            summary.fresh += release.fresh
+            summary.spent += release.spent
+            advance(t + 1, summary.steps)
+            if interrupt.asked and t + 1 < summary.steps:
+                summary.interrupted = True
+                break
+
+
+def _publish_or_repeat(publisher: Publisher[Any], snapshot: Sealed, repeat: bool) -> Release:
+    try:
+        return publisher.feed(snapshot)
+    except BudgetExceededError:
+        if not repeat:
+            raise
+        return publisher.skip()
