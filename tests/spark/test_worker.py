@@ -129,8 +129,8 @@ def test_a_heavy_person_leaves_a_task_in_few_rows() -> None:
 
 def test_an_unexpected_error_leaves_without_its_message() -> None:
     def broken() -> Iterator[pa.RecordBatch]:
+        yield from arrow([(1, 0, 0)])
         raise ValueError("person 4711 is broken")
-        yield
 
     with pytest.raises(RuntimeError, match="ValueError") as caught:
         list(encoding(job(Limit(), 1))(broken()))
