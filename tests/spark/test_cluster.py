@@ -1,4 +1,4 @@
-"""A cluster of its own, with speculative execution and a killed executor."""
+"""A cluster of its own, encrypted on the wire and on disk, with a killed executor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from veilstream.spark import require_java
 
 
 @pytest.mark.xdist_group("spark")
-def test_speculative_tasks_and_a_killed_executor_change_nothing(tmp_path: Path) -> None:
+def test_a_killed_executor_changes_nothing(tmp_path: Path) -> None:
     try:
         require_java()
     except MissingExtraError as error:
@@ -23,6 +23,6 @@ def test_speculative_tasks_and_a_killed_executor_change_nothing(tmp_path: Path) 
             pytest.fail(f"CI must run the tests of Spark: {error}")
         pytest.skip(str(error))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "tests.spark.speculating", str(tmp_path)]
+    command = [sys.executable, "-m", "tests.spark.killed_executor", str(tmp_path)]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    assert json.loads(done.stdout.splitlines()[-1]) == {"copied": True, "killed": True}
+    assert json.loads(done.stdout.splitlines()[-1]) == {"equal": True, "killed": True}
