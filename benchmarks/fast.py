@@ -25,7 +25,7 @@ from veilstream.evaluate.metrics import average_relative_error, outbreak_f1, ran
 from veilstream.mechanisms.streams import Fast, Uniform
 from veilstream.mechanisms.streams.fast import Filter
 from veilstream.mechanisms.streams.filters import KalmanBank
-from veilstream.mechanisms.streams.sampling import Sampling
+from veilstream.mechanisms.streams.sampling import SamplingRule
 from veilstream.noise import ExactSampler, SecureNoise
 from veilstream.privacy.accountant import Accountant
 from veilstream.series.fourier import FourierSeries
@@ -160,7 +160,7 @@ def _methods(steps: int) -> dict[str, Any]:
     return {
         "LPA": Uniform(horizon=steps),
         "Kalman, PID": Fast(horizon=steps),
-        "Kalman, fixed": Fast(horizon=steps, sampling=Sampling.FIXED),
+        "Kalman, fixed": Fast(horizon=steps, sampling=SamplingRule.FIXED),
         "particle, PID": Fast(horizon=steps, filter=Filter.PARTICLE),
     }
 
@@ -229,7 +229,7 @@ def _windows(workloads: dict[str, NDArray[np.int64]]) -> Table:
     methods: dict[str, Any] = {
         "Uniform": Uniform(),
         "Kalman, PID": Fast(),
-        "Kalman, fixed": Fast(sampling=Sampling.FIXED),
+        "Kalman, fixed": Fast(sampling=SamplingRule.FIXED),
         "every step, filtered": Fast(samples=50),
     }
     for workload, x in workloads.items():

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 import veilstream as vs
 from benchmarks.report import Table, best_seconds, progress
 from veilstream.mechanisms.streams import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, FixedRate, Sample, Uniform
+from veilstream.mechanisms.traits import Traits
 from veilstream.noise import SecureNoise
 from veilstream.privacy.accountant import Accountant
 from veilstream.trusted.counts import seal
@@ -64,7 +65,7 @@ def _steps(mechanism: Any, counts: NDArray[np.int64], jump: bool) -> dict[str, f
         if t and values.fresh and paid:
             best["release"] = min(best["release"], seconds)
             best["noise"] = min(best["noise"], best_seconds(partial(noise.laplace, 1 / paid[0], BINS), 1))
-        elif not values.fresh and (asked or getattr(mechanism, "oblivious", False)):
+        elif not values.fresh and (asked or Traits.of(mechanism).oblivious):
             best["keep"] = min(best["keep"], seconds)
             best["distance"] = min(best["distance"], best_seconds(partial(_distance, counts, other), 1))
     return best

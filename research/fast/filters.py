@@ -33,7 +33,7 @@ from veilstream.evaluate.summary import summary
 from veilstream.mechanisms.streams import Uniform
 from veilstream.mechanisms.streams.fast import Filter
 from veilstream.mechanisms.streams.filters import KalmanBank
-from veilstream.mechanisms.streams.sampling import Sampling
+from veilstream.mechanisms.streams.sampling import SamplingRule
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.testing.simulation import simulate
 
@@ -231,7 +231,7 @@ def _interval_measurements(setting: Setting) -> Sequence[Measurement]:
     for name, kind in FILTERS.items():
         measurements += measurements_of(setting, {f"{name}+PID": fast(of, kind)}, of, interval=0)
         for interval in INTERVALS[::3] if setting.small else INTERVALS:
-            even = fast(of, kind, sampling=Sampling.FIXED, samples=-(-of.steps // interval))
+            even = fast(of, kind, sampling=SamplingRule.FIXED, samples=-(-of.steps // interval))
             measurements += measurements_of(setting, {f"{name}, fixed rate": even}, of, interval=interval)
     return measurements
 

@@ -8,34 +8,173 @@
 >>> low, high = release.interval(0.95)
 >>> release.spent, bool((low < release.values).all())
 (Fraction(1, 24), True)
+
+Every public name is loaded when it is first used, so that importing the package costs next to nothing.
 """
 
-from veilstream import noise
-from veilstream.data import Domain
-from veilstream.errors import VeilstreamError
-from veilstream.mechanisms.histograms import HISTOGRAMS
-from veilstream.mechanisms.streams import STREAMS
-from veilstream.privacy.charge import Charge, Span
-from veilstream.privacy.guarantee import Guarantee
-from veilstream.release.publisher import Publisher
-from veilstream.storage.ledger import Ledger
-from veilstream.testing.simulation import simulate, simulate_many
-from veilstream.values.release import Release
-from veilstream.values.values import Values
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from veilstream import noise
+    from veilstream.data import Calendar, Categories, Domain, Edges, Grid
+    from veilstream.errors import (
+        BudgetExceededError,
+        ChargeError,
+        CheckFailedError,
+        InvalidBudgetError,
+        InvalidDomainError,
+        InvalidInputError,
+        LedgerBusyError,
+        LedgerError,
+        LedgerFullError,
+        LedgerMismatchError,
+        LedgerVersionError,
+        MissingExtraError,
+        OutOfOrderError,
+        SealedAccessError,
+        UnknownValueError,
+        UnreadableFileError,
+        VeilstreamError,
+        WorkerError,
+    )
+    from veilstream.mechanisms.histograms import (
+        EFPA,
+        HISTOGRAMS,
+        PHP,
+        PSD,
+        Barak,
+        DPCube,
+        FilterPriority,
+        Gaussian,
+        Geometric,
+        NoiseFirst,
+        Privelet,
+        StructureFirst,
+    )
+    from veilstream.mechanisms.streams import (
+        DSAT,
+        DSFT,
+        STREAMS,
+        BudgetAbsorption,
+        BudgetDistribution,
+        Fast,
+        FixedRate,
+        RetroactiveGrouping,
+        Sample,
+        Scheduled,
+        SlidingWindow,
+        TimeUnit,
+        Uniform,
+    )
+    from veilstream.privacy.charge import Charge, Span
+    from veilstream.privacy.guarantee import Guarantee
+    from veilstream.release.publisher import Publisher
+    from veilstream.storage.ledger import Ledger
+    from veilstream.testing.simulation import simulate, simulate_many
+    from veilstream.values.release import Release
+    from veilstream.values.values import Values
+
+__version__ = "0.1.0"
+
+_EXPORTS: Final = {
+    "veilstream": "noise",
+    "veilstream.data": "Calendar Categories Domain Edges Grid",
+    "veilstream.errors": (
+        "BudgetExceededError ChargeError CheckFailedError InvalidBudgetError InvalidDomainError InvalidInputError "
+        "LedgerBusyError LedgerError LedgerFullError LedgerMismatchError LedgerVersionError MissingExtraError "
+        "OutOfOrderError SealedAccessError UnknownValueError UnreadableFileError VeilstreamError WorkerError"
+    ),
+    "veilstream.mechanisms.histograms": (
+        "EFPA HISTOGRAMS PHP PSD Barak DPCube FilterPriority Gaussian Geometric NoiseFirst Privelet StructureFirst"
+    ),
+    "veilstream.mechanisms.streams": (
+        "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate RetroactiveGrouping Sample Scheduled "
+        "SlidingWindow TimeUnit Uniform"
+    ),
+    "veilstream.privacy.charge": "Charge Span",
+    "veilstream.privacy.guarantee": "Guarantee",
+    "veilstream.release.publisher": "Publisher",
+    "veilstream.storage.ledger": "Ledger",
+    "veilstream.testing.simulation": "simulate simulate_many",
+    "veilstream.values.release": "Release",
+    "veilstream.values.values": "Values",
+}
+"""The public names of each module; a test compares them with the imports above and with ``__all__``."""
+_HOME: Final = {name: module for module, names in _EXPORTS.items() for name in names.split()}
 
 __all__ = [
+    "DSAT",
+    "DSFT",
+    "EFPA",
     "HISTOGRAMS",
+    "PHP",
+    "PSD",
     "STREAMS",
+    "Barak",
+    "BudgetAbsorption",
+    "BudgetDistribution",
+    "BudgetExceededError",
+    "Calendar",
+    "Categories",
     "Charge",
+    "ChargeError",
+    "CheckFailedError",
+    "DPCube",
     "Domain",
+    "Edges",
+    "Fast",
+    "FilterPriority",
+    "FixedRate",
+    "Gaussian",
+    "Geometric",
+    "Grid",
     "Guarantee",
+    "InvalidBudgetError",
+    "InvalidDomainError",
+    "InvalidInputError",
     "Ledger",
+    "LedgerBusyError",
+    "LedgerError",
+    "LedgerFullError",
+    "LedgerMismatchError",
+    "LedgerVersionError",
+    "MissingExtraError",
+    "NoiseFirst",
+    "OutOfOrderError",
+    "Privelet",
     "Publisher",
     "Release",
+    "RetroactiveGrouping",
+    "Sample",
+    "Scheduled",
+    "SealedAccessError",
+    "SlidingWindow",
     "Span",
+    "StructureFirst",
+    "TimeUnit",
+    "Uniform",
+    "UnknownValueError",
+    "UnreadableFileError",
     "Values",
     "VeilstreamError",
+    "WorkerError",
+    "__version__",
     "noise",
     "simulate",
     "simulate_many",
 ]
+
+if not TYPE_CHECKING:  # Checkers read the imports above; a __getattr__ would make every misspelt name pass.
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOME:
+            raise AttributeError(f"module 'veilstream' has no attribute {name!r}")
+        home = _HOME[name]
+        value = import_module(f"veilstream.{name}") if home == __name__ else getattr(import_module(home), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -17,13 +17,18 @@
     │   ├── LedgerFullError                the disk has no room
     │   ├── LedgerMismatchError            it belongs to another stream, mechanism or guarantee
     │   └── LedgerVersionError             it was written by a newer veilstream
+    ├── SpoolError                         a batch that is not taken; nothing of it was stored
+    │   ├── BatchConflictError             a batch id that was used for other content
+    │   ├── StaleBatchError                it took too long from its arrival to its commit
+    │   └── SpoolFullError                 the spool holds as many rows as it may
     ├── EngineError                        a cluster or a database failed to do its part
     ├── WorkerError                        a worker process of a long measurement died
     ├── CheckFailedError (AssertionError)  a mechanism that breaks a rule of the conformance suite
     └── MissingExtraError (ImportError)    an optional part is not installed
 
-An error carries what was wrong as fields, ``name``, ``value`` and ``limit``, where one parameter is to blame, and says
-what happened to data and budget as its ``outcome``. No field and no message ever holds a private value.
+An error carries what was wrong as fields, ``name``, ``value`` and ``limit``, where one parameter is to blame, says
+what happened to data and budget as its ``outcome``, and what to do as its ``next_step``. No message ever holds
+anything of private rows, and of the fields only ``operator_note``, which the command line prints on stderr alone.
 
 >>> error = InvalidInputError(name="window", value=0, limit="a whole number from 1")
 >>> str(error), error.name, error.value, error.limit
@@ -58,10 +63,13 @@ class VeilstreamError(Exception):
     """Root of the tree.
 
     Give either ``problem``, a sentence, or ``name`` (of a parameter, ``of`` which part), its public ``value`` and its
-    ``limit``. ``outcome`` says what happened; by default the class says it.
+    ``limit``. ``outcome`` says what happened and ``next_step`` what to do now; by default the class says both.
+    ``operator_note`` is for whoever holds the private rows, such as how many of them are to blame; the message is
+    without it.
     """
 
     outcome: str = "nothing was released"
+    next_step: str = "correct it and try again"
 
     def __init__(
         self,
@@ -72,12 +80,17 @@ class VeilstreamError(Exception):
         value: object = _ABSENT,
         limit: str | None = None,
         outcome: str | None = None,
+        next_step: str | None = None,
+        operator_note: str | None = None,
     ) -> None:
         self.name = name
         self.value = None if value is _ABSENT else value
         self.limit = limit
+        self.operator_note = operator_note
         if outcome is not None:
             self.outcome = outcome
+        if next_step is not None:
+            self.next_step = next_step
         if problem is None:
             given = "" if value is _ABSENT else f" {shown(value)}"
             owner = f" of {of}" if of else ""
@@ -100,47 +113,86 @@ class InvalidDomainError(InvalidInputError):
 class UnknownValueError(InvalidInputError):
     """A row outside the public domain or the public time range."""
 
+    next_step = 'widen the public domain or range, or leave such rows out with unknown="drop" (--unknown drop)'
+
 
 class OutOfOrderError(InvalidInputError):
     """A step that is missing, repeated or in the past."""
+
+    next_step = "feed the steps in order, each once"
 
 
 class UnreadableFileError(InvalidInputError):
     """A file that cannot be read to its end."""
 
+    next_step = "repair or replace the file and try again"
+
 
 class BudgetExceededError(VeilstreamError):
     """A charge that would pass the guarantee; it was refused before anything was drawn."""
 
+    next_step = "repeat the last release (--exhausted repeat) until the window has moved on, or plan with more epsilon"
+
 
 class ChargeError(VeilstreamError):
     """A charge of a kind that this stream does not take, whatever its size; nothing was drawn."""
+
+    next_step = "use a mechanism that charges as this stream does, or begin another stream"
 
 
 class SealedAccessError(VeilstreamError, TypeError):
     """An attempt to read exact private values without paying for them."""
 
     outcome = ""
+    next_step = "ask the Meter, which charges before it answers"
 
 
 class LedgerError(VeilstreamError):
     """The durable record refuses."""
 
+    next_step = "see docs/ledger.md for what a ledger needs"
+
 
 class LedgerBusyError(LedgerError):
     """Another process holds the ledger."""
+
+    next_step = "wait until the other process has finished, then run it again"
 
 
 class LedgerFullError(LedgerError):
     """The disk under the ledger has no room."""
 
+    next_step = "make room on the disk, then run it again"
+
 
 class LedgerMismatchError(LedgerError):
     """The ledger belongs to another stream, mechanism or guarantee."""
 
+    next_step = "give the settings on record, or publish under another name (--stream)"
+
 
 class LedgerVersionError(LedgerError):
     """The ledger was written by a newer veilstream."""
+
+    next_step = "upgrade veilstream"
+
+
+class SpoolError(VeilstreamError):
+    """A batch that the spool does not take; nothing of it was stored."""
+
+    outcome = "nothing was stored"
+
+
+class BatchConflictError(SpoolError):
+    """A batch id that was used for other content."""
+
+
+class StaleBatchError(SpoolError):
+    """A batch that took too long from its arrival to its commit."""
+
+
+class SpoolFullError(SpoolError):
+    """A spool that holds as many rows as it may."""
 
 
 class EngineError(VeilstreamError):
@@ -151,15 +203,18 @@ class WorkerError(VeilstreamError):
     """A worker process of a long measurement died."""
 
     outcome = "finished measurements are kept"
+    next_step = "run it again to go on"
 
 
 class CheckFailedError(VeilstreamError, AssertionError):
     """A mechanism that breaks a rule of the conformance suite."""
 
     outcome = ""
+    next_step = "correct the mechanism; the rule is in veilstream.testing.checks"
 
 
 class MissingExtraError(VeilstreamError, ImportError):
     """An optional part is not installed; the message says how to install it."""
 
     outcome = ""
+    next_step = "install the part that the message names"

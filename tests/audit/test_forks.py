@@ -28,6 +28,7 @@ from veilstream.mechanisms.histograms import (
 )
 from veilstream.mechanisms.protocols import accountant_for, is_batchable
 from veilstream.mechanisms.streams import DSAT, DSFT, STREAMS, BudgetAbsorption, BudgetDistribution, Fast, Sample
+from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
@@ -149,7 +150,7 @@ def test_a_run_among_many_is_the_run_alone(mechanism: Any, guarantee: Guarantee,
     assert is_batchable(mechanism)
     feed = pair.feed(True)
     values, fresh = forked_outputs(mechanism, guarantee, feed, pair.steps, pair.bins, RUNS, PooledNoise(5))
-    if not getattr(mechanism, "oblivious", False):
+    if not Traits.of(mechanism).oblivious:
         assert len(np.unique(fresh, axis=0)) > 1
     for run in range(RUNS):
         noise = Played(account.drawn[run])

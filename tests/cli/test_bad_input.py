@@ -19,7 +19,9 @@ def city(tmp_path: Path) -> City:
 def refused(city: City, outcome: Outcome, code: int, *words: str) -> None:
     assert outcome.code == code, (outcome.out, outcome.err)
     assert outcome.err.startswith("error: ")
-    assert outcome.err.count("\n") == 1
+    _, *notes = outcome.err.splitlines()
+    assert all(note.startswith("for the operator alone, do not publish: ") for note in notes)
+    assert not any(note in outcome.out for note in notes)
     for word in words:
         assert word in outcome.err
     for secret in (SECRET_PLACE, SECRET_USER):
@@ -73,7 +75,7 @@ def test_counts_need_a_declared_bound(city: City) -> None:
     refused(city, city.publish(user=None, value="age"), 2, "per_person: missing")
     refused(city, city.publish(value="age", per_person=1), 2, "user: not allowed")
     refused(city, city.publish(per_person=1), 2, "per_person")
-    refused(city, city.publish(user=None, value="age", per_person=0, by=["place"]), 2, "l1 0")
+    refused(city, city.publish(user=None, value="age", per_person=0, by=["place"]), 2, "max_contribution 0")
 
 
 def test_missing_file_and_column(city: City) -> None:
@@ -218,7 +220,7 @@ def test_an_unexpected_error_keeps_its_text_to_itself(city: City, monkeypatch: p
     def explode(*_: object, **__: object) -> None:
         raise RuntimeError(f"row of {SECRET_USER}")
 
-    monkeypatch.setattr("veilstream.cli.publishing.bound", explode)
+    monkeypatch.setattr("veilstream.jobs.run.bound", explode)
     monkeypatch.delenv("VEILSTREAM_DEBUG", raising=False)
     refused(city, city.publish(), 1, "internal error of type RuntimeError")
 

@@ -23,6 +23,7 @@ def test_demo_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Assumed, not checked: a person is counted at most once a week" in told
     for name in ("releases.png", "heatmap.png", "with_truth.png"):
         assert (tmp_path / "demo" / name).read_bytes().startswith(b"\x89PNG")
+    assert "visits per week" in (tmp_path / "demo" / "releases.html").read_text(encoding="utf-8")
     releases = pl.read_parquet(tmp_path / "demo" / "releases.parquet")
     assert releases.shape == (156 * 50, 8)
     assert releases["value"].to_list() == pl.read_csv(tmp_path / "demo" / "releases.csv")["value"].to_list()

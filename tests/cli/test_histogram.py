@@ -111,8 +111,8 @@ def test_a_large_domain_has_post_processing_too(large: City) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--method", "efpa"), "psd, fp take such data"),
-        ((), "psd, fp take such data"),
+        (("--method", "efpa"), "veilstream mechanisms"),
+        ((), "veilstream mechanisms"),
         (("--method", "fp", "--bins-per-user", "2"), "leave it out"),
     ],
 )

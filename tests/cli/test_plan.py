@@ -60,7 +60,7 @@ def test_weights_from_a_file_user_level_and_online(tmp_path: Path) -> None:
         ({"--window": "soon"}, "window 'soon'"),
         ({"--window": "user"}, "steps: missing"),
         ({"--steps": "0"}, "steps 0"),
-        ({"--epsilon": "-1"}, "epsilon -1"),
+        ({"--epsilon": "-1"}, "epsilon '-1'"),
         ({"--error": "size"}, "error 'size'"),
         ({"--plot": "plan.gif"}, "must end in one of"),
     ],

@@ -98,13 +98,14 @@ def test_naive_times_are_taken_in_the_zone() -> None:
 
 
 def test_offsets_on_some_rows_only_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="1 of 2 times carry an offset"):
+    with pytest.raises(InvalidInputError, match="all or none must") as caught:
         DAY.step_of(["2024-03-01T05:30:00Z", "2024-03-01T05:30:00", None])
+    assert caught.value.operator_note == "1 of 2 times in this batch carry an offset"
 
 
 @pytest.mark.parametrize("bad", ["yesterday", "2024-13-01", "2024-03-01T25:00:00", "05:30:00", "2024-03-01T05:30:00+1"])
 def test_unreadable_times_are_refused_without_being_shown(bad: str) -> None:
-    with pytest.raises(InvalidInputError, match="1 of 2 times") as caught:
+    with pytest.raises(InvalidInputError) as caught:
         DAY.step_of(["2024-03-01T05:30:00", bad])
     assert bad not in str(caught.value)
 
@@ -112,7 +113,7 @@ def test_unreadable_times_are_refused_without_being_shown(bad: str) -> None:
 def test_a_time_that_the_clocks_skipped_is_refused() -> None:
     paris = Calendar("2024-03-31", "2024-04-01", "1h", "Europe/Paris")
     assert paris.steps == 23
-    with pytest.raises(InvalidInputError, match="do not exist"):
+    with pytest.raises(InvalidInputError, match="does not exist"):
         paris.step_of(["2024-03-31T02:30:00"])
     back = Calendar("2024-10-27", "2024-10-28", "1h", "Europe/Paris")
     assert back.step_of(["2024-10-27T02:30:00", "2024-10-27T03:30:00"]).tolist() == [2, 4]

@@ -16,9 +16,9 @@ DOMAIN = Domain({"place": Categories(["a", "b"]), "sick": Categories([False, Tru
 
 
 def counts(source: Any, **given: Any) -> list[list[int]]:
-    options: dict[str, Any] = {"calendar": Calendar(0, 3, 1), "l1": 2} | given
+    options: dict[str, Any] = {"calendar": Calendar(0, 3, 1), "max_contribution": 2} | given
     steps = list(read_counts(source, time="t", value="n", domain=DOMAIN, **options))
-    assert {step.l1 for step in steps} == {options["l1"]}
+    assert {step.l1 for step in steps} == {options["max_contribution"]}
     assert [step.span.first for step in steps] == [options.get("first_t", 0) + i for i in range(3)]
     return [open_counts(step).tolist() for step in steps]
 
@@ -78,5 +78,5 @@ def test_unknown_rows_and_bad_bounds_are_refused() -> None:
     with pytest.raises(UnknownValueError, match="attribute 'place'"):
         counts(strange)
     assert counts(strange, unknown="drop") == EXPECTED
-    with pytest.raises(InvalidInputError, match="l1 0"):
+    with pytest.raises(InvalidInputError, match="max_contribution 0"):
         counts(rows(), max_contribution=0)

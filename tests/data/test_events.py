@@ -64,7 +64,7 @@ def test_folders_lists_and_globs(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     first.write_parquet(tmp_path / "one.parquet")
     second.write_parquet(tmp_path / "deep" / "two.parquet")
-    (tmp_path / "README.txt").write_text("not data")
+    (tmp_path / "README.md").write_text("not data")
     assert counts(tmp_path) == EXPECTED
     assert counts(str(tmp_path / "**" / "*.parquet")) == EXPECTED
     assert counts([tmp_path / "one.parquet", tmp_path / "deep" / "two.parquet"]) == EXPECTED
@@ -73,7 +73,7 @@ def test_folders_lists_and_globs(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="no such file"):
         counts(tmp_path / "absent.csv")
     with pytest.raises(InvalidInputError, match="must end in"):
-        counts(tmp_path / "README.txt")
+        counts(tmp_path / "README.md")
 
 
 def test_frames_and_batches() -> None:

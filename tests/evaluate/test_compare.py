@@ -11,8 +11,9 @@ import pytest
 
 import veilstream as vs
 from veilstream.errors import InvalidInputError
-from veilstream.evaluate.compare import WINDOW_SUMS, candidates, compare
+from veilstream.evaluate.compare import candidates, compare
 from veilstream.mechanisms.streams import FixedRate
+from veilstream.mechanisms.traits import Traits
 
 CALM = np.full((24, 6), 200)
 RESTLESS = np.where(np.arange(24)[:, None] % 2, 100_000, 0) * np.ones((1, 6), dtype=np.int64)
@@ -56,14 +57,18 @@ def test_of_equals_the_simpler_is_recommended(tmp_path: Path) -> None:
 
 def test_window_sums_are_compared_with_window_sums(tmp_path: Path) -> None:
     advice = found(CALM, tmp_path, w=1, sums=4, mechanisms=None)
-    assert set(advice.ranking["mechanism"]) == set(WINDOW_SUMS)
+    assert set(advice.ranking["mechanism"]) == {
+        name for name, kind in vs.STREAMS.items() if Traits.of(kind).window_sums
+    }
     # Noise of 4 units at ε = 1/2 is about 4 per bin; sums taken for counts would be hundreds off.
     assert advice.ranking.filter(pl.col("mechanism") == "time-unit")["absolute"].to_numpy().max() < 10
 
 
 def test_candidates_are_all_that_can_run() -> None:
     windows = candidates([vs.Guarantee(1, w=20)], 100, 5)
-    assert {name.split()[0] for name in windows} == set(vs.STREAMS) - set(WINDOW_SUMS) - {"scheduled"}
+    assert {name.split()[0] for name in windows} == {
+        name for name, kind in vs.STREAMS.items() if not (Traits.of(kind).window_sums or Traits.of(kind).needs_weights)
+    }
     assert {m.interval for m in windows.values() if isinstance(m, FixedRate)} == {2, 4, 8, 16}
     users = candidates([vs.Guarantee(1, w=None)], 100, 5)
     assert all(getattr(m, "horizon", 100) == 100 for m in users.values())

@@ -84,7 +84,7 @@ def refused(folder: Path, rows: list[str] | None, *options: object) -> Outcome:
         (["a,,1"], "missing or not finite"),
         (["a,here,1"], "missing or not finite"),
         ([",1,1"], "has no person"),
-        ([], "0 rows"),
+        ([], "no rows"),
     ],
 )
 def test_bad_rows_are_refused_without_quoting_them(rows: list[str], words: str, tmp_path: Path) -> None:

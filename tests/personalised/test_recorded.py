@@ -265,7 +265,7 @@ def test_nothing_that_writes_to_a_ledger_takes_a_source_of_randomness() -> None:
 
 def test_tables_over_several_steps_or_with_larger_steps_are_no_counts_of_people() -> None:
     x, later = town(), town()
-    with pytest.raises(InvalidInputError, match="l1=2"):
+    with pytest.raises(InvalidInputError, match="=2"):
         replace(x, table=x.table + later.table)
     with pytest.raises(InvalidInputError, match="4 bins"):
         replace(x, bins=4)

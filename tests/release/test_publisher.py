@@ -165,7 +165,7 @@ def test_a_ledger_of_another_stream_is_refused(tmp_path: Path) -> None:
         {"guarantee": vs.Guarantee("1", w=4)},
         {"mechanism": Sample()},
         {"bins": 5},
-        {"l1": 2},
+        {"max_contribution": 2},
     ]
     for change in changes:
         with pytest.raises(LedgerMismatchError):

@@ -290,7 +290,7 @@ def compare_all(
         meter = Meter(accountant, NoNoise(), t)
         if guarantee.w is not None and sum(p > t - guarantee.w for p in positives) >= most:
             continue
-        if threshold is not None and fresh is not None and t % fresh == 0:
+        if threshold is not None and fresh is not None and t - threshold.opened >= fresh:
             meter.close(threshold)
             threshold = None
         if threshold is None:
@@ -328,11 +328,47 @@ def test_a_fresh_block_after_each_positive_costs_rho_plus_twice_nu_per_release_i
 def test_a_fresh_block_every_w_steps_costs_two_rho_and_three_c_nu() -> None:
     w, c = 8, 2
     rho, nu = Fraction(1, 10), Fraction(1, 20)
-    answers = [t % 4 == 0 for t in range(64)]
-    guarantee = Guarantee(2 * rho + 3 * c * nu, w=w)
-    compare_all(guarantee, answers, rho=rho, nu=nu, fresh=w)
+    guarantee, less = (Guarantee(2 * rho + 3 * c * nu - spared, w=w) for spared in (0, Fraction(1, 1000)))
+    for answers in ([t % 4 == 0 for t in range(64)], [True] * 64, [t % 8 < c for t in range(64)]):
+        compare_all(guarantee, answers, rho=rho, nu=nu, fresh=w, most=c)
     with pytest.raises(BudgetExceededError):
-        compare_all(Guarantee(guarantee.epsilon - Fraction(1, 1000), w=w), answers, rho=rho, nu=nu, fresh=w)
+        compare_all(less, answers, rho=rho, nu=nu, fresh=w, most=c)
+
+
+def test_earlier_positives_of_an_open_block_are_charged_to_windows_that_begin_after_them() -> None:
+    """A unit that comes later can move the secret, and then every positive of the block makes good for it."""
+    rho, nu = Fraction(1, 4), Fraction(1, 8)
+    accountant = Accountant(Guarantee(1, w=1), 1)
+    for t, count in enumerate([10, 10, 0]):
+        meter = Meter(accountant, NoNoise(), t)
+        if t == 0:
+            threshold = meter.open_threshold(rho, nu, Fraction(1), "decide")
+        assert meter.above(threshold, seal(np.array([count]), t).total(), 5.0) == (count == 10)
+    assert meter.left == 1 - rho - 2 * nu
+
+
+@pytest.mark.parametrize("w", [1, 2])
+def test_data_older_than_the_block_pay_for_its_secret(w: int) -> None:
+    rho, nu = Fraction(1, 2), Fraction(1, 8)
+    accountant = Accountant(Guarantee(1, w=w), 1)
+    old = seal(np.array([3]), 0)
+    Meter(accountant, NoNoise(), 0).laplace(old, Fraction(1, 2), "publish")
+    for t in range(1, 4):
+        meter = Meter(accountant, NoNoise(), t)
+    threshold = meter.open_threshold(rho, nu, Fraction(1), "decide")
+    with pytest.raises(BudgetExceededError):
+        meter.above(threshold, old.total(), 5.0)
+    assert not meter.above(threshold, seal(np.array([3]), 3).total(), 5.0)
+
+
+def test_a_closed_block_is_not_compared_with() -> None:
+    meter, _ = meter_at(0, Guarantee(1, w=4))
+    threshold = meter.open_threshold(Fraction(1, 10), Fraction(1, 10), Fraction(1), "decide")
+    assert meter.is_open(threshold)
+    meter.close(threshold)
+    assert not meter.is_open(threshold)
+    with pytest.raises(InvalidInputError, match="was closed"):
+        meter.above(threshold, seal(np.array([1]), 0).total(), 1.0)
 
 
 def test_the_sparse_vector_loses_exactly_what_it_is_charged() -> None:

@@ -12,6 +12,7 @@ from veilstream.audit.pairs import Pair
 from veilstream.audit.pool import PooledNoise
 from veilstream.mechanisms.histograms import Gaussian, Geometric
 from veilstream.mechanisms.protocols import StreamMechanism, accountant_for, is_batchable
+from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.meter import Meter
 
@@ -38,7 +39,7 @@ def stream_outputs(
     else:
         values, fresh = one_by_one(mechanism, guarantee, pair, present, trials, seed)
     seen = pair.seen(values).reshape(trials, steps * bins)
-    if getattr(mechanism, "oblivious", False):
+    if Traits.of(mechanism).oblivious:
         return seen
     return np.hstack([seen, fresh.astype(np.float64)])
 

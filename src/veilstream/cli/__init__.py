@@ -1,25 +1,6 @@
 """The command line: ``veilstream publish | series | histogram | synthesize | personalised | points | plan | ...``."""
 
 from veilstream.cli.app import app
-from veilstream.cli.audit import audit
-from veilstream.cli.compare import compare
-from veilstream.cli.histogram import histogram
-from veilstream.cli.ledgers import ledger_app
-from veilstream.cli.personalised import personalised
-from veilstream.cli.points import points
-from veilstream.cli.schedule import plan
-from veilstream.cli.series import series
-from veilstream.cli.synthesize import synthesize
-
-app.add_typer(ledger_app, name="ledger")
-app.command()(series)
-app.command()(plan)
-app.command()(histogram)
-app.command()(synthesize)
-app.command()(personalised)
-app.command()(points)
-app.command()(audit)
-app.command()(compare)
 
 
 def main() -> None:

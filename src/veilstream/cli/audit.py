@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilstream.cli.options import AsJson
 from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
 
@@ -37,7 +38,7 @@ def audit(
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Processes. Default: one per core.", show_default=False)] = None,
     list_only: Annotated[bool, typer.Option("--list", help="List what can be audited and run nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Try to refute the privacy claims of mechanisms: a lower bound on epsilon above the claim is a failure (exit 3).
 
@@ -55,10 +56,10 @@ def audit(
     if not 0 < confidence < 1 or (workers is not None and workers < 1):
         raise InvalidInputError(f"confidence {confidence} and workers {workers}: between 0 and 1, and at least 1")
     with ExitStack() as stack:
-        place = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        directory = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         audited = run(
             mechanisms or [],
-            place,
+            directory,
             trials=trials,
             deep=deep,
             share=part,

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import asdict
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
+import typer
 
-from veilstream.cli.parameters import parameters
+from veilstream.cli.options import AsJson
+from veilstream.cli.reporting import print_json
 from veilstream.errors import VeilstreamError
 from veilstream.mechanisms.histograms import HISTOGRAMS
+from veilstream.mechanisms.named import parameters
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams import STREAMS, Sample
+from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.testing.simulation import simulate
 
@@ -23,6 +30,9 @@ LEVELS = {
     "delta > 0": Guarantee(1, w=3, delta="1e-6"),
 }
 TRIAL_STEPS = 4
+SHOWN_TRAITS = ("window_sums", "needs_weights", "sparse")
+"""Traits that tell a user what a mechanism is for; the others are for simulations and the ledger."""
+WIDEST = 100
 
 
 def catalogue() -> dict[str, list[dict[str, Any]]]:
@@ -43,6 +53,7 @@ def _row(name: str, kind: type[Any], trial: StreamMechanism[Any]) -> dict[str, A
         "name": name,
         "does": _first_sentence(kind),
         "parameters": {p.name: str(p).removeprefix(f"{p.name} ").strip("()") for p in own},
+        "traits": [trait for trait, has in asdict(Traits.of(kind)).items() if has and trait in SHOWN_TRAITS],
         "models": [level for level, guarantee in LEVELS.items() if _runs(trial, guarantee)],
     }
 
@@ -67,23 +78,24 @@ def _runs(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> bool:
     return True
 
 
-def print_catalogue() -> None:
-    from rich.console import Console
+def mechanisms(as_json: AsJson = False) -> None:
+    """List stream mechanisms and histograms with their parameters."""
+    known = catalogue()
+    if as_json:
+        print_json(known)
+        return
+    width = min(get_terminal_size().columns, WIDEST)
+    for title, rows in known.items():
+        typer.echo(f"{title.upper()}\n")
+        for row in rows:
+            typer.echo("\n".join(_lines(row, width)) + "\n")
 
-    console = Console()
-    for title, rows in catalogue().items():
-        console.print(_table(title, rows))
 
-
-def _table(title: str, rows: list[Mapping[str, Any]] | list[dict[str, Any]]) -> Any:
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", show_lines=True, expand=True)
-    table.add_column("name", style="bold", no_wrap=True)
-    table.add_column("what it does", ratio=2)
-    table.add_column("parameters (--set name=value)", ratio=2)
-    table.add_column("privacy", ratio=1)
-    for row in rows:
-        settings = "\n".join(f"{name}: {text}" for name, text in row["parameters"].items()) or "none"
-        table.add_row(row["name"], row["does"], settings, ", ".join(row["models"]))
-    return table
+def _lines(row: Mapping[str, Any], width: int) -> list[str]:
+    """A paragraph about one mechanism: its name and the privacy models it has, what it does, its parameters."""
+    marks = [*row["models"], *(trait.replace("_", " ") for trait in row["traits"])]
+    lines = [row["name"], *wrap(row["does"], width, initial_indent="  ", subsequent_indent="  ")]
+    lines += wrap(f"works for: {', '.join(marks)}", width, initial_indent="  ", subsequent_indent="    ")
+    for name, text in row["parameters"].items():
+        lines += wrap(f"--set {name}= {text}", width, initial_indent="  ", subsequent_indent="      ")
+    return lines

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from veilstream.cli.options import AsJson, job_option, option
 from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
-from veilstream.cli.schedule import window_of
+from veilstream.jobs.window import steps_of_window
 
 if TYPE_CHECKING:
     from veilstream.data.public import PublicCounts
@@ -19,29 +20,28 @@ EPSILONS: Final = ("1/10", "1/2", "1")
 MOST_LINES: Final = 8
 
 
-def _option(*names: str, words: str) -> Any:
-    return typer.Option(*names, help=words, show_default=False)
-
-
 def compare(
     file: Annotated[str, typer.Argument(help="PUBLIC or synthetic CSV or Parquet: a file, directory or quoted glob.")],
-    time: Annotated[str, _option("--time", words="Column of the time of a row.")],
-    every: Annotated[str, _option("--every", words="Length of a step: 15m, 1h, 1d, 1w, 1mo, or a number.")],
+    time: Annotated[str, job_option("time")],
+    every: Annotated[str, job_option("every")],
     window: Annotated[
-        str, _option("--window", words="Steps that share the budget: 1 (event level), a number, or 'user'.")
+        str, option("--window", description="Steps that share the budget: 1 (event level), a number, or 'user'.")
     ],
-    by: Annotated[list[str] | None, _option("--by", words="Attribute to count by; repeat for several.")] = None,
-    value: Annotated[str | None, _option("--value", words="Column of counts; without it rows are counted.")] = None,
-    zone: Annotated[str, _option("--zone", words="Zone of times without one, and of days. Default: UTC.")] = "UTC",
+    by: Annotated[list[str] | None, option("--by", description="Attribute to count by; repeat for several.")] = None,
+    value: Annotated[
+        str | None, option("--value", description="Column of counts; without it rows are counted.")
+    ] = None,
+    zone: Annotated[str, job_option("zone")] = "UTC",
     epsilon: Annotated[
-        list[str] | None, _option("--epsilon", words="Budget of a window; repeat for several. Default: 1/10, 1/2, 1.")
+        list[str] | None,
+        option("--epsilon", description="Budget of a window; repeat for several. Default: 1/10, 1/2, 1."),
     ] = None,
     sums: Annotated[
-        int | None, _option("--sums", words="Publish the sums of this many last steps, not the counts of each.")
+        int | None, option("--sums", description="Publish the sums of this many last steps, not the counts of each.")
     ] = None,
     per_person: Annotated[int, typer.Option(help="Most that one person adds to the counts of a step.")] = 1,
     mechanism: Annotated[
-        list[str] | None, _option("--mechanism", words="Compare these alone; repeat for several.")
+        list[str] | None, option("--mechanism", description="Compare these alone; repeat for several.")
     ] = None,
     metric: Annotated[
         str, typer.Option(help="What decides: 'absolute', 'relative' (to the count) or 'ranges' (sums of bins).")
@@ -52,7 +52,7 @@ def compare(
     public: Annotated[
         bool, typer.Option("--public", help="Declare FILE public or synthetic. Needed: see above.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Simulate all applicable mechanisms on a public stream and recommend one for your private stream.
 
@@ -71,7 +71,7 @@ def compare(
     found = _run(
         data,
         tuple(epsilon or EPSILONS),
-        window_of(window, "nothing was compared"),
+        steps_of_window(window, every),
         as_json,
         directory=out,
         sums=sums,
@@ -118,7 +118,7 @@ def _tell(found: Comparison, metric: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from veilstream.cli.words import number
+    from veilstream.jobs.wording import number
 
     table = Table(title=f"mean {metric} error on the public stream", title_justify="left")
     for name in ("epsilon", "mechanism", "error", "± 95 %", "× best", "released"):
@@ -162,8 +162,8 @@ def _write(found: Comparison, metric: str, table: Path, picture: Path, name: str
     ticks = sorted(found.ranking["epsilon"].unique())
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.xaxis.set_minor_formatter(ticker.NullFormatter())
-    for place in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        place(ticker.LogFormatter(minor_thresholds=(1.5, 0.7)))
+    for set_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        set_formatter(ticker.LogFormatter(minor_thresholds=(1.5, 0.7)))
     figure.legend(loc="outside right upper", fontsize=8.5)
     figure.suptitle(f"Recommended on {name}: {found.recommended}", fontsize=11.5, fontweight="bold", x=0.01, ha="left")
     with replacing(picture) as unfinished:

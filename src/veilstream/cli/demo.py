@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
+import typer
 
 from veilstream.cli.demo_data import DOMAIN, JOB, STREAM, bundled_data, draw, true_counts
-from veilstream.cli.job import Job
 from veilstream.cli.ledgers import account, print_account
-from veilstream.cli.plan import Plan, make_plan
-from veilstream.cli.publishing import run
-from veilstream.cli.words import number, promise
 from veilstream.errors import InvalidInputError
+from veilstream.jobs.model import Job
+from veilstream.jobs.prepare import PreparedJob, prepare
+from veilstream.jobs.run import run
+from veilstream.jobs.wording import number, promise
 from veilstream.release.sinks import release_tables, write_table
 from veilstream.storage.ledger import Ledger
 
@@ -27,14 +28,15 @@ WRITTEN: Final = {
     "releases.csv": "the same as text",
     "releases.png": "the twelve largest series as anybody may see them",
     "heatmap.png": "all fifty series",
+    "releases.html": "a page to explore them, in any browser",
     "with_truth.png": "the same beside the truth (public data only)",
     "budget.db": "the ledger: veilstream ledger show budget.db",
     "budget.db.influenza.key": "which time a step is; keep it with the ledger",
 }
 
 
-def run_demo(out: Path) -> None:
-    """Publish the bundled CDC counts into ``out``: tables, pictures and the ledger that knows what was spent."""
+def demo(out: Annotated[Path, typer.Option(help="Directory for the results.")] = Path("demo-output")) -> None:
+    """Publish three seasons of CDC influenza counts privately: a table, pictures and a ledger."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -44,32 +46,32 @@ def run_demo(out: Path) -> None:
         raise InvalidInputError(name="output", value=out, limit=f"{error.strerror}") from None
     with bundled_data() as data:
         paths = {"file": str(data), "ledger": str(out / "budget.db"), "out": str(out / "releases.parquet")}
-        plan = make_plan(Job.build({**JOB, **paths}))
-        _explain(console, plan)
-        summary = run(plan, console.print, lambda _done, _steps: None)
+        prepared = prepare(Job.build({**JOB, **paths}))
+        _explain(console, prepared)
+        summary = run(prepared, console.print, lambda _done, _steps: None)
         if summary.published:
-            console.print(f"Released {summary.published} weeks x {plan.bins} bins.")
+            console.print(f"Released {summary.published} weeks x {prepared.bins} bins.")
         else:
             console.print(
                 f"All {summary.steps} weeks were released by an earlier run into {out}; nothing was spent again. "
                 "Delete the directory for a fresh start."
             )
         with Ledger.open(out / "budget.db") as ledger:
-            releases = pl.concat(release_tables(ledger, STREAM, plan.domain, plan.calendar))
+            releases = pl.concat(release_tables(ledger, STREAM, prepared.domain, prepared.calendar))
             write_table([releases], out / "releases.csv")
-            draw(releases, true_counts(data, plan.calendar), plan.guarantee, out)
+            draw(releases, true_counts(data, prepared.calendar), prepared.guarantee, out)
             _print_peak(console, releases)
             print_account(account(ledger, ledger.streams()[0]), last=3)
     console.print(f"\nIn {out}/:")
-    for name, words in WRITTEN.items():
-        console.print(f"  {name:<24} {words}")
+    for name, description in WRITTEN.items():
+        console.print(f"  {name:<24} {description}")
 
 
-def _explain(console: Console, plan: Plan) -> None:
-    calendar = plan.calendar
+def _explain(console: Console, prepared: PreparedJob) -> None:
+    calendar = prepared.calendar
     console.print("[bold]Influenza-like illness in the United States, published privately[/bold]")
     console.print(f"CDC ILINet, {calendar.steps} weeks from {calendar.label(0)[:10]}, ten HHS regions by five ages.")
-    console.print(f"Guarantee: {plan.guarantee}. {promise(plan.guarantee, '1w')}")
+    console.print(f"Guarantee: {prepared.guarantee}. {promise(prepared.guarantee, '1w')}")
     console.print(
         "Assumed, not checked: a person is counted at most once a week (l1 = 1). The data are counts of visits, so "
         "somebody with two visits in a week has half the protection, i.e. twice the epsilon, for that week.\n"

@@ -12,6 +12,7 @@ import polars as pl
 
 from veilstream.data import Calendar
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.release.measure import Measure
 from veilstream.release.plots import plot_releases
 
 STREAM: Final = "influenza"
@@ -33,6 +34,7 @@ JOB: Final[dict[str, Any]] = {
     "stream": STREAM,
 }
 """The settings of a publishing job, all but the paths: a window of one season's length, released every week."""
+VISITS: Final = Measure.of_values("visits", "1w")
 TRUTH_NOTE: Final = "true counts: shown only because this is public demo data"
 
 
@@ -61,13 +63,15 @@ def draw(releases: pl.DataFrame, truth: pl.DataFrame, guarantee: Guarantee, out:
     title = "Weekly visits for influenza-like illness"
     source = f"CDC ILINet; {guarantee} (weeks)"
     largest = f"{source}; the 12 largest of {len(DOMAIN['region']) * len(DOMAIN['age'])} region and age groups"
-    plot_releases(releases, out / "releases.png", title=title, subtitle=largest, heat_map=False)
-    plot_releases(releases, out / "heatmap.png", title=title, subtitle=source)
+    plot_releases(releases, out / "releases.png", title=title, subtitle=largest, measure=VISITS, heat_map=False)
+    plot_releases(releases, out / "heatmap.png", title=title, subtitle=source, measure=VISITS)
+    plot_releases(releases, out / "releases.html", title=title, subtitle=source, measure=VISITS)
     plot_releases(
         releases,
         out / "with_truth.png",
         title=title,
         subtitle=largest,
+        measure=VISITS,
         heat_map=False,
         truth=truth,
         truth_note=TRUTH_NOTE,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from veilstream.cli.app import settings_of
+from veilstream.cli.options import AsJson, job_argument, job_option, option, settings_of
 from veilstream.cli.reporting import ExitCode, print_json
 from veilstream.data import Calendar
 
@@ -28,51 +28,47 @@ ROW: Final = "veilstream_row"
 ONE_STEP: Final = Calendar(0, 1, 1)
 
 
-def _option(*names: str, words: str) -> Any:
-    return typer.Option(*names, help=words, show_default=False)
-
-
 def histogram(
-    file: Annotated[str, typer.Argument(help="CSV, CSV.gz or Parquet: a file, a directory or a quoted glob.")],
-    epsilon: Annotated[str, _option("--epsilon", words="Privacy budget of the release, e.g. 1 or 1/2.")],
-    domain: Annotated[str, _option("--domain", words="JSON file of the public bins of each attribute.")],
-    ledger: Annotated[str, _option("--ledger", words="The durable record: a file or a PostgreSQL URL.")],
-    by: Annotated[
-        list[str] | None, _option("--by", words="Attribute to count by; repeat for several. Default: the domain's.")
-    ] = None,
-    user: Annotated[str | None, _option("--user", words="Column of the person's id.")] = None,
+    file: Annotated[str, job_argument("file")],
+    epsilon: Annotated[str, option("--epsilon", description="Privacy budget of the release, e.g. 1 or 1/2.")],
+    domain: Annotated[str, job_option("domain")],
+    ledger: Annotated[str, job_option("ledger")],
+    by: Annotated[list[str] | None, job_option("by")] = None,
+    user: Annotated[str | None, job_option("user")] = None,
     row_per_person: Annotated[
-        bool, _option("--row-per-person", words="Declare that every row is another person; instead of --user.")
+        bool, option("--row-per-person", description="Declare that every row is another person; instead of --user.")
     ] = False,
-    method: Annotated[str, _option("--method", words="See 'veilstream mechanisms'. Default: geometric.")] = "geometric",
+    method: Annotated[
+        str, option("--method", description="See 'veilstream mechanisms'. Default: geometric.")
+    ] = "geometric",
     setting: Annotated[
-        list[str] | None, _option("--set", words="Parameter of the method, name=value; repeat for several.")
+        list[str] | None, option("--set", description="Parameter of the method, name=value; repeat for several.")
     ] = None,
     post: Annotated[
         list[str] | None,
-        _option("--post", words="Free post-processing, in order: 'non-negative', 'total', 'whole'; repeatable."),
+        option("--post", description="Free post-processing, in order: 'non-negative', 'total', 'whole'; repeatable."),
     ] = None,
-    bins_per_user: Annotated[int, _option("--bins-per-user", words="Bins one person counts in.")] = 1,
-    counts_per_user: Annotated[int, _option("--counts-per-user", words="Rows of one person that count.")] = 1,
+    bins_per_user: Annotated[int, option("--bins-per-user", description="Bins one person counts in.")] = 1,
+    counts_per_user: Annotated[int, option("--counts-per-user", description="Rows of one person that count.")] = 1,
     unknown: Annotated[
-        str, _option("--unknown", words="Values outside the domain: 'error' (default) or 'drop'.")
+        str, option("--unknown", description="Values outside the domain: 'error' (default) or 'drop'.")
     ] = "error",
     stream: Annotated[
-        str, _option("--stream", words="Name of the release in the ledger. Default: histogram.")
+        str, option("--stream", description="Name of the release in the ledger. Default: histogram.")
     ] = "histogram",
     out: Annotated[
-        str | None, _option("--out", words="Table of the release: .parquet, .csv, .json or .ndjson.")
+        str | None, option("--out", description="Table of the release: .parquet, .csv, .json or .ndjson.")
     ] = None,
-    level: Annotated[float, _option("--level", words="Level of the error intervals. Default: 0.95.")] = 0.95,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
+    level: Annotated[float, job_option("level")] = 0.95,
+    as_json: AsJson = False,
 ) -> int:
     """Publish one histogram of a file, once and for all; run it again to get the same release for nothing.
 
     A domain of more than 10⁷ cells is not listed: psd and fp publish boxes of it instead.
     """
-    from veilstream.cli.plan import chosen_axes
     from veilstream.data import Domain
     from veilstream.data.domain import MAX_BINS
+    from veilstream.jobs.prepare import chosen_axes
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.release.publisher import Publisher
     from veilstream.release.sinks import WRITERS, check_names, check_writable, release_tables, write_table
@@ -217,7 +213,7 @@ def _release_boxes(
 
 
 def _histogram(method: str, settings: dict[str, str]) -> HistogramMechanism:
-    from veilstream.cli.parameters import build_mechanism
+    from veilstream.mechanisms.named import build_mechanism
     from veilstream.mechanisms.streams import Sample
 
     chosen = build_mechanism("sample", method, {f"histogram.{name}": value for name, value in settings.items()})
@@ -248,7 +244,7 @@ def _once(method: HistogramMechanism, steps: tuple[Step, ...]) -> StreamMechanis
 def _tell(done: _Done, stream: str, out: str | None, as_json: bool) -> None:
     import numpy as np
 
-    from veilstream.cli.words import number
+    from veilstream.jobs.wording import number
 
     noise = np.asarray(done.release.std, dtype=np.float64)
     # Corners of boxes have no noise.
@@ -271,7 +267,7 @@ def _tell(done: _Done, stream: str, out: str | None, as_json: bool) -> None:
     else:
         parts = f"{done.number:,} bin(s)" if done.kind == "bin" else f"{done.number:,} box(es)"
         typer.echo(f"released '{stream}': {parts} for epsilon {number(done.release.spent)}")
-    words = f"noise: standard deviation {number(std)} per {done.kind} on average"
-    typer.echo(f"{words}; it does not tell of a method's smoothing")
+    sentence = f"noise: standard deviation {number(std)} per {done.kind} on average"
+    typer.echo(f"{sentence}; it does not tell of a method's smoothing")
     if out is not None:
         typer.echo(f"wrote {out} ({done.written:,} rows)")

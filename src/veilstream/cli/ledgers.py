@@ -6,6 +6,7 @@ import json
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from fractions import Fraction
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ import typer
 from veilstream.cli.reporting import print_json
 
 if TYPE_CHECKING:
+    from veilstream.privacy.charge import Charge
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.storage.ledger import Ledger, StreamSpec
 
@@ -27,8 +29,8 @@ Last = Annotated[int, typer.Option("--last", min=1, help="How many of the latest
 
 @contextmanager
 def _opened(url: str) -> Generator[Ledger]:
-    from veilstream.cli.plan import database_file
     from veilstream.errors import LedgerError
+    from veilstream.jobs.prepare import database_file
     from veilstream.storage.ledger import Ledger
 
     database = database_file(url)
@@ -79,10 +81,14 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
         for release in ledger.releases(spec.name)
     ]
     bought: dict[tuple[str, str, bool], tuple[int, Fraction]] = {}
-    for row in ledger.charges(spec.name):
-        kind = row.charge.purpose, row.outcome, row.charge.bins is not None
-        count, cost = bought.get(kind, (0, Fraction(0)))
-        bought[kind] = count + 1, cost + newly_spent([row.charge], guarantee)
+    for _, rows in groupby(ledger.charges(spec.name), key=lambda row: row.t):
+        together: dict[tuple[str, str, bool], list[Charge]] = {}
+        for row in rows:
+            kind = row.charge.purpose, row.outcome, row.charge.bins is not None
+            together.setdefault(kind, []).append(row.charge)
+        for kind, charges in together.items():
+            count, cost = bought.get(kind, (0, Fraction(0)))
+            bought[kind] = count + len(charges), cost + newly_spent(charges, guarantee)
     return {
         "stream": spec.name,
         "guarantee": json.loads(spec.guarantee),
@@ -102,7 +108,7 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
 
 def _in_words(guarantee: Guarantee, mechanism: dict[str, Any]) -> tuple[str, str]:
     """The guarantee and its promise; of points that move, where the unit is a move and not a person, in those terms."""
-    from veilstream.cli.words import promise
+    from veilstream.jobs.wording import promise
     from veilstream.metric import MetricGuarantee
 
     if mechanism["class"] == "PointRelease":
@@ -127,7 +133,7 @@ def show(ledger: Where, stream: Which = None, last: Last = 12, as_json: Json = F
 
 def print_account(seen: dict[str, Any], last: int) -> None:
     """One stream's account for a person."""
-    from veilstream.cli.words import number
+    from veilstream.jobs.wording import number
 
     kind = seen["mechanism"]
     settings = ", ".join(f"{k}={v['class'] if isinstance(v, dict) else v}" for k, v in kind.items() if k != "class")
@@ -182,7 +188,7 @@ def releases(
     """The releases in the order of their commits; values in full with --json."""
     import numpy as np
 
-    from veilstream.cli.words import number
+    from veilstream.jobs.wording import number
 
     with _opened(ledger) as opened:
         _chosen(opened, stream)
@@ -227,7 +233,7 @@ def releases(
 @ledger_app.command()
 def charges(ledger: Where, stream: Which = None, as_json: Json = False) -> None:
     """Every charge: which step made it, for what, over which steps, and whether it led to a release."""
-    from veilstream.cli.words import number
+    from veilstream.jobs.wording import number
 
     with _opened(ledger) as opened:
         found = [(spec.name, row) for spec in _chosen(opened, stream) for row in opened.charges(spec.name)]

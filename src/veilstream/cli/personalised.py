@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilstream.cli.options import AsJson, job_option, option
 from veilstream.cli.reporting import print_json
 
 if TYPE_CHECKING:
@@ -19,31 +20,34 @@ if TYPE_CHECKING:
 METHODS = ("stretching", "utility", "waste", "sampling", "threshold", "minimum")
 
 
-def _option(*names: str, words: str) -> Any:
-    return typer.Option(*names, help=words, show_default=False)
-
-
 def personalised(
     file: Annotated[str, typer.Argument(help="CSV, CSV.gz or Parquet, a row per person.", show_default=False)],
-    person: Annotated[str, _option("--person", words="Column of the person's id.")],
-    ledger: Annotated[str, _option("--ledger", words="The durable record: a file or a PostgreSQL URL.")],
-    epsilon_column: Annotated[str, _option("--epsilon-column", words="Column of everybody's own epsilon.")] = "epsilon",
-    by: Annotated[list[str] | None, _option("--by", words="Attribute to count by; repeat for several.")] = None,
-    domain: Annotated[str | None, _option("--domain", words="JSON file of the public bins of each attribute.")] = None,
+    person: Annotated[str, option("--person", description="Column of the person's id.")],
+    ledger: Annotated[str, job_option("ledger")],
+    epsilon_column: Annotated[
+        str, option("--epsilon-column", description="Column of everybody's own epsilon.")
+    ] = "epsilon",
+    by: Annotated[list[str] | None, option("--by", description="Attribute to count by; repeat for several.")] = None,
+    domain: Annotated[str | None, job_option("domain")] = None,
     method: Annotated[str, typer.Option("--method", help=f"One of: {', '.join(METHODS)}.")] = "stretching",
     threshold: Annotated[
-        str | None, _option("--threshold", words="Epsilon of 'threshold' and 'sampling' (default there: the mean).")
+        str | None,
+        option("--threshold", description="Epsilon of 'threshold' and 'sampling' (default there: the mean)."),
     ] = None,
     minimum: Annotated[int, typer.Option("--minimum", help="Fewest people of a group.")] = 100,
-    groups: Annotated[int | None, _option("--groups", words="Number of groups of 'waste'. Default: the best.")] = None,
+    groups: Annotated[
+        int | None, option("--groups", description="Number of groups of 'waste'. Default: the best.")
+    ] = None,
     rounds: Annotated[int, typer.Option("--rounds", help="Rounds of 'waste' and 'utility' on what is left.")] = 1,
     step: Annotated[
-        str | None, _option("--step", words="Round budgets down to multiples of this, to have fewer of them.")
+        str | None, option("--step", description="Round budgets down to multiples of this, to have fewer of them.")
     ] = None,
     unknown: Annotated[str, typer.Option("--unknown", help="Values outside the domain: 'error' or 'drop'.")] = "error",
     stream: Annotated[str, typer.Option("--stream", help="Name of the release in the ledger.")] = "counts",
-    out: Annotated[str | None, _option("--out", words="Table of counts: .parquet, .csv, .json or .ndjson.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
+    out: Annotated[
+        str | None, option("--out", description="Table of counts: .parquet, .csv, .json or .ndjson.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Publish counts once, each person protected by the epsilon in their own row; the epsilons are public."""
     from veilstream.personalised import LedgerAccounts, Roster, count_people, release_counts
@@ -134,7 +138,7 @@ def _table(file: str, columns: list[str]) -> pl.DataFrame:
 
     batches = list(open_batches(file, columns))
     if not batches or not sum(len(batch) for batch in batches):
-        raise InvalidInputError(f"{file}: 0 rows, at least 1 person is needed")
+        raise InvalidInputError(f"{file}: no rows, at least 1 person is needed")
     return pl.concat(batches)
 
 
@@ -142,7 +146,9 @@ def _ids(column: pl.Series, name: str) -> list[Any]:
     from veilstream.errors import InvalidInputError
 
     if column.null_count():
-        raise InvalidInputError(f"column '{name}': {column.null_count()} rows have no person; each needs one")
+        raise InvalidInputError(
+            f"column '{name}': a row has no person; each needs one", operator_note=f"{column.null_count()} such rows"
+        )
     return column.to_list()
 
 
@@ -192,7 +198,7 @@ def _summary(
 
 
 def _tell(roster: Roster, release: CountRelease, counts: pl.DataFrame, method: str, out: str | None) -> None:
-    from veilstream.cli.words import number
+    from veilstream.jobs.wording import number
 
     ends = f"{number(roster.lowest)} to {number(roster.highest)}"
     typer.echo(f"{roster.people:,} people with {roster.levels:,} different budgets from {ends}; method '{method}'")

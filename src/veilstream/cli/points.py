@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilstream.cli.options import AsJson, job_argument, job_option, option
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
@@ -17,36 +18,41 @@ if TYPE_CHECKING:
 KINDS = ("sorted", "median", "smooth-median", "grid")
 
 
-def _option(*names: str, words: str) -> Any:
-    return typer.Option(*names, help=words, show_default=False)
-
-
 def points(
-    file: Annotated[str, typer.Argument(help="CSV, CSV.gz or Parquet: a file, a directory or a quoted glob.")],
-    kind: Annotated[str, _option("--release", words=f"What to publish: {', '.join(KINDS)}.")],
-    at: Annotated[list[str], _option("--at", words="Column of a coordinate; repeat for a plane or a room.")],
-    low: Annotated[list[str], _option("--low", words="Public lower end of each coordinate, in their order.")],
-    high: Annotated[list[str], _option("--high", words="Public upper end of each coordinate, in their order.")],
-    distance: Annotated[str, _option("--distance", words="Moves up to this length are protected by epsilon.")],
-    epsilon: Annotated[str, _option("--epsilon", words="Privacy budget of the release, e.g. 1 or 1/2.")],
-    ledger: Annotated[str, _option("--ledger", words="The durable record: a file or a PostgreSQL URL.")],
-    metric: Annotated[str, _option("--metric", words="'euclidean' (default), 'manhattan' or 'maximum'.")] = "euclidean",
+    file: Annotated[str, job_argument("file")],
+    kind: Annotated[str, option("--release", description=f"What to publish: {', '.join(KINDS)}.")],
+    at: Annotated[list[str], option("--at", description="Column of a coordinate; repeat for a plane or a room.")],
+    low: Annotated[list[str], option("--low", description="Public lower end of each coordinate, in their order.")],
+    high: Annotated[list[str], option("--high", description="Public upper end of each coordinate, in their order.")],
+    distance: Annotated[str, option("--distance", description="Moves up to this length are protected by epsilon.")],
+    epsilon: Annotated[str, option("--epsilon", description="Privacy budget of the release, e.g. 1 or 1/2.")],
+    ledger: Annotated[str, job_option("ledger")],
+    metric: Annotated[
+        str, option("--metric", description="'euclidean' (default), 'manhattan' or 'maximum'.")
+    ] = "euclidean",
     user: Annotated[
-        str | None, _option("--user", words="Column of the person's id; the first row of each person counts.")
+        str | None, option("--user", description="Column of the person's id; the first row of each person counts.")
     ] = None,
     row_per_person: Annotated[
-        bool, _option("--row-per-person", words="Declare that every row is another person; instead of --user.")
+        bool, option("--row-per-person", description="Declare that every row is another person; instead of --user.")
     ] = False,
-    clip: Annotated[bool, _option("--clip", words="Bring points outside to the boundary instead of refusing.")] = False,
-    quantile: Annotated[str | None, _option("--quantile", words="Of the medians, e.g. 9/10. Default: 1/2.")] = None,
+    clip: Annotated[
+        bool, option("--clip", description="Bring points outside to the boundary instead of refusing.")
+    ] = False,
+    quantile: Annotated[
+        str | None, option("--quantile", description="Of the medians, e.g. 9/10. Default: 1/2.")
+    ] = None,
     cells: Annotated[
-        int | None, _option("--cells", words="Of the grid along its longest side. Default: from distance and epsilon.")
+        int | None,
+        option("--cells", description="Of the grid along its longest side. Default: from distance and epsilon."),
     ] = None,
-    stream: Annotated[str, _option("--stream", words="Name of the release in the ledger. Default: points.")] = "points",
+    stream: Annotated[
+        str, option("--stream", description="Name of the release in the ledger. Default: points.")
+    ] = "points",
     out: Annotated[
-        str | None, _option("--out", words="Table of the release: .parquet, .csv, .json or .ndjson.")
+        str | None, option("--out", description="Table of the release: .parquet, .csv, .json or .ndjson.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Publish points of a file once; how many there are is public, where each of them is within a distance is not."""
     from veilstream.metric import MetricGuarantee, Space, release_points
@@ -113,7 +119,7 @@ def _places(file: str, at: list[str], user: str | None, row_per_person: bool) ->
         )
     batches = list(open_batches(file, at if user is None else [user, *at]))
     if not sum(len(batch) for batch in batches):
-        raise InvalidInputError(f"{file}: 0 rows, at least 1 point is needed")
+        raise InvalidInputError(f"{file}: no rows, at least 1 point is needed")
     table = pl.concat(batches)
     if user is not None:
         table = table.with_columns(canonical_ids(table[user]))
@@ -162,7 +168,7 @@ def _tell(
 ) -> None:
     import numpy as np
 
-    from veilstream.cli.words import number
+    from veilstream.jobs.wording import number
 
     std = float(np.mean(release.std))
     if as_json:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress_bar(words: str, quiet: bool) -> Generator[Callable[[int, int], None]]:
+def progress_bar(label: str, quiet: bool) -> Generator[Callable[[int, int], None]]:
     """Takes how many of how many are done, and shows it on stderr if that is a terminal and ``quiet`` is False."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -15,7 +15,7 @@ def progress_bar(words: str, quiet: bool) -> Generator[Callable[[int, int], None
     operator = Console(stderr=True, highlight=False)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=operator, disable=quiet or not operator.is_terminal) as progress:
-        task = progress.add_task(words, total=None)
+        task = progress.add_task(label, total=None)
 
         def advance(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total)

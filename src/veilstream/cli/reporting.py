@@ -12,7 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from veilstream.errors import BudgetExceededError, LedgerError, VeilstreamError
+from veilstream.errors import BudgetExceededError, LedgerError, VeilstreamError, shown
 
 DEBUG = "VEILSTREAM_DEBUG"
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -63,6 +63,32 @@ def message_of(error: BaseException) -> str:
     )
 
 
+def fields_of(error: BaseException) -> dict[str, str | None]:
+    """What a program can read of an error. The operator's note is not among it: it is about private rows.
+
+    >>> fields_of(VeilstreamError(name="window", value=0, limit="at least 1"))
+    {'name': 'window', 'value': '0', 'limit': 'at least 1', 'outcome': 'nothing was released',
+    'next_step': 'correct it and try again'}
+    """
+    if not isinstance(error, VeilstreamError):
+        return {}
+    return {
+        "name": error.name,
+        "value": None if error.value is None else shown(error.value),
+        "limit": error.limit,
+        "outcome": error.outcome,
+        "next_step": error.next_step,
+    }
+
+
+def _advice(error: BaseException) -> str:
+    """The next step, and on a line of its own what only the operator may see."""
+    if not isinstance(error, VeilstreamError):
+        return ""
+    private = f"\nfor the operator alone, do not publish: {error.operator_note}" if error.operator_note else ""
+    return f". Next: {error.next_step}{private}"
+
+
 def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value) + "\n")
 
@@ -97,9 +123,9 @@ class ReportingGroup(TyperGroup):
             code, message = exit_code(error), message_of(error)
             if code is ExitCode.INTERNAL and os.environ.get(DEBUG):
                 raise
-            sys.stderr.write(f"error: {message}\n")
+            sys.stderr.write(f"error: {message}{_advice(error)}\n")
             if "--json" in given:
-                print_json({"error": {"type": type(error).__name__, "message": message}})
+                print_json({"error": {"type": type(error).__name__, "message": message, **fields_of(error)}})
             sys.exit(code)
         if standalone_mode:
             sys.exit(result if isinstance(result, int) else ExitCode.OK)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilstream.cli.options import AsJson, job_option
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ ROWS_OF_PAGE = 100_000
 
 def synthesize(
     file: Annotated[str, typer.Argument(help="CSV, CSV.gz or Parquet: one row per person.", show_default=False)],
-    domain: Annotated[Path, typer.Option(help="JSON file of the public bins of each attribute.", show_default=False)],
+    domain: Annotated[Path, job_option("domain")],
     epsilon: Annotated[str, typer.Option(help="Privacy budget of the model, e.g. 1 or 1/2.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Drawn rows: .parquet, .csv or .ndjson.", show_default=False)],
     rows: Annotated[
@@ -52,11 +53,11 @@ def synthesize(
     measure: Annotated[
         str | None, typer.Option(help="Extra budget that measures true errors for the page.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Publish a private model of a table and draw synthetic rows from it; run it again to draw more for nothing."""
-    from veilstream.cli.words import number
     from veilstream.errors import InvalidInputError
+    from veilstream.jobs.wording import number
     from veilstream.release.sinks import check_writable
     from veilstream.storage.ledger import Ledger
     from veilstream.synthesis import TableDomain, fit, read_rows
@@ -148,7 +149,7 @@ def _write_report(
     measure: str | None,
     name: str,
 ) -> Errors:
-    from veilstream.cli.words import promise
+    from veilstream.jobs.wording import promise
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.synthesis.quality import expected_errors, measured_errors
     from veilstream.synthesis.report import write_report
@@ -157,11 +158,13 @@ def _write_report(
     drawn = model.sample_codes(ROWS_OF_PAGE, seed=0)
     expected = expected_errors(model, mechanism, epsilon)
     measured = None
-    words = promise(Guarantee(epsilon, w=1)).split(" What one person does over")[0]
-    words = words.replace("Whatever one person did within one step changes", "The rows of one person change")
+    promise_text = promise(Guarantee(epsilon, w=1)).split(" What one person does over")[0]
+    promise_text = promise_text.replace(
+        "Whatever one person did within one step changes", "The rows of one person change"
+    )
     if measure is not None:
         measured = measured_errors(sealed, model, drawn, measure, book, name=f"{name} quality")
         total = model.spent + measured.epsilon
-        words += f" Together with what this page measured, the budget is epsilon {total}."
-    write_report(path, model, drawn, introduction=words, expected=expected, measured=measured)
+        promise_text += f" Together with what this page measured, the budget is epsilon {total}."
+    write_report(path, model, drawn, introduction=promise_text, expected=expected, measured=measured)
     return measured or expected

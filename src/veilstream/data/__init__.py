@@ -7,6 +7,7 @@ from veilstream.data.domain import MAX_BINS, Domain
 from veilstream.data.encoding import Dropped, Policy
 from veilstream.data.events import Events, read_events
 from veilstream.data.ranges import RangeQuery
+from veilstream.data.read_options import ReadOptions
 
 __all__ = [
     "MAX_BINS",
@@ -22,6 +23,7 @@ __all__ = [
     "Grid",
     "Policy",
     "RangeQuery",
+    "ReadOptions",
     "read_counts",
     "read_events",
 ]

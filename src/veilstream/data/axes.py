@@ -119,8 +119,8 @@ def _look_up(values: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[n
         table[values - low + 1] = np.arange(len(values))
         return table[np.clip(numbers, low - 1, high + 1) - (low - 1)]
     order = np.argsort(values)
-    place = order[np.minimum(np.searchsorted(values[order], numbers), len(values) - 1)]
-    return np.where(values[place] == numbers, place, -1)
+    position = order[np.minimum(np.searchsorted(values[order], numbers), len(values) - 1)]
+    return np.where(values[position] == numbers, position, -1)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -197,8 +197,8 @@ class Grid:
         """The cell of every row, -1 for numbers outside the grid, text and nulls."""
         numbers = as_numbers(column)
         inside = (numbers >= self.low) & (numbers <= self.high)
-        place = (np.where(inside, numbers, self.low) - self.low) / (self.high - self.low) * self.cells
-        return np.where(inside, np.minimum(place.astype(np.int64), self.cells - 1), -1)
+        position = (np.where(inside, numbers, self.low) - self.low) / (self.high - self.low) * self.cells
+        return np.where(inside, np.minimum(position.astype(np.int64), self.cells - 1), -1)
 
     def labels(self) -> pl.Series:
         return _interval_labels(self.bounds().tolist())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from veilstream.data.instants import Instants, instants, numbers
 from veilstream.errors import InvalidInputError
+from veilstream.privacy.durations import DAYS, MICROSECONDS, MONTHS, parse_duration
 
 OUTSIDE: Final = -1
 """The step of a time before the start or from the end on."""
@@ -23,17 +23,6 @@ MISSING: Final = -2
 MAX_STEPS: Final = 10_000_000
 
 Moment: TypeAlias = datetime | date | str | int
-MICROSECONDS: Final = {
-    "us": 1,
-    "ms": 1_000,
-    "s": 1_000_000,
-    "m": 60_000_000,
-    "h": 3_600_000_000,
-    "d": 86_400_000_000,
-    "w": 604_800_000_000,
-}
-DAYS: Final = {"d": 1, "w": 7}
-MONTHS: Final = {"mo": 1, "q": 3, "y": 12}
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -90,8 +79,8 @@ class Calendar:
         """
         column = _column(times)
         if isinstance(every, int):
-            found = numbers(column)
-            ticks = _observed(found)
+            read_times = numbers(column)
+            ticks = _observed(read_times)
             low = ticks[0] // every * every
             return cls(low, ticks[1] + 1, every, zone)
         count, unit = parse_duration(every)
@@ -115,15 +104,15 @@ class Calendar:
         """The column's times as instants of this calendar."""
         return numbers(column) if isinstance(self.every, int) else instants(column, self.zone)
 
-    def place(self, found: Instants) -> NDArray[np.int64]:
+    def place(self, read_times: Instants) -> NDArray[np.int64]:
         """The step of every instant."""
-        inside = (found.ticks >= self._first) & (found.ticks < self._last)
+        inside = (read_times.ticks >= self._first) & (read_times.ticks < self._last)
         if self._borders is None:
-            steps = (found.ticks - self._first) // self._width
+            steps = (read_times.ticks - self._first) // self._width
         else:
-            steps = np.searchsorted(self._borders, found.ticks, side="right") - 1
+            steps = np.searchsorted(self._borders, read_times.ticks, side="right") - 1
         steps[~inside] = OUTSIDE
-        steps[~found.present] = MISSING
+        steps[~read_times.present] = MISSING
         return steps
 
     def begins(self, t: int) -> datetime | int:
@@ -183,26 +172,12 @@ class Calendar:
         return ticks[ticks < self._last]
 
 
-def parse_duration(every: str) -> tuple[int, str]:
-    """Count and unit of a duration.
-
-    >>> parse_duration("15m")
-    (15, 'm')
-    """
-    match = re.fullmatch(r"(\d+)(us|ms|s|mo|m|h|d|w|q|y)", every)
-    if match is None or int(match[1]) < 1:
-        raise InvalidInputError(
-            f"duration '{every}': a count of at least 1 and a unit of us, ms, s, m, h, d, w, mo, q, y are needed"
-        )
-    return int(match[1]), match[2]
-
-
 def _column(times: Any) -> pl.Series:
     return times if isinstance(times, pl.Series) else pl.Series("time", times)
 
 
-def _observed(found: Instants) -> tuple[int, int]:
-    ticks = found.ticks[found.present]
+def _observed(read_times: Instants) -> tuple[int, int]:
+    ticks = read_times.ticks[read_times.present]
     if not len(ticks):
         raise InvalidInputError("calendar from public data: 0 times given, at least 1 is needed")
     return int(ticks.min()), int(ticks.max())
@@ -234,7 +209,7 @@ def _local_starts(first: np.datetime64, counts: NDArray[np.int64], unit: str) ->
 
 def _local_ticks(starts: NDArray[np.datetime64], zone: str) -> NDArray[np.int64]:
     local = pl.Series(starts.astype("M8[us]"))
-    placed = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+    zoned = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
     # A step that would begin inside the hour skipped by the clocks begins when they have been put forward.
     later = (local + timedelta(hours=1)).dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
-    return placed.fill_null(later).dt.convert_time_zone("UTC").to_physical().to_numpy()
+    return zoned.fill_null(later).dt.convert_time_zone("UTC").to_physical().to_numpy()

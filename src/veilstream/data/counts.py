@@ -13,7 +13,8 @@ from veilstream.data.axes import as_integers
 from veilstream.data.calendar import Calendar
 from veilstream.data.domain import Domain
 from veilstream.data.encoding import Dropped, Encoder, Policy
-from veilstream.data.readers import open_batches
+from veilstream.data.read_options import ReadOptions
+from veilstream.data.readers import AS_FOUND, open_batches
 from veilstream.errors import InvalidInputError
 from veilstream.trusted.counts import Sealed, seal
 
@@ -30,12 +31,13 @@ def read_counts(
     missing_time: Policy = "error",
     first_t: int = 0,
     dropped: Dropped | None = None,
+    options: ReadOptions = AS_FOUND,
 ) -> Iterator[Sealed]:
     """Sealed counts of every step from rows (time, attributes, count).
 
     ``l1`` is the holder's word that one person moves the counts of one step by at most that much in total;
     nothing here can check it. A bin without a row counts zero. All rows are read and checked before this
-    returns. Rows left out are added to ``dropped``, for the operator alone.
+    returns. Rows left out are added to ``dropped``, for the operator alone. ``options`` say how files are written.
 
     >>> from veilstream.data import Categories
     >>> places = Domain({"place": Categories(["a", "b"])})
@@ -46,7 +48,7 @@ def read_counts(
     """
     if max_contribution < 1:
         raise InvalidInputError(
-            name="l1",
+            name="max_contribution",
             value=max_contribution,
             limit="one person must be allowed at least 1 count",
             outcome="nothing was read",
@@ -55,7 +57,7 @@ def read_counts(
     encoder = Encoder(domain, calendar, time, unknown, missing_time, dropped or Dropped())
     cells: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
     counts: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
-    for frame in open_batches(source, columns):
+    for frame in open_batches(source, columns, options, time=time):
         steps, flat, keep = encoder.encode(frame)
         numbers = whole_counts(frame[value])
         cell = steps * domain.bins + flat
@@ -65,7 +67,10 @@ def read_counts(
     order = np.argsort(cell, kind="stable")
     cell, count = cell[order], count[order]
     if (cell[1:] == cell[:-1]).any():
-        raise InvalidInputError(f"column '{value}': a time and bin has more than one row, one is the limit")
+        raise InvalidInputError(
+            f"column '{value}': a time and bin has more than one row, one is the limit; add them up "
+            "first, or publish rows of people with --user instead"
+        )
     return _snapshots(cell, count, domain, calendar, max_contribution=max_contribution, first_t=first_t)
 
 
@@ -95,10 +100,11 @@ def whole_counts(column: pl.Series) -> NDArray[np.int64]:
     numbers, whole = as_integers(column)
     if not whole.all():
         raise InvalidInputError(
-            f"column '{column.name}': a count is missing, fractional or not a number, whole numbers are needed"
+            f"column '{column.name}': a count is missing, fractional or not a number, whole numbers are needed; fill "
+            "or drop such rows first"
         )
     if numbers.min(initial=0) < 0:
-        raise InvalidInputError(f"column '{column.name}': a count is negative, 0 is the limit")
+        raise InvalidInputError(f"column '{column.name}': a count is negative, 0 is the limit; mend such rows first")
     return numbers
 
 

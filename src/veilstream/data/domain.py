@@ -119,17 +119,20 @@ class Domain:
         """One row per flat bin, one column per attribute; numeric bins read as ``[0, 18)``."""
         if not self.axes:
             return pl.DataFrame()
-        places = np.unravel_index(np.arange(self.bins), self.shape)
+        positions = np.unravel_index(np.arange(self.bins), self.shape)
         return pl.DataFrame(
-            {name: axis.labels().gather(place) for (name, axis), place in zip(self.axes.items(), places, strict=True)}
+            {
+                name: axis.labels().gather(position)
+                for (name, axis), position in zip(self.axes.items(), positions, strict=True)
+            }
         )
 
     def range(self, **wanted: object) -> RangeQuery:
         """The box of the named values, ``place=["a"]``, and edges, ``age=(0, 65)``; other attributes in
         full."""
-        strangers = [name for name in wanted if name not in self.axes]
-        if strangers:
-            raise InvalidInputError(f"range on '{strangers[0]}': the attributes are {', '.join(self.names)}")
+        unknown = [name for name in wanted if name not in self.axes]
+        if unknown:
+            raise InvalidInputError(f"range on '{unknown[0]}': the attributes are {', '.join(self.names)}")
         box = tuple(
             axis.select(name, wanted[name]) if name in wanted else np.arange(axis.bins, dtype=np.int64)
             for name, axis in self.axes.items()

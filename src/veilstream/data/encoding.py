@@ -9,9 +9,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from veilstream.data.axes import Categories
 from veilstream.data.calendar import MISSING, OUTSIDE, Calendar
 from veilstream.data.domain import Domain
 from veilstream.data.instants import Clock
+from veilstream.data.read_options import has_decimal_comma
 from veilstream.errors import InvalidInputError, UnknownValueError
 
 Policy: TypeAlias = Literal["error", "drop"]
@@ -82,12 +84,13 @@ class Encoder:
         missing, outside = int(np.count_nonzero(steps == MISSING)), int(np.count_nonzero(steps == OUTSIDE))
         if missing and self.missing_time == "error":
             raise InvalidInputError(
-                f"time column '{self.time}': a row has no time, every row needs one unless missing times are dropped"
+                f"time column '{self.time}': a row has no time, every row needs one; fill it or drop such rows with "
+                "--missing-time drop"
             )
         if outside and self.unknown == "error":
             raise UnknownValueError(
                 f"time column '{self.time}': a row lies outside the public range from {self.calendar.start} "
-                f"to {self.calendar.end} (excluded)"
+                f"to {self.calendar.end} (excluded); widen --start and --end or leave such rows out with --unknown drop"
             )
         self.dropped.missing_time += missing
         self.dropped.outside_time += outside
@@ -97,7 +100,10 @@ class Encoder:
         strange = (steps >= 0) & (flat < 0)
         if self.unknown == "error" and strange.any():
             name = self.domain.unknown_attributes(frame.filter(strange))[0]
+            hint = "add it to the domain, or leave such rows out with --unknown drop"
+            if has_decimal_comma(frame.filter(strange)[name]) and not isinstance(self.domain.axes[name], Categories):
+                hint = "numbers with a decimal comma need --decimal ','"
             raise UnknownValueError(
-                f"attribute '{name}': a row has a value that is missing or not in the public domain"
+                f"attribute '{name}': a row has a value that is missing or not in the public domain; {hint}"
             )
         self.dropped.unknown += int(np.count_nonzero(strange))

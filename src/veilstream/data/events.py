@@ -8,7 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from veilstream.data.readers import open_batches
+from veilstream.data.read_options import ReadOptions
+from veilstream.data.readers import AS_FOUND, open_batches
 from veilstream.errors import InvalidInputError
 
 
@@ -20,6 +21,7 @@ class Events:
     time: str
     by: tuple[str, ...]
     source: Any = field(repr=False)
+    options: ReadOptions = AS_FOUND
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -27,15 +29,18 @@ class Events:
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """The rows, a bounded number at a time."""
-        return open_batches(self.source, self.columns)
+        return open_batches(self.source, self.columns, self.options, time=self.time, user=self.user)
 
 
-def read_events(source: Any, *, user: str, time: str, by: Iterable[str] = ()) -> Events:
+def read_events(
+    source: Any, *, user: str, time: str, by: Iterable[str] = (), options: ReadOptions = AS_FOUND
+) -> Events:
     """Name the columns of a source of events; rows are read when they are bounded.
 
-    ``source`` is a CSV (plain or gzip) or Parquet file, a list, glob or directory of them, a Polars, pandas
-    or Arrow table, a lazy frame, a record batch reader, a mapping from column to array, or an iterator of
-    any of those tables. In CSV files every column is read as text and an empty field is a missing value.
+    ``source`` is a CSV (plain or gzip) or Parquet file, a list, glob or directory of them, ``"-"`` for standard
+    input, a Polars, pandas or Arrow table, a DuckDB relation, a lazy frame, a record batch reader, a mapping
+    from column to array, or an iterator of any of those tables. In CSV files every column is read as text and
+    an empty field is a missing value; ``options`` say what their bytes do not.
 
     >>> rows = {"id": [1, 2], "t": [0, 1], "place": ["a", "b"]}
     >>> events = read_events(rows, user="id", time="t", by=["place"])
@@ -49,4 +54,4 @@ def read_events(source: Any, *, user: str, time: str, by: Iterable[str] = ()) ->
                 f"column '{name}': it is the person's id and cannot also be a time or an attribute",
                 outcome="nothing was read",
             )
-    return Events(user, time, attributes, source)
+    return Events(user, time, attributes, source, options)

@@ -10,10 +10,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.data.axes import as_integers
+from veilstream.data.time_formats import RECOGNISED, epoch_unit, first_fit, from_epoch, unreadable_times
 from veilstream.errors import InvalidInputError
 
 OFFSET = r":\d{2}(?:\.\d+)?\s?(Z|z|[+-]\d{2}:?\d{2})$"
-FORMATS = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%d")
 
 
 class Clock(StrEnum):
@@ -37,7 +37,7 @@ class Instants:
 
 
 def instants(column: pl.Series, zone: str) -> Instants:
-    """Instants of a column of dates, datetimes or ISO 8601 text.
+    """Instants of a column of dates, datetimes, text (ISO 8601 and its like), or seconds since 1970.
 
     Naive times are taken in ``zone``: where clocks go back, the earlier of the two instants is meant. Text
     with offsets is brought to UTC row by row, so two offsets in one column are two ways to write the same
@@ -56,10 +56,11 @@ def instants(column: pl.Series, zone: str) -> Instants:
         if column.dtype.time_zone is not None:
             return _finish(column, column.dt.cast_time_unit("us").dt.convert_time_zone("UTC"), Clock.AWARE)
         return _finish(column, _localise(column.dt.cast_time_unit("us"), zone), Clock.NAIVE)
-    raise InvalidInputError(
-        f"time column '{column.name}' of type {column.dtype}: dates, datetimes or ISO 8601 text are "
-        "needed for a calendar of dates"
-    )
+    if column.dtype.is_integer():
+        unit = epoch_unit(column.cast(pl.String))
+        if unit is not None:
+            return _finish(column, from_epoch(column, unit), Clock.AWARE)
+    raise unreadable_times(column)
 
 
 def numbers(column: pl.Series) -> Instants:
@@ -78,7 +79,12 @@ def numbers(column: pl.Series) -> Instants:
     if column.dtype.is_float():
         present &= ~column.fill_null(0.0).is_nan().to_numpy()
     ticks, whole = as_integers(column)
-    _refuse_unreadable(column, int(np.count_nonzero(present & ~whole)))
+    if (present & ~whole).any():
+        raise InvalidInputError(
+            f"time column '{column.name}': a time is not a whole number, which an --every without a unit "
+            "needs; give it a unit (1h, 1d) if times are dates",
+            outcome="nothing was read",
+        )
     return Instants(ticks, present, Clock.NUMBER if present.any() else None)
 
 
@@ -88,9 +94,14 @@ def _from_text(column: pl.Series, zone: str) -> Instants:
     with_offset, filled = len(text) - offsets.null_count(), len(text) - text.null_count()
     if 0 < with_offset < filled:
         raise InvalidInputError(
-            f"time column '{column.name}': {with_offset} of {filled} times carry an offset, all or none must"
+            f"time column '{column.name}': some times carry an offset and some do not, all or none must; complete "
+            "them or split the file",
+            operator_note=f"{with_offset} of {filled} times in this batch carry an offset",
         )
     if with_offset == 0:
+        unit = epoch_unit(text)
+        if unit is not None:
+            return _finish(column, from_epoch(text, unit), Clock.AWARE)
         return _finish(column, _localise(_parse(text), zone), Clock.NAIVE)
     local = _parse(text.str.replace(r"\s?(?:Z|z|[+-]\d{2}:?\d{2})$", ""))
     digits = offsets.str.replace_all(r"[Zz]", "+0000").str.replace(":", "", literal=True)
@@ -100,38 +111,21 @@ def _from_text(column: pl.Series, zone: str) -> Instants:
 
 
 def _parse(text: pl.Series) -> pl.Series:
-    spaced = text.str.replace("T", " ", literal=True)
-    parsed = spaced.str.to_datetime(FORMATS[0], time_unit="us", strict=False)
-    for form in FORMATS[1:]:
-        if parsed.null_count() == text.null_count():
-            break
-        if form == "%Y-%m-%d":
-            more = spaced.str.to_date(form, strict=False).cast(pl.Datetime("us"))
-        else:
-            more = spaced.str.to_datetime(form, time_unit="us", strict=False)
-        parsed = parsed.fill_null(more)
-    return parsed
+    return first_fit(text.str.replace("T", " ", literal=True), RECOGNISED)
 
 
 def _localise(local: pl.Series, zone: str) -> pl.Series:
     if zone == "UTC":
         return local
-    placed = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
-    return placed.dt.convert_time_zone("UTC")
+    zoned = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+    return zoned.dt.convert_time_zone("UTC")
 
 
 def _finish(column: pl.Series, utc: pl.Series, clock: Clock) -> Instants:
-    _refuse_unreadable(column, utc.null_count() - column.null_count())
+    if utc.null_count() > column.null_count():
+        raise unreadable_times(column)
     ticks = utc.to_physical()
     if ticks.null_count() == 0:
         return Instants(ticks.to_numpy(), np.ones(len(ticks), np.bool_), clock if len(ticks) else None)
     present = ticks.is_not_null().to_numpy()
     return Instants(ticks.fill_null(0).to_numpy(), present, clock if present.any() else None)
-
-
-def _refuse_unreadable(column: pl.Series, unreadable: int) -> None:
-    if unreadable:
-        raise InvalidInputError(
-            f"time column '{column.name}': {unreadable} of {len(column)} times in this batch cannot be "
-            "read or do not exist in the zone"
-        )

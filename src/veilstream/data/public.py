@@ -14,7 +14,8 @@ from veilstream.data.calendar import Calendar
 from veilstream.data.counts import whole_counts
 from veilstream.data.domain import Domain
 from veilstream.data.encoding import Encoder
-from veilstream.data.readers import open_batches
+from veilstream.data.read_options import ReadOptions
+from veilstream.data.readers import AS_FOUND, open_batches
 from veilstream.errors import InvalidInputError
 
 
@@ -35,6 +36,7 @@ def read_public_counts(
     by: Sequence[str] = (),
     value: str | None = None,
     zone: str = "UTC",
+    options: ReadOptions = AS_FOUND,
 ) -> PublicCounts:
     """Rows (or the sums of ``value``) per step and bin. For data that their holder has declared public alone.
 
@@ -43,7 +45,7 @@ def read_public_counts(
     [[1, 1], [0, 0], [0, 1]]
     """
     columns = tuple(dict.fromkeys((time, *by, *(() if value is None else (value,)))))
-    batches = list(open_batches(source, columns))
+    batches = list(open_batches(source, columns, options, time=time))
     if not any(batch.height for batch in batches):
         raise InvalidInputError("0 rows: there is nothing to compare on")
     rows = pl.concat(batches)

@@ -23,15 +23,13 @@ from veilstream.evaluate.queries import RangeSums, random_ranges
 from veilstream.evaluate.runner import Measurement, Measures, Progress, run_measurements
 from veilstream.evaluate.summary import summary
 from veilstream.mechanisms.protocols import StreamMechanism
-from veilstream.mechanisms.streams import STREAMS, FixedRate
-from veilstream.mechanisms.streams.fast import Filter
+from veilstream.mechanisms.streams import STREAMS
+from veilstream.mechanisms.traits import HasVariants, Traits
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.rationals import Exact
 from veilstream.release.sinks import replacing
 from veilstream.testing.simulation import simulate
 
-WINDOW_SUMS: Final = ("time-unit", "sliding-window", "retroactive-grouping")
-"""Mechanisms that publish the sum of the last units instead of the counts of one step."""
 METRICS: Final = ("absolute", "relative", "ranges")
 QUERIES: Final = 200
 REFUSAL: Final = (
@@ -132,18 +130,15 @@ def candidates(
     window = guarantees[0].w
     applicable: dict[str, StreamMechanism[Any]] = {}
     for name, kind in STREAMS.items():
-        if (name in WINDOW_SUMS) != (sums is not None) or name == "scheduled" or (names and name not in names):
+        traits = Traits.of(kind)
+        if traits.window_sums != (sums is not None) or traits.needs_weights or (names and name not in names):
             continue
         settings = _settings(kind, steps if window is None else None, sums)
-        if kind is FixedRate:
-            variants = {f"{name} interval={i}": {**settings, "interval": i} for i in _intervals(window or steps)}
-        elif name == "fast":
-            variants = {f"{name} filter={f}": {**settings, "filter": f} for f in Filter}
-        else:
-            variants = {name: settings}
-        for label, chosen in variants.items():
-            mechanism = kind(**chosen)
+        variants: list[dict[str, Any]] = kind.variants(window or steps) if issubclass(kind, HasVariants) else [{}]
+        for variant in variants:
+            mechanism = kind(**settings, **variant)
             if _runs(mechanism, guarantees, bins):
+                label = " ".join([name, *(f"{parameter}={value}" for parameter, value in variant.items())])
                 applicable[label] = mechanism
     if not applicable:
         raise InvalidInputError(f"{guarantees[0]}: no mechanism that was asked for can run on it")
@@ -154,11 +149,6 @@ def _settings(kind: type[Any], horizon: int | None, sums: int | None) -> dict[st
     fields = {field.name for field in dataclasses.fields(kind)}
     wanted = {"horizon": horizon, "window": sums}
     return {name: value for name, value in wanted.items() if name in fields and value is not None}
-
-
-def _intervals(steps: int) -> list[int]:
-    """1 is uniform and all steps is sample: powers of two between."""
-    return [1 << power for power in range(1, steps.bit_length()) if 1 << power < steps]
 
 
 def _runs(mechanism: StreamMechanism[Any], guarantees: Sequence[Guarantee], bins: int) -> bool:
@@ -253,13 +243,13 @@ def _ranking(table: pl.DataFrame, metric: str) -> pl.DataFrame:
 def _advice(ranking: pl.DataFrame, order: Sequence[str], metric: str) -> tuple[str, str]:
     """The simplest mechanism whose mean ratio to the best over all epsilons is within two per cent of the least."""
     ratios = ranking.group_by("mechanism").agg(pl.col("times the best").log().mean().exp().alias("ratio"))
-    score: Mapping[str, float] = dict(ratios.select("mechanism", "ratio").rows())
-    least = min(score.values())
-    name = next(name for name in order if score[name] <= SIMPLE_ENOUGH * least)
+    ratio_of: Mapping[str, float] = dict(ratios.select("mechanism", "ratio").rows())
+    least = min(ratio_of.values())
+    name = next(name for name in order if ratio_of[name] <= SIMPLE_ENOUGH * least)
     wins = ranking.filter(pl.col("mechanism") == name)
     worst = wins.sort("times the best").row(-1, named=True)
     return name, (
-        f"its {metric} error is {score[name]:.3g} times the best's in the geometric mean over all epsilons, at most "
+        f"its {metric} error is {ratio_of[name]:.3g} times the best's in the geometric mean over all epsilons, at most "
         f"{worst['times the best']:.3g} times (at epsilon {worst['epsilon']:g}); of those within 2 % of the least it "
         "is the simplest"
     )

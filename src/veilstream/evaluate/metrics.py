@@ -96,9 +96,9 @@ def rank_correlation(released: ArrayLike, original: ArrayLike) -> float:
     """
     r, x = _aligned(released, original)
     centred = [ranks - ranks.mean(axis=1, keepdims=True) for ranks in (rankdata(r, axis=1), rankdata(x, axis=1))]
-    together = (centred[0] * centred[1]).sum(axis=1)
+    products = (centred[0] * centred[1]).sum(axis=1)
     size = np.sqrt((centred[0] ** 2).sum(axis=1) * (centred[1] ** 2).sum(axis=1))
-    return float(np.where(size == 0, 0.0, together / np.where(size == 0, 1.0, size)).mean())
+    return float(np.where(size == 0, 0.0, products / np.where(size == 0, 1.0, size)).mean())
 
 
 def coverage(low: ArrayLike, high: ArrayLike, original: ArrayLike) -> float:

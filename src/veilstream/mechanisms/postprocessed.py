@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import Generic, TypeVar
 
 from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism
+from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -44,7 +45,7 @@ class PostProcessed:
 
     @property
     def oblivious(self) -> bool:
-        return bool(getattr(self.histogram, "oblivious", False))
+        return Traits.of(self.histogram).oblivious
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         return post_process(self.histogram.estimate(x, epsilon, meter), self.steps)

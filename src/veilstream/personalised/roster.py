@@ -84,7 +84,8 @@ class Roster(Levels):
         twice = np.flatnonzero(self._ids[1:] == self._ids[:-1])
         if twice.size:
             raise InvalidInputError(
-                f"roster: the person of row {int(order[twice[0] + 1]) + 1} is there twice, each may be there once"
+                "roster: a person is there twice, each may be there once",
+                operator_note=f"the second time in row {int(order[twice[0] + 1]) + 1}",
             )
         units, merged = np.unique(distinct, return_inverse=True)
         level: NDArray[np.int64] = merged.reshape(-1)[which].astype(np.int64)
@@ -109,7 +110,9 @@ class Roster(Levels):
         rows = np.minimum(np.searchsorted(self._ids, wanted), self._ids.size - 1)
         missing = np.flatnonzero(self._ids[rows] != wanted)
         if missing.size:
-            raise InvalidInputError(f"records: the person of row {int(missing[0]) + 1} is not on the roster")
+            raise InvalidInputError(
+                "records: a person is not on the roster", operator_note=f"the first such row is {int(missing[0]) + 1}"
+            )
         if np.unique(rows).size != rows.size:
             raise InvalidInputError("records: a person is there twice, each may have one record")
         return self._level[rows]

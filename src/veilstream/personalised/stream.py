@@ -13,6 +13,7 @@ import numpy as np
 
 from veilstream.errors import InvalidInputError, LedgerMismatchError
 from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.traits import Traits
 from veilstream.personalised.counts import SPREAD, Partitioned
 from veilstream.personalised.ensemble import combine_counts
 from veilstream.personalised.partition import Group
@@ -131,7 +132,7 @@ class PersonalisedPublisher(LedgerHolder):
         totals = np.zeros(self.roster.levels, dtype=object)
         for publisher, group in zip(self.publishers, self.groups, strict=True):
             charges = [row.charge for row in publisher.ledger.charges(publisher.stream)]
-            per_timestamp = bool(getattr(publisher.mechanism, "per_timestamp", False))
+            per_timestamp = Traits.of(publisher.mechanism).per_timestamp
             pure, _ = fullest_window(charges, publisher.guarantee.w, self.bins, per_timestamp=per_timestamp)
             totals[group.levels] = pure
         return [Fraction(total) for total in totals.tolist()]

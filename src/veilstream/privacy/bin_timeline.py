@@ -19,7 +19,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.privacy.charge import Charge, Names, Times, time_type
+from veilstream.privacy.blocks import Block, Piece
+from veilstream.privacy.charge import Charge, Names, Span, Times, time_type
 
 SAFE: Final[dict[np.dtype[Any], int]] = {np.dtype(np.int32): 1 << 29, np.dtype(np.int64): 1 << 61}
 """The largest sum of costs that a type holds with room to spare; others hold any."""
@@ -51,7 +52,14 @@ class BinTimeline:
     Fraction(5, 6)
     """
 
-    def __init__(self, bins: int, before: Fraction = ZERO, cost: Fraction = ZERO, now: int | None = None) -> None:
+    def __init__(
+        self,
+        bins: int,
+        before: Fraction = ZERO,
+        cost: Fraction = ZERO,
+        now: int | None = None,
+        blocks: dict[int, Block] | None = None,
+    ) -> None:
         self._unit = lcm(before.denominator, cost.denominator)
         self._old = 0
         self._edge = _no_edges(bins, time_type(now or 0))
@@ -65,7 +73,7 @@ class BinTimeline:
         self._cost += self._whole(cost)
         self._charged_now = cost > 0
         self._closing: list[Bins] = []
-        self._blocks: dict[int, int | None] = {}
+        self._blocks: dict[int, Block] = blocks or {}
         self._at = now
         self._last: _Reach | None = None
 
@@ -102,6 +110,7 @@ class BinTimeline:
 
     def would_cost(self, wanted: Sequence[tuple[Fraction, Charge]]) -> Fraction:
         self._last = None
+        wanted = [plain for amount, charge in wanted for plain in self._plain(amount, charge)]
         self._refine([amount for amount, _ in wanted])
         if len(wanted) == 1:
             return self._with_one(*wanted[0])
@@ -134,6 +143,27 @@ class BinTimeline:
         return new if reach.past_edge is None else np.where(reach.past_edge, np.maximum(self._old, new), new)
 
     def add(self, amount: Fraction, charge: Charge) -> None:
+        if charge.block is None:
+            self._add(amount, charge)
+            return
+        for new, plain in self._plain(amount, charge):
+            self._add(new, plain)
+        self._blocks[charge.block] = self._grown(amount, charge)[0]
+
+    def _plain(self, amount: Fraction, charge: Charge) -> list[tuple[Fraction, Charge]]:
+        """A charge that grows as charges that do not, for what it newly reaches."""
+        if charge.block is None:
+            return [(amount, charge)]
+        pieces = self._grown(amount, charge)[1]
+        return [(new, Charge(new, Span(first, last), charge.purpose)) for new, first, last in pieces]
+
+    def _grown(self, amount: Fraction, charge: Charge) -> tuple[Block, list[Piece]]:
+        assert charge.block is not None
+        now = charge.span.last if self._at is None else self._at
+        known, first = self._blocks.get(charge.block), min(charge.span.first, now)
+        return Block.opened(amount, first, now) if known is None else known.grown(amount, first, now, w=1)
+
+    def _add(self, amount: Fraction, charge: Charge) -> None:
         reach, self._last = self._last, None
         if reach is None or reach.charge is not charge:
             self._refine([amount])
@@ -141,8 +171,6 @@ class BinTimeline:
         step = self._whole(amount)
         if reach.present is not None:
             self._add_now(_bins_of(charge), reach.present, step)
-        if charge.block is not None:
-            self._blocks[charge.block] = self._at
         if reach.back is not None:
             if reach.past_edge is not None:
                 self._old += step
@@ -152,6 +180,9 @@ class BinTimeline:
 
     def close(self, block: int) -> None:
         self._blocks.pop(block, None)
+
+    def open_blocks(self) -> dict[int, Block]:
+        return self._blocks
 
     def by_bin(self, bins: int, now: int | None) -> BinTimeline:
         return self
@@ -171,7 +202,7 @@ class BinTimeline:
         present: NDArray[Any] | None = None
         if self._costs_now(charge):
             present = self._cost[_bins_of(charge)] if self._charged_now else self._cost[:0]
-        if charge.block is not None or self._at is None or charge.span.first >= self._at:
+        if self._at is None or charge.span.first >= self._at:
             return _Reach(charge, present)
         back: Bins = _bins_of(charge)
         since: Times | int = charge.span.first
@@ -185,8 +216,6 @@ class BinTimeline:
         return _Reach(charge, present, back, self._new[back], past if past.any() else None)
 
     def _costs_now(self, charge: Charge) -> bool:
-        if charge.block is not None:
-            return self._blocks.get(charge.block, ...) != self._at
         return self._at is None or charge.span.last >= self._at
 
     def _whole(self, amount: Fraction) -> int:

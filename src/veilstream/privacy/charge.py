@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
 
-Rational: TypeAlias = Fraction | int
 Times: TypeAlias = NDArray[np.int32 | np.int64]
 Names: TypeAlias = NDArray[np.int64] | NDArray[np.bool_]
 """Bins: their positions, or for every bin whether it is one of them."""
@@ -56,8 +55,9 @@ class Charge:
     level (w = 1) a charge may name ``bins``, by their positions or by a truth value for every bin: it then counts for
     those bins alone, because one event lies in one bin. ``starts`` gives, position by position, where the span of each
     begins (never before ``span.first``).
-    A charge with a ``block`` grows: a later charge of the same block stands in its place, with a longer span; one of
-    epsilon 0 says that the block will grow no more and changes nothing else.
+    A charge with a ``block`` grows: a later charge of the same block stands in its place, with a further span and an
+    epsilon that is no smaller, which every window that any of the spans touches then pays; one of epsilon 0 says that
+    the block will grow no more and changes nothing else.
     """
 
     epsilon: Fraction

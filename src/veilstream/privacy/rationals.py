@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -27,6 +28,10 @@ def rational(value: object, name: str, error: type[InvalidInputError] = InvalidI
 
     >>> rational(0.1, "epsilon"), rational("3/8", "epsilon"), rational("1e-6", "delta")
     (Fraction(1, 10), Fraction(3, 8), Fraction(1, 1000000))
+    >>> rational("0,5", "epsilon")
+    Traceback (most recent call last):
+    ...
+    veilstream.errors.InvalidInputError: epsilon '0,5': write 0.5, with a point; nothing was released
     """
     try:
         match value:
@@ -46,9 +51,10 @@ def rational(value: object, name: str, error: type[InvalidInputError] = InvalidI
                 pass
     except (TypeError, ValueError, ArithmeticError):
         pass
-    raise error(
-        name=name, value=value, limit="it must be a finite int, Fraction, Decimal, decimal str or float"
-    ) from None
+    limit = "it must be a finite int, Fraction, Decimal, decimal str or float"
+    if isinstance(value, str) and re.fullmatch(r"\d*,\d+", value):
+        limit = f"write {value.replace(',', '.')}, with a point"
+    raise error(name=name, value=value, limit=limit) from None
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,6 +10,7 @@ from veilstream.privacy.charge import Charge
 
 if TYPE_CHECKING:
     from veilstream.privacy.bin_timeline import BinTimeline
+    from veilstream.privacy.blocks import Block
 
 
 class Timeline(Protocol):
@@ -39,6 +40,10 @@ class Timeline(Protocol):
 
     def close(self, block: int) -> None:
         """The block will not grow any more."""
+        ...
+
+    def open_blocks(self) -> Mapping[int, Block]:
+        """The blocks that may grow, by their numbers."""
         ...
 
     def by_bin(self, bins: int, now: int | None) -> BinTimeline:

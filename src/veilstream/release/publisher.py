@@ -38,8 +38,8 @@ class Publisher(LedgerHolder, Generic[S]):
     a Release exists only afterwards. A crash before the commit has revealed nothing; a step fed again returns what was
     released the first time; if a mechanism raises after it was charged, the charges stay.
 
-    ``l1`` is the holder's promise: one person adds at most that much to the counts of one step in total. There
-    is no seed: see :func:`veilstream.simulate` for repeatable runs.
+    ``max_contribution`` is the holder's promise: one person adds at most that much to the counts of one step in total.
+    There is no seed: see :func:`veilstream.simulate` for repeatable runs.
 
     >>> import numpy as np, veilstream as vs
     >>> p = vs.Publisher(bins=3, guarantee=vs.Guarantee("1", w=24), mechanism=vs.STREAMS["uniform"]())
@@ -64,7 +64,9 @@ class Publisher(LedgerHolder, Generic[S]):
         if type(self.bins) is not int or not 1 <= self.bins <= MAX_BINS:
             raise InvalidInputError(name="bins", value=bins, limit=f"a whole number from 1 to {MAX_BINS}")
         if type(max_contribution) is not int or not 1 <= max_contribution <= MAX_COUNT:
-            raise InvalidInputError(name="l1", value=max_contribution, limit=f"a whole number from 1 to {MAX_COUNT}")
+            raise InvalidInputError(
+                name="max_contribution", value=max_contribution, limit=f"a whole number from 1 to {MAX_COUNT}"
+            )
         self.guarantee = guarantee
         self.mechanism = mechanism
         self.stream = stream
@@ -148,8 +150,8 @@ class Publisher(LedgerHolder, Generic[S]):
     def _accepted(self, now: Sealed, t: int | None) -> int:
         if now.span.steps != 1 or now.size != self.bins or now.l1 > self.max_contribution or now.grid:
             raise InvalidInputError(
-                f"snapshot of {now.size} bins over {now.span.steps} steps with l1={now.l1}: the stream takes "
-                f"{self.bins} bins of one step with l1 ≤ {self.max_contribution}"
+                f"snapshot of {now.size} bins over {now.span.steps} steps with max_contribution={now.l1}: the stream "
+                f"takes {self.bins} bins of one step with max_contribution ≤ {self.max_contribution}"
             )
         if t is not None and t != now.span.first:
             raise InvalidInputError(f"t={t} for a snapshot of step {now.span.first}")
@@ -173,7 +175,7 @@ class Publisher(LedgerHolder, Generic[S]):
                 transaction.commit_failure(t, meter.charges, type(error).__name__)
             raise
         left = self._accountant.nominal_left
-        spent = newly_spent(meter.charges, self.guarantee)
+        spent = newly_spent(meter.charges, self._accountant.guarantee)
         release = transaction.commit_step(t, meter.charges, encoded, values, spent, left)
         self._state, self._at = state, t
         # Nobody else could charge the stream since ``_catch_up``: it need not read these charges again.
@@ -210,10 +212,18 @@ def checked_counts(counts: NDArray[Any], bins: int) -> NDArray[np.int64]:
 
 
 def newly_spent(charges: Sequence[Charge], guarantee: Guarantee) -> Fraction:
-    """What charges add to the present window in epsilon: Gaussian ones by their share of μ², grown ones nothing."""
-    new = [charge for charge in charges if charge.block is None or charge.span.steps == 1]
-    spent = sum((charge.epsilon for charge in new), start=Fraction(0))
-    squared = sum((charge.mu_squared for charge in new), start=Fraction(0))
+    """What charges of one step add to the present window in epsilon: Gaussian ones by their share of μ².
+
+    Of a block that was open before, only what its cost rose by is new.
+    """
+    spent = sum((charge.epsilon for charge in charges if charge.block is None), start=Fraction(0))
+    blocks: dict[int, list[Charge]] = {}
+    for charge in charges:
+        if charge.block is not None and charge.epsilon:
+            blocks.setdefault(charge.block, []).append(charge)
+    for same in blocks.values():
+        spent += same[-1].epsilon - (same[0].epsilon if same[0].span.steps > 1 else 0)
+    squared = sum((charge.mu_squared for charge in charges), start=Fraction(0))
     if squared:
         spent += (guarantee.epsilon - guarantee.pure) * squared / guarantee.mu_squared
     return spent

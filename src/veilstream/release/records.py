@@ -77,9 +77,9 @@ class BoxRelease:
         inside a box.
         """
         columns: dict[str, pl.Series] = {}
-        for place, (name, axis) in enumerate(domain.axes.items()):
+        for position, (name, axis) in enumerate(domain.axes.items()):
             begin, end = _ends(name, axis)
-            first, last = self.boxes.low[:, place], self.boxes.high[:, place] - 1
+            first, last = self.boxes.low[:, position], self.boxes.high[:, position] - 1
             if isinstance(axis, Categories):
                 columns[begin], columns[end] = axis.labels()[first], axis.labels()[last]
             else:

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from veilstream.data import Calendar, Dropped, Policy
 from veilstream.data.bounding.choice import Limit
 from veilstream.data.bounding.keyed import Key
-from veilstream.data.calendar import EPOCH, MICROSECONDS, parse_duration
+from veilstream.data.calendar import EPOCH
 from veilstream.errors import BudgetExceededError, InvalidInputError
+from veilstream.privacy.durations import MICROSECONDS, parse_duration
 from veilstream.release.publisher import Publisher
 from veilstream.spark.counting import Settings
 from veilstream.spark.jobs import on_cluster, quoted, require_columns

@@ -1,7 +1,7 @@
 """What executors do: encode rows, bound every bucket of people, add up the counts.
 
 Rows leave a task packed, a few large values per batch and bucket, so that the cluster moves and sorts few rows. Of
-veilstream this imports the modules of ``environment.MODULES`` alone. An unexpected error leaves without its message,
+veilstream this imports ``environment.modules`` alone. An unexpected error leaves without its message,
 which may quote a row and would reach the cluster's logs.
 """
 

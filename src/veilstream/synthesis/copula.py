@@ -17,10 +17,11 @@ from veilstream.synthesis.choice import NORMAL, Choice
 from veilstream.synthesis.correlation import matrix_of, repaired, upper_of
 from veilstream.synthesis.kendall import Kendall
 from veilstream.synthesis.layout import Layout, Part
-from veilstream.synthesis.margins import Margins, onto_simplex, private_margins
+from veilstream.synthesis.margins import Margins, private_margins
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedRows, SealedTable
+from veilstream.values.projection import onto_simplex
 from veilstream.values.values import Values
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedRows
+from veilstream.values.projection import onto_simplex
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,21 +36,6 @@ def private_margins(
     deviations = tuple(float(np.sqrt(np.mean(np.square(values.std)))) for values in noisy)
     counts = tuple(onto_simplex(np.asarray(values.numbers, dtype=np.float64), total) for values in noisy)
     return Margins(counts, total, deviations)
-
-
-def onto_simplex(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:
-    """The nearest vector (in the L2 norm) with entries ≥ 0 and sum ``total``: max(v − θ, 0) for one θ.
-
-    Clipping negative counts at zero adds all the noise that is above it; subtracting θ takes that away again.
-
-    >>> onto_simplex(np.array([5.0, 2.0, -1.0]), 6.0).tolist()
-    [4.5, 1.5, 0.0]
-    """
-    falling = np.sort(values)[::-1]
-    surplus = (np.cumsum(falling) - total) / np.arange(1, values.size + 1)
-    last = int(np.flatnonzero(falling - surplus >= 0)[-1]) if total > 0 else 0
-    projected = np.maximum(values - surplus[last], 0.0)
-    return projected if total > 0 else np.zeros(values.size)
 
 
 def shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.synthesis.margins import onto_simplex
+from veilstream.values.projection import onto_simplex
 
 Reals = NDArray[np.float64]
 FITTINGS = 50

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
+from veilstream.mechanisms.traits import Traits
 from veilstream.noise import ExactSampler
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.publisher import checked_counts, newly_spent
@@ -85,7 +86,7 @@ def _run(
         )
         run.values[t] = values.numbers
         run.fresh[t] = values.fresh
-        run.spent.append(newly_spent(meter.charges, guarantee))
+        run.spent.append(newly_spent(meter.charges, accountant.guarantee))
         run.std[t] = np.mean(values.std)
     return run
 
@@ -133,10 +134,10 @@ def simulate_many(
     ((1000, 4, 3), True)
     """
     array = np.asarray(snapshots)
-    if all(getattr(part, "oblivious", False) for part in (mechanism, getattr(mechanism, "histogram", mechanism))):
+    if all(Traits.of(part).oblivious for part in (mechanism, getattr(mechanism, "histogram", mechanism))):
         run = _run(mechanism, guarantee, array, seed, max_contribution, shape, batch=(runs,))
-        together = np.ascontiguousarray(run.values.transpose(1, 0, 2))
-        return _Run(together, run.fresh, run.spent, run.std).as_array()
+        run_first = np.ascontiguousarray(run.values.transpose(1, 0, 2))
+        return _Run(run_first, run.fresh, run.spent, run.std).as_array()
     each = [_run(mechanism, guarantee, array, (seed, number), max_contribution, shape) for number in range(runs)]
     return _Run(
         np.stack([run.values for run in each]),

@@ -20,6 +20,7 @@ from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge, Names, Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.rationals import sqrt_up
+from veilstream.trusted.block_noise import NoiseBlock, block_variance, drawn_rows
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.noisy_cells import TailNoise, noisy_cells
@@ -180,6 +181,29 @@ class Meter:
         return Values(_off_grid(exact, finer), float(sigma) * 2.0**-finer, NoiseLaw.GAUSSIAN)
 
     @hide_frames
+    def block_laplace(
+        self, x: Sealed, epsilon: Fraction, length: int, purpose: str, block: NoiseBlock | None = None
+    ) -> tuple[Values, NoiseBlock]:
+        """``x`` plus the next row of a block of ``length`` rows of noise, for one charge in every window that touches it.
+
+        Without ``block`` a new one is drawn, with P(z) ∝ e^(−ε·max ‖z_t‖₁/l1): a unit that moves every one of its rows
+        by l1 changes that by e^ε at most, in however many of them it is. PROOF_block_noise.md has the theorem.
+        """
+        if x.span.steps != 1 or x.grid or x.bins is not None:
+            raise InvalidInputError(name="look for", value=purpose, limit="whole counts of one step are needed")
+        if block is None:
+            self._positive(epsilon, purpose)
+            number = self._accountant.new_block()
+            self._admit([Charge(epsilon, Span(self.t, self.t), purpose, block=number)])
+            rows = drawn_rows(self._noise, epsilon / x.l1, length, x.size, self._draw_shape(0)[:-1], purpose)
+            block = NoiseBlock(rows, number, self.t, epsilon, x.l1, purpose)
+        if block.left < 1 or block.size != x.size or x.l1 > block.max_contribution or x.span.first < block.opened:
+            raise InvalidInputError(name="look for", value=purpose, limit=f"it does not fit to {block!r}")
+        self._admit([charge for charge in block.charges(self.t) if charge not in self.charges])
+        std = math.sqrt(block_variance(block.length, block.size, float(block.epsilon / block.max_contribution)))
+        return Values(open_counts(x) + opened(block)[..., block.used, :], std), block.after_look()
+
+    @hide_frames
     def select(self, scores: Scores, epsilon: Fraction, purpose: str) -> int:
         """A candidate i with probability exactly ∝ exp(epsilon · score_i / (2 · sensitivity))."""
         self._positive(epsilon, purpose)
@@ -230,9 +254,10 @@ class Meter:
     ) -> Threshold:
         """Draw the secret noise of a sparse-vector block for queries of at most ``sensitivity``.
 
-        Opening charges ``epsilon_rho``, once, over all the steps at which the block will be compared. Every positive
-        answer charges ``epsilon_nu`` over the block so far (it makes good for a moved ρ) and ``epsilon_nu`` at its own
-        step; negative answers are free. Over a whole block with c positives: epsilon_rho + 2c·epsilon_nu.
+        Opening charges ``epsilon_rho``, and every positive answer ``epsilon_nu`` more, to each window that any
+        comparison of the block reads, be it before or after the positive: a unit there can move ρ, and then all of the
+        block's positives make good for it. A positive charges ``epsilon_nu`` once more for what it reads itself.
+        Negative answers are free. A block with c positives: epsilon_rho + 2c·epsilon_nu. See PROOF.md, "Sparse vector".
         """
         for amount in (epsilon_rho, epsilon_nu):
             self._positive(amount, purpose)
@@ -255,18 +280,35 @@ class Meter:
                 limit=f"{x.size} values of sensitivity {moved} on grid 2^-{x.grid}, where one value of at most "
                 f"{threshold.sensitivity} on 2^-{THRESHOLD_GRID} is needed",
             )
+        block = self._accountant.open_block(threshold.block)
+        if block is None:
+            raise InvalidInputError(
+                name="comparison for",
+                value=threshold.purpose,
+                limit="the block was closed; open another threshold (see Meter.is_open)",
+            )
         purpose, nu = threshold.purpose, threshold.epsilon_nu
-        block = Span(min(threshold.opened, x.span.first), self.t)
-        grown = Charge(threshold.epsilon_rho, block, purpose, block=threshold.block)
-        positive = [Charge(nu, block, purpose), Charge(nu, self._until_now(x.span), purpose)]
-        self._admit([] if grown in self.charges else [grown], tentative=positive)
+        read = self._until_now(x.span)
+        # At event level a block that was not compared for some time has not read what lay between.
+        span = read if self.guarantee.w == 1 else Span(min(block.first, read.first), self.t)
+        grown = Charge(block.amount, span, purpose, block=threshold.block)
+        everywhere = Span(min(block.first, read.first), self.t)
+        own = Charge(nu, read, purpose)
+        self._admit([] if grown in self.charges else [grown], tentative=[Charge(nu, everywhere, purpose), own])
         scale = bounded_scale(threshold.sensitivity * (1 << THRESHOLD_GRID) / nu, purpose)
         noise = self._noise.laplace(scale, self._draw_shape(1))
         value = (open_counts(x) << (THRESHOLD_GRID - x.grid)) + noise
         answer = bool(self.branch((value >= round(level * (1 << THRESHOLD_GRID)) + opened(threshold))[..., 0]))
         if answer:
-            self._admit(positive)
+            self._admit([replace(grown, epsilon=block.amount + nu), own])
         return answer
+
+    def is_open(self, threshold: Threshold) -> bool:
+        """Whether the block can still be compared with, by the charges on record: a public fact.
+
+        A step that failed keeps its charges and so the end of blocks that it closed, though not the mechanism's state.
+        """
+        return self._accountant.open_block(threshold.block) is not None
 
     def close(self, threshold: Threshold) -> None:
         """The block will not be compared with any more; what it cost stays."""

@@ -33,8 +33,12 @@ MAX_BINS_OF_ATTRIBUTE = 10**7
 class SealedRows(Opaque[tuple[tuple[Codes, ...], Hashes]]):
     """Rows of codes 0 ≤ code < ``shape`` (one column per attribute), read from the timestamps in ``span``.
 
-    At any single timestamp one unit has at most ``l1`` rows. ``bins`` names the part of a public partition that the
-    rows belong to, for parallel composition at event level. How many rows there are is private.
+    At any single timestamp one unit has at most ``l1`` rows. How many rows there are is private.
+
+    ``partition`` is the one partition of a stream, by the values of these attributes, whose parts may be charged in
+    parallel at event level; None as long as it is not chosen. ``bins`` names the part that the rows belong to. One
+    row lies in one part of one partition, but in a part of every other partition too: names of two would not
+    be disjoint, and so ``SealedTable`` chooses one for good.
 
     >>> hashes = np.array([5, 9], dtype=np.uint64)
     >>> rows = SealedRows([np.array([3, 1]), np.array([0, 1])], hashes, (4, 2), Span(0, 0), 1)
@@ -46,7 +50,7 @@ class SealedRows(Opaque[tuple[tuple[Codes, ...], Hashes]]):
     veilstream.errors.SealedAccessError: exact rows cannot be read; ask the Meter for a noisy answer
     """
 
-    __slots__ = ("bins", "l1", "shape", "span")
+    __slots__ = ("bins", "l1", "partition", "shape", "span")
     contents: ClassVar[str] = "rows"
 
     def __init__(
@@ -58,12 +62,14 @@ class SealedRows(Opaque[tuple[tuple[Codes, ...], Hashes]]):
         l1: int | Fraction,
         *,
         bins: NDArray[np.int64] | None = None,
+        partition: tuple[int, ...] | None = None,
     ) -> None:
         super().__init__((tuple(np.asarray(column, dtype=np.int32) for column in columns), hashes))
         self.shape = shape
         self.span = span
         self.l1 = Fraction(l1)
         self.bins = bins
+        self.partition = partition
 
     def margin(self, axis: int) -> Sealed:
         """Rows by their value of one attribute: each row is counted once, so ``l1`` carries over."""
@@ -75,17 +81,31 @@ class SealedRows(Opaque[tuple[tuple[Codes, ...], Hashes]]):
         require_dense(shape)
         return self._sealed(np.bincount(self._cells(axes), minlength=math.prod(shape)))
 
-    def parts(self, axes: Sequence[int]) -> list[SealedRows]:
-        """The rows of every cell of some attributes, row-major, each named by its number.
+    def partitioned(self, axes: Sequence[int]) -> SealedRows:
+        """The same rows, with the partition chosen whose parts may be charged in parallel; it cannot be changed."""
+        if self.partition is not None and self.partition != tuple(axes):
+            raise InvalidInputError(
+                name="partition of rows by attributes",
+                value=tuple(axes),
+                limit=f"they are partitioned by {self.partition}, and parts of two partitions are not disjoint",
+            )
+        columns, hashes = opened(self)
+        return SealedRows(columns, hashes, self.shape, self.span, self.l1, bins=self.bins, partition=tuple(axes))
 
-        The cells are disjoint, so a unit that has c_p rows in part p, Σ c_p ≤ l1, costs at most Σ ε·c_p/l1 ≤ ε if each
-        part is asked with ε and noise for l1: the names let the accountant see it at event level.
+    def parts(self, axes: Sequence[int]) -> list[SealedRows]:
+        """The rows of every cell of some attributes, row-major.
+
+        Those of the stream's ``partition`` are named by their numbers, so that the accountant charges them in parallel
+        at event level: they are disjoint, and a unit that has c_p rows in part p, Σ c_p ≤ l1, costs at most
+        Σ ε·c_p/l1 ≤ ε if each part is asked with ε and noise for l1. Parts of any other kind, and parts of parts,
+        are charged like the rows that they come from. See PROOF.md, "Parts of rows".
         """
         columns, hashes = opened(self)
         cells = self._cells(axes)
         count = math.prod(self.shape[axis] for axis in axes)
         order = np.argsort(cells, kind="stable")
         ends = np.searchsorted(cells[order], np.arange(count + 1))
+        named = self.bins is None and len(axes) > 0 and tuple(axes) == self.partition
         return [
             SealedRows(
                 [column[order[first:last]] for column in columns],
@@ -93,7 +113,8 @@ class SealedRows(Opaque[tuple[tuple[Codes, ...], Hashes]]):
                 self.shape,
                 self.span,
                 self.l1,
-                bins=np.array([part], dtype=np.int64),
+                bins=np.array([part], dtype=np.int64) if named else self.bins,
+                partition=self.partition,
             )
             for part, (first, last) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
         ]
@@ -102,7 +123,10 @@ class SealedRows(Opaque[tuple[tuple[Codes, ...], Hashes]]):
         """The same rows, in the same order, with some attributes only."""
         columns, hashes = opened(self)
         shape = tuple(self.shape[axis] for axis in axes)
-        return SealedRows([columns[axis] for axis in axes], hashes, shape, self.span, self.l1, bins=self.bins)
+        # Attributes have other numbers here: whatever partition was chosen, its parts can no longer be told.
+        partition = None if self.partition is None else ()
+        chosen = [columns[axis] for axis in axes]
+        return SealedRows(chosen, hashes, shape, self.span, self.l1, bins=self.bins, partition=partition)
 
     def records(self) -> SealedRecords:
         """The rows gathered by cell, for methods that never list the domain: a row is a count, ``l1`` carries over."""
@@ -129,7 +153,8 @@ class SealedTable(Sealed):
     """Rows as a stream takes them: a vector of counts that tells how far the table has moved, and the rows.
 
     The vector holds the counts of every cell of ``parts`` attributes, then for every such cell one histogram per
-    remaining attribute, and ``spare`` zeros where a release keeps what is not a count. A row is counted once
+    remaining attribute, and ``spare`` zeros where a release keeps what is not a count. ``parts`` is also the partition
+    of ``rows`` whose parts may be charged in parallel. A row is counted once
     among the cells and once in each histogram: ``l1`` is that of the rows times 1 + the number of remaining attributes.
     """
 
@@ -143,7 +168,7 @@ class SealedTable(Sealed):
             pieces += [opened(part.margin(axis)) for axis in others]
         pieces.append(np.zeros(spare, dtype=np.int64))
         super().__init__(np.concatenate(pieces), rows.span, rows.l1 * (1 + len(others)))
-        self.rows = rows
+        self.rows = rows.partitioned(parts)
 
 
 @hide_frames

@@ -14,8 +14,6 @@ from veilstream.errors import InvalidDomainError, InvalidInputError
 MAX_DENSE_CELLS = 10**7
 FEW_RANGES = 16
 SHARES_AT_ONCE = 1 << 22
-SPARSE_METHODS = "psd, fp"
-"""Names in ``HISTOGRAMS`` of the methods that never list the cells of a domain."""
 
 
 def cells_of(shape: tuple[int, ...]) -> int:
@@ -30,7 +28,8 @@ def require_dense(shape: tuple[int, ...]) -> None:
     if cells_of(shape) > MAX_DENSE_CELLS:
         raise InvalidDomainError(
             f"domain {'x'.join(map(str, shape))} of {cells_of(shape):.3g} cells: a dense histogram has at "
-            f"most {MAX_DENSE_CELLS}; {SPARSE_METHODS} take such data with estimate_records"
+            f"most {MAX_DENSE_CELLS}",
+            next_step="use a method that never lists the cells, marked 'sparse' by 'veilstream mechanisms'",
         )
 
 

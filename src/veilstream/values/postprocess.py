@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from veilstream.errors import InvalidInputError
+from veilstream.values.projection import onto_simplex
 from veilstream.values.values import NoiseLaw, Numbers, Values
 
 
@@ -44,15 +45,8 @@ class ConsistentTotal:
             raise InvalidInputError(name="total", value=self.total, limit="a whole number from 0 upwards")
 
     def apply(self, values: Values, noisy: Values) -> Values:
-        numbers = values.numbers.astype(np.float64)
-        sums = noisy.numbers.sum(axis=-1, keepdims=True) if self.total is None else np.array([float(self.total)])
-        total = np.maximum(sums, 0.0)
-        ordered = -np.sort(-numbers, axis=-1)
-        places = np.arange(1, int(numbers.shape[-1]) + 1)
-        excess = (np.cumsum(ordered, axis=-1) - total) / places
-        last = (ordered > excess).sum(axis=-1, keepdims=True)
-        taken = np.take_along_axis(excess, np.maximum(last, 1) - 1, axis=-1)
-        projected = np.where(total > 0, np.maximum(numbers - taken, 0.0), 0.0)
+        total = noisy.numbers.sum(axis=-1, keepdims=True) if self.total is None else float(self.total)
+        projected = onto_simplex(values.numbers.astype(np.float64), total)
         return replace(values, numbers=projected, law=NoiseLaw.MIXED)
 
 

@@ -25,8 +25,16 @@ class Release:
     spent: Fraction
     left: Fraction
 
+    @property
+    def covers(self) -> str:
+        """What intervals hold: "value before noise", or "count" where a model publishes its own."""
+        return self.law.covers
+
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Low and high ends that hold the value before noise with probability at least ``level``, bin by bin."""
+        """Low and high ends that hold, with probability at least ``level``, the value before noise of each bin.
+
+        Where ``covers`` says so they hold the true count of the step instead, as far as the model is right.
+        """
         width = half_width(level, self.std, self.law, integer=self.values.dtype.kind == "i")
         exact = np.asarray(self.values, dtype=np.float64)
         return exact - width, exact + width

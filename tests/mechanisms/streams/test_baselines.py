@@ -59,7 +59,7 @@ def test_shares_fill_the_window_exactly() -> None:
 
 @pytest.mark.parametrize("mechanism", [Uniform(), FixedRate()], ids=str)
 def test_user_level_needs_a_horizon(mechanism: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"horizon of \w+: missing"):
+    with pytest.raises(InvalidInputError, match=r"horizon of '\w+': missing"):
         vs.Publisher(bins=3, guarantee=vs.Guarantee(1, w=None), mechanism=mechanism)
 
 

@@ -254,7 +254,7 @@ def test_bad_parameters_are_refused(bad: dict[str, Any]) -> None:
 
 
 def test_user_level_needs_a_horizon() -> None:
-    with pytest.raises(InvalidInputError, match="horizon of DSFT: missing"):
+    with pytest.raises(InvalidInputError, match="horizon of 'DSFT': missing"):
         DSFT().start(Guarantee(1, w=None), 4)
 
 

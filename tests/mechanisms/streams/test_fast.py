@@ -17,20 +17,20 @@ from veilstream.errors import BudgetExceededError, InvalidInputError
 from veilstream.mechanisms.histograms import Gaussian
 from veilstream.mechanisms.streams import Fast, Uniform
 from veilstream.mechanisms.streams.fast import Filter
-from veilstream.mechanisms.streams.sampling import Budgeted, Controller, Looks, Sampling
+from veilstream.mechanisms.streams.sampling import Budgeted, LookPacer, Looks, SamplingRule
 from veilstream.noise import SecureNoise
 from veilstream.privacy.accountant import Accountant
 from veilstream.testing.checks import check_stream
 from veilstream.trusted.meter import Meter
 
 STEPPED = np.repeat([400, 900, 100], 40)[:, None]
-PID = Controller(0.9, 0.1, 0.0, memory=5, theta=5.0, set_point=0.1, hurry=4.0)
+PID = LookPacer(0.9, 0.1, 0.0, memory=5, theta=5.0, set_point=0.1, hurry=4.0)
 METER = Meter(Accountant(vs.Guarantee(1, w=1), 1), SecureNoise(), 0)
-KINDS = [pytest.param(kind, sampling, id=f"{kind}-{sampling}") for kind in Filter for sampling in Sampling]
+KINDS = [pytest.param(kind, sampling, id=f"{kind}-{sampling}") for kind in Filter for sampling in SamplingRule]
 
 
 @pytest.mark.parametrize(("kind", "sampling"), KINDS)
-def test_every_variant_conforms_at_every_level(kind: Filter, sampling: Sampling) -> None:
+def test_every_variant_conforms_at_every_level(kind: Filter, sampling: SamplingRule) -> None:
     check_stream(Fast(filter=kind, sampling=sampling, horizon=12, particles=50))
     check_stream(Fast(filter=kind, sampling=sampling, horizon=12, samples=1, process_variance=4.0, particles=50))
 
@@ -41,7 +41,7 @@ def test_gaussian_samples_conform() -> None:
 
 
 @pytest.mark.parametrize(("kind", "sampling"), KINDS)
-def test_user_level_spends_all_of_the_budget_and_no_more(kind: Filter, sampling: Sampling) -> None:
+def test_user_level_spends_all_of_the_budget_and_no_more(kind: Filter, sampling: SamplingRule) -> None:
     fast = Fast(filter=kind, sampling=sampling, samples=30, horizon=120, particles=100)
     y = vs.simulate(fast, vs.Guarantee(1, w=None), STEPPED, seed=2)
     assert sum(y.spent, Fraction(0)) == 1
@@ -63,7 +63,7 @@ def test_no_window_ever_sees_more_than_m_looks(
 ) -> None:
     """Whatever the feedback, and every interval is a whole number of at least 1."""
     steps = samples + extra
-    controller = None if fixed else Controller(0.9, 0.1, 0.0, 5, 5.0, 0.1, hurry)
+    controller = None if fixed else LookPacer(0.9, 0.1, 0.0, 5, 5.0, 0.1, hurry)
     budgeted, looks, seen = Budgeted(samples, steps, user_level=not w_event), Looks(), list[int]()
     for step in range(60 if w_event else steps):
         if looks.is_due(step):
@@ -102,12 +102,12 @@ def test_looks_thicken_when_the_signal_moves(kind: Filter, hurry: float, factor:
 def test_the_interval_moves_against_the_error() -> None:
     assert PID.interval(10, 0.0, pace=100) > 10
     assert PID.interval(10, 0.1, pace=100) == 25
-    assert Controller(1, 0, 0, 1, 5.0, 0.1, 100.0).interval(10, 0.1, pace=100) == 10
-    assert Controller(1, 0, 0, 1, 5.0, 0.1, 100.0).interval(10, 1e9, pace=100) == 1
+    assert LookPacer(1, 0, 0, 1, 5.0, 0.1, 100.0).interval(10, 0.1, pace=100) == 10
+    assert LookPacer(1, 0, 0, 1, 5.0, 0.1, 100.0).interval(10, 1e9, pace=100) == 1
 
 
 def test_the_controller_is_the_papers_sum() -> None:
-    controller = Controller(0.5, 0.3, 0.2, memory=3, theta=5.0, set_point=0.1, hurry=4.0)
+    controller = LookPacer(0.5, 0.3, 0.2, memory=3, theta=5.0, set_point=0.1, hurry=4.0)
     expected = 0.5 * 0.4 + 0.3 / 3 * (0.1 + 0.2 + 0.4) + 0.2 * (0.4 - 0.2) / 4
     assert controller.delta((9.0, 0.1, 0.2, 0.4), gap=4) == pytest.approx(expected)
 
@@ -121,7 +121,7 @@ def test_all_bins_share_one_schedule() -> None:
 
 
 @pytest.mark.parametrize(("kind", "sampling"), KINDS)
-def test_a_ledger_resumes_a_stream(kind: Filter, sampling: Sampling, tmp_path: Path) -> None:
+def test_a_ledger_resumes_a_stream(kind: Filter, sampling: SamplingRule, tmp_path: Path) -> None:
     fast, g = Fast(filter=kind, sampling=sampling, samples=5, horizon=20, particles=40), vs.Guarantee(1, w=None)
     releases: list[vs.Release] = []
     for t in range(20):
@@ -156,7 +156,7 @@ def test_q_is_found_from_releases_alone() -> None:
     series, g = linear(seed=2, steps=400, series=20, variance=1e4), vs.Guarantee("1/2", w=None)
 
     def error(variance: float | None) -> float:
-        fast = Fast(sampling=Sampling.FIXED, horizon=400, process_variance=variance)
+        fast = Fast(sampling=SamplingRule.FIXED, horizon=400, process_variance=variance)
         return mean_absolute_error(vs.simulate(fast, g, series, seed=3), series)
 
     assert error(None) < 1.15 * error(1e4) < error(1.0)
@@ -224,7 +224,7 @@ def test_nothing_is_published_beyond_the_horizon() -> None:
 
 
 def test_names_may_be_given_as_text() -> None:
-    assert Fast(filter="particle", sampling="fixed") == Fast(filter=Filter.PARTICLE, sampling=Sampling.FIXED)  # type: ignore[arg-type]
+    assert Fast(filter="particle", sampling="fixed") == Fast(filter=Filter.PARTICLE, sampling=SamplingRule.FIXED)  # type: ignore[arg-type]
 
 
 def test_noise_too_small_to_measure_is_no_trouble() -> None:

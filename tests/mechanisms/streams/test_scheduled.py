@@ -44,7 +44,7 @@ class ByActivity:
     ids=["equal", "horizon", "online", "weigher"],
 )
 def test_conforms_at_the_levels_it_accepts(mechanism: Scheduled) -> None:
-    assert any(g.w is None for g in applicable(mechanism)) == (mechanism.horizon is not None)
+    assert any(not g.endless for g in applicable(mechanism)) == (mechanism.horizon is not None)
     check_stream(mechanism)
 
 
@@ -152,8 +152,8 @@ def test_its_description_is_exact() -> None:
         ({"weights": "1 x"}, "weights 'x'"),
         ({"weights": ByActivity()}, "need online=True"),
         ({"weights": ByActivity(), "online": True}, "public bounds"),
-        ({"bounds": "2 1"}, "bounds 2 1"),
-        ({"bounds": "1"}, "bounds 1 of"),
+        ({"bounds": "2 1"}, "bounds '2 1'"),
+        ({"bounds": "1"}, "bounds '1' of"),
         ({"power": 0}, "power 0"),
         ({"horizon": 0}, "horizon 0"),
     ],

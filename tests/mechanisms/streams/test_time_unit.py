@@ -52,7 +52,7 @@ def test_the_declared_deviation_follows_the_units_in_the_window() -> None:
 
 
 def test_user_level_needs_a_horizon_and_keeps_to_it() -> None:
-    with pytest.raises(InvalidInputError, match="horizon of TimeUnit"):
+    with pytest.raises(InvalidInputError, match="horizon of 'TimeUnit'"):
         vs.simulate(TimeUnit(), vs.Guarantee(1, w=None), np.ones((2, 1)), seed=1)
     with pytest.raises(BudgetExceededError, match="planned for 3 steps"):
         vs.simulate(TimeUnit(horizon=3), vs.Guarantee(1, w=None), np.ones((4, 1)), seed=1)

@@ -239,7 +239,7 @@ def test_large_and_incompressible_arrays_survive(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("guarantee", "{}"), ("mechanism", '{"name":"sample"}'), ("bins", 5), ("domain", "ab12"), ("l1", 2)],
+    [("guarantee", "{}"), ("mechanism", '{"name":"sample"}'), ("bins", 5), ("domain", "ab12"), ("max_contribution", 2)],
 )
 def test_another_stream_of_the_same_name_is_refused(ledger: Ledger, field: str, value: Any) -> None:
     ledger.register(SPEC)

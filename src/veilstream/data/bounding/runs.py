@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from veilstream.data.bounding.choice import Rows
 from veilstream.data.bounding.private import Private
 from veilstream.errors import InvalidInputError
+from veilstream.values.mixing import GOLDEN_GAMMA
 
 RUN_ROWS = 1 << 20
 MAX_PARTS = 1024
 MAX_ROWS_AT_ONCE = 1 << 23
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
+SPREAD = np.uint64(GOLDEN_GAMMA)
 
 
 class _Run(Private):

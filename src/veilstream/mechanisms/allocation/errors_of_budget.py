@@ -88,10 +88,10 @@ def _half(epsilon: Reals) -> Reals:
 class StepErrors:
     """A function of its own for each of the ``kept`` steps."""
 
-    def __init__(self, functions: Sequence[ErrorFunction], kept: NDArray[np.int64]) -> None:
+    def __init__(self, functions: Sequence[ErrorFunction], selected: NDArray[np.int64]) -> None:
         self._steps: dict[int, list[int]] = {}
         self._functions: dict[int, ErrorFunction] = {}
-        for step, original in enumerate(kept):
+        for step, original in enumerate(selected):
             function = functions[int(original)]
             self._steps.setdefault(id(function), []).append(step)
             self._functions[id(function)] = function

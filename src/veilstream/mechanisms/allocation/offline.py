@@ -47,23 +47,23 @@ def optimal_schedule(
     budget, delta = _budget(epsilon), whole_window(window)
     if repeat and len(exact) > LONGEST_CYCLE:
         raise InvalidInputError(f"weights that repeat after {len(exact)} steps: at most {LONGEST_CYCLE} can be planned")
-    kept = np.flatnonzero([weight > 0 for weight in exact]).astype(np.int64)
-    numbers = np.array([float(exact[i]) for i in kept])
-    function = _function(error, kept, len(exact))
-    windows = cyclic(kept, len(exact), delta) if repeat else sliding(kept, len(exact), delta)
-    found = solve(numbers, function, windows, float(budget))
+    positions = np.flatnonzero([weight > 0 for weight in exact]).astype(np.int64)
+    numbers = np.array([float(exact[i]) for i in positions])
+    function = _function(error, positions, len(exact))
+    windows = cyclic(positions, len(exact), delta) if repeat else sliding(positions, len(exact), delta)
+    solution = solve(numbers, function, windows, float(budget))
     units = np.zeros(len(exact), dtype=np.int64)
-    units[kept] = np.floor(found.budgets * GRID).astype(np.int64)
+    units[positions] = np.floor(solution.budgets * GRID).astype(np.int64)
     place = clip_cycle if repeat else clip
-    placed = place([int(unit) for unit in units], in_units(budget), delta)
-    smallest = min(placed[i] for i in kept)
+    padded = place([int(unit) for unit in units], in_units(budget), delta)
+    smallest = min(padded[i] for i in positions)
     if smallest < 1:
         raise InvalidBudgetError(
             f"epsilon {budget} over a window of {delta}: a step with weight above 0 would get less than 2^-30"
         )
-    rounded = np.array([placed[i] for i in kept]) / GRID
+    rounded = np.array([padded[i] for i in positions]) / GRID
     cost = float(numbers @ function.value(rounded))
-    return Schedule(tuple(Fraction(unit, GRID) for unit in placed), budget, delta, repeat, cost, found.lower)
+    return Schedule(tuple(Fraction(unit, GRID) for unit in padded), budget, delta, repeat, cost, solution.lower)
 
 
 def solve(weights: NDArray[np.float64], error: ErrorFunction, windows: Windows, limit: float) -> Optimum:
@@ -89,7 +89,7 @@ def _budget(epsilon: Exact) -> Fraction:
 
 
 def _function(
-    error: ErrorFunction | Sequence[ErrorFunction] | None, kept: NDArray[np.int64], steps: int
+    error: ErrorFunction | Sequence[ErrorFunction] | None, positions: NDArray[np.int64], steps: int
 ) -> ErrorFunction:
     if error is None:
         return PowerError()
@@ -97,4 +97,4 @@ def _function(
         return error
     if len(error) != steps:
         raise InvalidInputError(f"{len(error)} error functions for {steps} weights: one for each")
-    return StepErrors(error, kept)
+    return StepErrors(error, positions)

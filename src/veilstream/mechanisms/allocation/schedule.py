@@ -68,7 +68,7 @@ def clip(units: Iterable[int], limit: int, window: int) -> list[int]:
     >>> clip([3, 3, 3, 3], limit=5, window=2)
     [3, 2, 3, 2]
     """
-    kept: list[int] = []
+    clipped: list[int] = []
     recent: deque[int] = deque()
     running = 0
     for wanted in units:
@@ -77,8 +77,8 @@ def clip(units: Iterable[int], limit: int, window: int) -> list[int]:
         unit = max(0, min(wanted, limit - running))
         running += unit
         recent.append(unit)
-        kept.append(unit)
-    return kept
+        clipped.append(unit)
+    return clipped
 
 
 def clip_cycle(units: Sequence[int], limit: int, window: int) -> list[int]:
@@ -86,10 +86,10 @@ def clip_cycle(units: Sequence[int], limit: int, window: int) -> list[int]:
 
     All are scaled down by the same whole-number division until the fullest window fits.
     """
-    kept = list(units)
-    while (most := fullest_window([Fraction(unit) for unit in kept], window, cyclic=True)) > limit:
-        kept = [math.floor(unit * limit / most) for unit in kept]
-    return kept
+    clipped = list(units)
+    while (most := fullest_window([Fraction(unit) for unit in clipped], window, cyclic=True)) > limit:
+        clipped = [math.floor(unit * limit / most) for unit in clipped]
+    return clipped
 
 
 def exact_weights(weights: Sequence[Exact], name: str = "weights") -> tuple[Fraction, ...]:

@@ -89,19 +89,19 @@ class SlidingWindows:
         running = np.concatenate([[0.0], np.cumsum(flexibility)])
         # Row j of the band holds entries (k + j, k).
         band = np.zeros((self._band, self.count))
-        for apart in range(self._band):
-            end = self.count - apart
-            overlap = running[self._last[:end]] - running[self._first[apart:]]
-            band[apart, :end] = np.maximum(overlap, 0)
+        for distance in range(self._band):
+            end = self.count - distance
+            overlap = running[self._last[:end]] - running[self._first[distance:]]
+            band[distance, :end] = np.maximum(overlap, 0)
         band[0] += looseness
         solver = cast(Any, solveh_banded)
         return cast(Reals, solver(band, right, overwrite_ab=True, lower=True, check_finite=False))
 
 
-def sliding(kept: NDArray[np.int64], steps: int, window: int) -> Windows:
+def sliding(positions: NDArray[np.int64], steps: int, window: int) -> Windows:
     """The windows of ``window`` successive ones of ``steps`` steps, on the ``kept`` ones alone."""
     starts = np.arange(max(1, steps - window + 1))
-    first, last = np.searchsorted(kept, starts), np.searchsorted(kept, starts + window)
+    first, last = np.searchsorted(positions, starts), np.searchsorted(positions, starts + window)
     # A window whose kept steps all lie in a neighbour's adds nothing.
     same = np.concatenate([(first[1:] == first[:-1]) & (last[1:] == last[:-1]), [False]])
     first, last = first[~same], last[~same]
@@ -110,16 +110,16 @@ def sliding(kept: NDArray[np.int64], steps: int, window: int) -> Windows:
     binding = ~(inside_next | inside_previous) & (last > first)
     first, last = first[binding], last[binding]
     if first.size <= int((last - first).max()):
-        inside = np.arange(kept.size)
+        inside = np.arange(positions.size)
         matrix = (inside >= first[:, None]) & (inside < last[:, None])
         return DenseWindows(matrix.astype(np.float64))
-    return SlidingWindows(first, last, kept.size)
+    return SlidingWindows(first, last, positions.size)
 
 
-def cyclic(kept: NDArray[np.int64], period: int, window: int) -> Windows:
+def cyclic(positions: NDArray[np.int64], period: int, window: int) -> Windows:
     """The windows of ``window`` successive steps if ``period`` steps repeat for ever."""
     whole, rest = divmod(window, period)
-    offset = (kept[None, :] - np.arange(period if rest else 1)[:, None]) % period
+    offset = (positions[None, :] - np.arange(period if rest else 1)[:, None]) % period
     matrix = whole + (offset < rest).astype(np.float64)
     return DenseWindows(np.unique(matrix, axis=0))
 

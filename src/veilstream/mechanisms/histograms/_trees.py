@@ -191,8 +191,8 @@ def sums_by(labels: Integers, values: Floats, count: int) -> Floats:
     """Sums of public values by label."""
     if values.ndim > 1:
         sums = np.zeros((*values.shape[:-1], count))
-        for place, label in enumerate(labels.tolist()):
-            sums[..., label] += values[..., place]
+        for position, label in enumerate(labels.tolist()):
+            sums[..., label] += values[..., position]
         return sums
     return np.asarray(np.bincount(labels, weights=values, minlength=count), dtype=np.float64)
 

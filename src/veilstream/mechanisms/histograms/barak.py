@@ -67,15 +67,15 @@ class Barak:
             raise InvalidInputError("marginals (): at least one is needed")
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
-        kept = self.coefficients(x.shape)
-        noisy = meter.laplace(x.walsh(kept), epsilon, "marginals")
+        chosen = self.coefficients(x.shape)
+        noisy = meter.laplace(x.walsh(chosen), epsilon, "marginals")
         padded = tuple(power_of_two(size) for size in x.shape)
         cells = math.prod(padded)
         batch = noisy.numbers.shape[:-1]
         spectrum = np.zeros((*batch, cells))
-        spectrum[..., kept] = noisy.numbers
+        spectrum[..., chosen] = noisy.numbers
         values = unpad((walsh(spectrum) / cells).reshape(*batch, *padded), x.shape)
-        return Values(values, noisy.std * (math.sqrt(kept.size) / cells), NoiseLaw.MIXED)
+        return Values(values, noisy.std * (math.sqrt(chosen.size) / cells), NoiseLaw.MIXED)
 
     def coefficients(self, shape: Sequence[int]) -> NDArray[np.int64]:
         """Flat positions of the coefficients kept, in the table padded to powers of two: public."""
@@ -83,11 +83,11 @@ class Barak:
         if len(sizes) == 1:
             sizes = [2] * (sizes[0].bit_length() - 1)
         attributes = len(sizes)
-        kept: set[tuple[int, ...]] = {()}
+        chosen: set[tuple[int, ...]] = {()}
         for wanted in self._wanted(attributes):
             for count in range(len(wanted) + 1):
-                kept.update(itertools.combinations(wanted, count))
-        return np.sort(np.concatenate([_positions(support, sizes) for support in kept]))
+                chosen.update(itertools.combinations(wanted, count))
+        return np.sort(np.concatenate([_positions(support, sizes) for support in chosen]))
 
     def _wanted(self, attributes: int) -> Sequence[tuple[int, ...]]:
         if self.marginals is None:

@@ -89,8 +89,8 @@ class DPCube:
         variance = weight * by_box
         flat, shifted = boxes / sizes, (boxes - known) / sizes
         numbers = np.where(even[labels], flat[..., labels], cells + shifted[..., labels])
-        kept = np.where(even, variance / sizes**2, spread - (by_cells - variance) / sizes**2)
-        return Values(numbers, np.sqrt(np.maximum(kept, 0.0))[labels])
+        cells_kept = np.where(even, variance / sizes**2, spread - (by_cells - variance) / sizes**2)
+        return Values(numbers, np.sqrt(np.maximum(cells_kept, 0.0))[labels])
 
 
 def partition(cells: Floats, spread: float, height: int) -> tuple[Integers, Flags]:
@@ -180,8 +180,8 @@ def _best_cuts(values: Floats, coordinates: Integers, local: Integers, low: Inte
             continue
         end = np.cumsum(widths)
         begin = end - widths
-        place = (begin - low[:, candidate])[local] + coordinates[candidate]
-        running = np.concatenate([[0.0], np.cumsum(sums_by(place, values, int(end[-1])))])
+        position = (begin - low[:, candidate])[local] + coordinates[candidate]
+        running = np.concatenate([[0.0], np.cumsum(sums_by(position, values, int(end[-1])))])
         total = running[end] - running[begin]
         thickness = np.bincount(local, minlength=boxes) / widths
         # At the last slab of a box nothing is left above: its 0/0 becomes -1, below every true gain.

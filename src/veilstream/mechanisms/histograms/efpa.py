@@ -65,14 +65,14 @@ class EFPA:
         half = epsilon / 2
         spectrum = x.fourier()
         moved = spectrum.l2 * meter.guarantee.steps_at_once(x.span.steps)
-        kept = self._candidates(x.size, moved, half, spectrum.grid)
+        retained = self._candidates(x.size, moved, half, spectrum.grid)
         plain = sqrt_up(Fraction(2 * x.size)) * x.l1 * meter.guarantee.steps_at_once(x.span.steps) / half
         penalty = sqrt_up(Fraction(2)) * moved / half
-        scores = cutoff_scores(spectrum, kept, penalty, plain if self.fallback else None)
+        scores = cutoff_scores(spectrum, retained, penalty, plain if self.fallback else None)
         choice = meter.select(scores, half, "cutoff")
-        if choice == kept.size:
+        if choice == retained.size:
             return meter.laplace(x, half, "publish")
-        k = int(kept[choice])
+        k = int(retained[choice])
         noisy = meter.laplace(spectrum.select(slice(0, k)), half, "spectrum")
         std = float(np.mean(noisy.std)) * math.sqrt(k / x.size)
         return Values(_back(noisy.numbers, x.size), std, NoiseLaw.MIXED)
@@ -86,10 +86,10 @@ class EFPA:
                 f"epsilon {epsilon * 2} for EFPA: the noise of one coordinate would be wider than "
                 f"{float(MAX_SCALE):.0e} grid steps"
             )
-        kept = list(range(1, min(size, DENSE) + 1, 2))
-        while kept[-1] < size:
-            kept.append(kept[-1] + max(2, kept[-1] // 200 * 2))
-        candidates = np.unique(np.minimum(kept, size)).astype(np.int64)
+        retained = list(range(1, min(size, DENSE) + 1, 2))
+        while retained[-1] < size:
+            retained.append(retained[-1] + max(2, retained[-1] // 200 * 2))
+        candidates = np.unique(np.minimum(retained, size)).astype(np.int64)
         return candidates[candidates < largest]
 
 

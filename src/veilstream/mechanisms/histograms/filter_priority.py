@@ -16,6 +16,7 @@ from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.records import SealedRecords, cell_keys, sorted_runs
 from veilstream.values.boxes import Boxes, cells_of, require_dense
+from veilstream.values.mixing import GOLDEN_GAMMA, splitmix64
 from veilstream.values.values import Values
 
 Integers = NDArray[np.int64]
@@ -78,6 +79,7 @@ class FilterPriority:
     spurious: int = 1
     keep: int = 100_000
     batchable: ClassVar[bool] = True
+    sparse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         limits = {"levels": (self.levels, MAX_LEVELS), "spurious": (self.spurious, 10**6), "keep": (self.keep, 10**7)}
@@ -128,15 +130,21 @@ class FilterPriority:
         listed: list[Listed] = []
         for shift in resolutions(records.shape, self.levels):
             coarse = records.coarser(shift)
-            found = meter.reaching(coarse, self.level(coarse.shape, scale), share, "filter")
-            listed.append(Listed(shift, coarse.shape, found.low, found.values, float(np.max(found.std))))
+            passing = meter.reaching(coarse, self.level(coarse.shape, scale), share, "filter")
+            listed.append(Listed(shift, coarse.shape, passing.low, passing.values, float(np.max(passing.std))))
         parts = consistent_lists(self._sampled(listed, meter))
         low = np.concatenate([part.cells << part.shift for part in parts])
         high = np.concatenate([(part.cells + 1) << part.shift for part in parts])
         values = np.concatenate([part.values for part in parts])
         std = np.concatenate([np.full(part.values.size, part.std) for part in parts])
-        kept = values != 0
-        return Boxes(records.shape, low[kept], np.minimum(high, np.array(records.shape))[kept], values[kept], std[kept])
+        listed_cells = values != 0
+        return Boxes(
+            records.shape,
+            low[listed_cells],
+            np.minimum(high, np.array(records.shape))[listed_cells],
+            values[listed_cells],
+            std[listed_cells],
+        )
 
     def _share(
         self, shape: tuple[int, ...], max_contribution: Fraction, steps: int, epsilon: Fraction, meter: Meter
@@ -180,12 +188,9 @@ def priority_sample(part: Listed, keep: int, settle: Settle = np.asarray) -> Lis
 
 def uniform_hash(cells: Integers) -> Floats:
     """A number in (0, 1] that depends on the cell alone and looks uniform (splitmix64 over the axes)."""
-    state = np.full(len(cells), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    state = np.full(len(cells), GOLDEN_GAMMA, dtype=np.uint64)
     for column in cells.T:
-        state = (state ^ column.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
-        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        state ^= state >> np.uint64(31)
+        state = splitmix64((state ^ column.astype(np.uint64)) + np.uint64(GOLDEN_GAMMA))
     return ((state >> np.uint64(11)) + np.uint64(1)).astype(np.float64) * 2.0**-53
 
 

@@ -87,8 +87,8 @@ def privelet_axis_gains(size: int) -> float:
     total = float(cuts**2 @ (size + 1 - cuts)) / padded**2
     block = padded
     while block > 1:
-        place = cuts % block
-        weight = np.minimum(place, block - place) / block
+        position = cuts % block
+        weight = np.minimum(position, block - position) / block
         inside = np.bincount(cuts // block, weights=weight)
         squares = float(weight @ weight)
         total += size * squares - (float(inside @ inside) - squares)

@@ -86,6 +86,7 @@ class PSD:
     median_share: Fraction = Fraction(3, 10)
     prune: float | None = None
     batchable: ClassVar[bool] = True
+    sparse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.kind not in {"hybrid", "kd", "quad"}:

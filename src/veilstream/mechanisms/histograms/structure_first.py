@@ -72,9 +72,9 @@ class StructureFirst:
                 f"epsilon {epsilon} for {buckets} buckets of StructureFirst: a share is below 2^-30"
             )
         edges = np.arange(pieces + 1, dtype=np.int64) * x.size // pieces
-        found = boundaries(x, edges, buckets)
+        borders = boundaries(x, edges, buckets)
         chosen, end = [0], pieces
         for remaining in range(buckets, 1, -1):
-            end = remaining - 1 + meter.select(found.scores(remaining, end), share, "boundary")
+            end = remaining - 1 + meter.select(borders.scores(remaining, end), share, "boundary")
             chosen.append(int(edges[end]))
         return publish_means(x, np.array(sorted(chosen), dtype=np.int64), epsilon - share * (buckets - 1), meter)

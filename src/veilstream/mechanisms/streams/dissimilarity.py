@@ -14,7 +14,7 @@ from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.mechanisms.streams import schedule
-from veilstream.mechanisms.streams.usefulness import Useful, mean_error, rehearsed_release, sum_bound
+from veilstream.mechanisms.streams.usefulness import Useful, mean_error, release_of_zeros, sum_bound
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -40,7 +40,7 @@ class ByDissimilarity(ABC):
 
     def check(self, guarantee: Guarantee, bins: int) -> None:
         """Refuse a guarantee without an end to its horizon, and more parts than bins."""
-        schedule.steps_to_cover(guarantee, self.horizon, self)
+        schedule.share(guarantee, self.horizon, 1, self)
         if self.columns > bins:
             raise InvalidInputError(
                 f"columns {self.columns} of {type(self).__name__}: the stream has {bins} bins, and every part needs one"
@@ -59,7 +59,7 @@ class ByDissimilarity(ABC):
         )
 
     def _rehearsed(self, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
-        return rehearsed_release(self.histogram, guarantee, self.best_release(guarantee), bins, max_contribution)
+        return release_of_zeros(self.histogram, guarantee, self.best_release(guarantee), bins, max_contribution)
 
 
 def changed_columns(

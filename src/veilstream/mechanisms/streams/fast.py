@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,8 @@ from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.mechanisms.streams import schedule
 from veilstream.mechanisms.streams.filters import Belief, KalmanBank, ParticleCloud
-from veilstream.mechanisms.streams.sampling import Budgeted, Controller, Errors, Looks, Sampling
+from veilstream.mechanisms.streams.sampling import Budgeted, Errors, LookPacer, Looks, SamplingRule
+from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -92,7 +93,7 @@ class Fast:
 
     samples: int | None = None
     filter: Filter = Filter.KALMAN
-    sampling: Sampling = Sampling.PID
+    sampling: SamplingRule = SamplingRule.PID
     process_variance: float | None = None
     horizon: int | None = None
     theta: float | None = None
@@ -109,7 +110,7 @@ class Fast:
     def __post_init__(self) -> None:
         for name in ("samples", "horizon", "memory", "particles"):
             schedule.whole(getattr(self, name), name, self)
-        for name, kinds in (("filter", Filter), ("sampling", Sampling)):
+        for name, kinds in (("filter", Filter), ("sampling", SamplingRule)):
             self._one_of(name, kinds)
         for name in ("process_variance", "theta", "set_point", "hurry"):
             value: float | None = getattr(self, name)
@@ -128,9 +129,14 @@ class Fast:
         if self.samples is not None and self.horizon is not None and self.samples > self.horizon:
             raise self._too_many(self.samples, self.horizon)
 
+    @classmethod
+    def variants(cls, steps: int) -> list[dict[str, Any]]:  # noqa: ARG003
+        """One of each filter."""
+        return [{"filter": kind} for kind in Filter]
+
     @property
     def oblivious(self) -> bool:
-        return self.sampling is Sampling.FIXED and bool(getattr(self.histogram, "oblivious", False))
+        return self.sampling is SamplingRule.FIXED and Traits.of(self.histogram).oblivious
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
         self._looks(guarantee)
@@ -177,30 +183,37 @@ class Fast:
             return np.full((1, 1), float(self.process_variance))
         return noise[..., None] * CANDIDATES / even
 
-    def _controller(self) -> Controller | None:
-        if self.sampling is Sampling.FIXED:
+    def _controller(self) -> LookPacer | None:
+        if self.sampling is SamplingRule.FIXED:
             return None
         theta = THETA[self.filter] if self.theta is None else self.theta
         gains = self.proportional, self.integral, self.derivative
-        return Controller(*gains, self.memory, theta, self.set_point, self.hurry)
+        return LookPacer(*gains, self.memory, theta, self.set_point, self.hurry)
 
     def _looks(self, guarantee: Guarantee) -> Budgeted:
-        steps = guarantee.w if guarantee.w is not None else self.horizon
+        steps = guarantee.period if guarantee.period is not None else self.horizon
+        if steps is None and guarantee.endless:
+            return Budgeted(1, 1, user_level=False)
         if steps is None:
             raise InvalidInputError(
                 "horizon of Fast: missing, but at user level (w=None) its samples share one budget for the "
                 "whole stream; give the public number of steps T, as in Fast(horizon=500), or for a stream "
                 "without an end use w-event privacy, Guarantee(epsilon, w=...)"
             )
-        samples = max(1, round(SHARE_OF_STEPS[self.filter] * steps)) if self.samples is None else self.samples
+        samples = self._default_samples(guarantee, steps) if self.samples is None else self.samples
         if samples > steps:
             raise self._too_many(samples, steps)
         return Budgeted.of(guarantee, samples, steps)
 
     def _share(self, guarantee: Guarantee, budgeted: Budgeted) -> Fraction:
-        if self.sampling is Sampling.FIXED:
-            return schedule.share(guarantee, budgeted.steps, budgeted.even)
-        return guarantee.pure / budgeted.samples
+        if self.sampling is SamplingRule.FIXED:
+            return schedule.share(guarantee, budgeted.steps, budgeted.even, self)
+        return guarantee.pure / guarantee.shares(budgeted.samples)
+
+    def _default_samples(self, guarantee: Guarantee, steps: int) -> int:
+        """A part of all steps, or every step where nobody meets more of them than of that part."""
+        part = max(1, round(SHARE_OF_STEPS[self.filter] * steps))
+        return steps if guarantee.presence is not None and guarantee.shares(steps) <= part else part
 
     def _one_of(self, name: str, kinds: type[StrEnum]) -> None:
         value = getattr(self, name)

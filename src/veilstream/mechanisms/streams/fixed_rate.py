@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.mechanisms.streams import schedule
-from veilstream.mechanisms.streams.usefulness import Useful, mean_error, rehearsed_release, sum_bound
+from veilstream.mechanisms.streams.usefulness import Useful, mean_error, release_of_zeros, sum_bound
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -46,16 +46,21 @@ class FixedRate:
         schedule.whole(self.interval, "interval", self)
         schedule.whole(self.horizon, "horizon", self)
 
+    @classmethod
+    def variants(cls, steps: int) -> list[dict[str, Any]]:
+        """Powers of two between 1, which is ``Uniform``, and all steps, which is ``Sample``."""
+        return [{"interval": 1 << power} for power in range(1, steps.bit_length()) if 1 << power < steps]
+
     def start(self, guarantee: Guarantee, bins: int) -> State:
-        schedule.steps_to_cover(guarantee, self.horizon, self)
+        schedule.share(guarantee, self.horizon, self.interval, self)
         return State()
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
         schedule.within_horizon(meter.guarantee, state.step, self.horizon)
         if state.last is not None and state.step % self.interval:
             return State(state.step + 1, state.last), state.last.repeated()
-        steps = schedule.steps_to_cover(meter.guarantee, self.horizon, self)
-        values = self.histogram.estimate(now, schedule.share(meter.guarantee, steps, self.interval), meter)
+        epsilon = schedule.share(meter.guarantee, self.horizon, self.interval, self)
+        values = self.histogram.estimate(now, epsilon, meter)
         return State(state.step + 1, values), values
 
     def expected_error(self, guarantee: Guarantee, bins: int, max_contribution: int = 1) -> float:
@@ -71,5 +76,5 @@ class FixedRate:
         )
 
     def _rehearsed(self, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
-        epsilon = schedule.share(guarantee, schedule.steps_to_cover(guarantee, self.horizon, self), self.interval)
-        return rehearsed_release(self.histogram, guarantee, epsilon, bins, max_contribution)
+        epsilon = schedule.share(guarantee, self.horizon, self.interval, self)
+        return release_of_zeros(self.histogram, guarantee, epsilon, bins, max_contribution)

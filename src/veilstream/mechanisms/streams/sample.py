@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
-from veilstream.mechanisms.streams.usefulness import Useful, mean_error, rehearsed_release, sum_bound
+from veilstream.mechanisms.streams.usefulness import Useful, mean_error, release_of_zeros, sum_bound
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -42,8 +42,8 @@ class Sample:
         return State()
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
-        w = meter.guarantee.w
-        if state.last is not None and (w is None or state.step % w):
+        period = meter.guarantee.period
+        if state.last is not None and (period is None or state.step % period):
             return State(state.step + 1, state.last), state.last.repeated()
         values = self.histogram.estimate(now, meter.guarantee.pure, meter)
         return State(state.step + 1, values), values
@@ -61,4 +61,4 @@ class Sample:
         )
 
     def _rehearsed(self, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
-        return rehearsed_release(self.histogram, guarantee, guarantee.pure, bins, max_contribution)
+        return release_of_zeros(self.histogram, guarantee, guarantee.pure, bins, max_contribution)

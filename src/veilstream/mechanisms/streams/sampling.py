@@ -19,7 +19,7 @@ Errors: TypeAlias = float | NDArray[np.float64]
 LARGEST_EXPONENT = 50.0
 
 
-class Sampling(StrEnum):
+class SamplingRule(StrEnum):
     """How sampling points are chosen."""
 
     PID = "pid"
@@ -27,7 +27,7 @@ class Sampling(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Controller:
+class LookPacer:
     """The gains of a PID controller on feedback errors E, and how its answer moves the interval.
 
     Δ = C_p·E + (C_i/T_i)·Σ of the last T_i errors + C_d·(E − E')/(k − k'), where E' is the error of the last sample
@@ -55,7 +55,7 @@ class Controller:
     def interval(self, before: int, delta: float, pace: float) -> int:
         """The next interval, a whole number of at least 1.
 
-        >>> steered = Controller(0.9, 0.1, 0.0, 5, 5.0, 0.1, hurry=4.0)
+        >>> steered = LookPacer(0.9, 0.1, 0.0, 5, 5.0, 0.1, hurry=4.0)
         >>> [steered.interval(10, delta, pace=12.5) for delta in (0.0, 0.1, 0.2, 1.0)]
         [12, 10, 4, 4]
         """
@@ -92,16 +92,14 @@ class Budgeted:
 
     @classmethod
     def of(cls, guarantee: Guarantee, samples: int, steps: int) -> Budgeted:
-        return cls(samples, steps, guarantee.w is None)
+        return cls(samples, steps, not guarantee.endless)
 
     @property
     def even(self) -> int:
         """The interval that spreads the looks evenly."""
         return -(-self.steps // self.samples)
 
-    def taken(
-        self, looks: Looks, step: int, error: Errors | None, controller: Controller | None, meter: Meter
-    ) -> Looks:
+    def taken(self, looks: Looks, step: int, error: Errors | None, controller: LookPacer | None, meter: Meter) -> Looks:
         """The schedule after a look at ``step`` with its feedback ``error`` (None at the first look).
 
         ``controller`` is None at a fixed rate. Until it has as many errors as its memory, looks are even.

@@ -8,7 +8,7 @@ from typing import ClassVar
 from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.mechanisms.streams import schedule
-from veilstream.mechanisms.streams.usefulness import Useful, mean_error, rehearsed_release, sum_bound
+from veilstream.mechanisms.streams.usefulness import Useful, mean_error, release_of_zeros, sum_bound
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -44,13 +44,12 @@ class Uniform:
         schedule.whole(self.horizon, "horizon", self)
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
-        schedule.steps_to_cover(guarantee, self.horizon, self)
+        schedule.share(guarantee, self.horizon, 1, self)
         return State()
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
         schedule.within_horizon(meter.guarantee, state.step, self.horizon)
-        steps = schedule.steps_to_cover(meter.guarantee, self.horizon, self)
-        epsilon = schedule.share(meter.guarantee, steps, 1)
+        epsilon = schedule.share(meter.guarantee, self.horizon, 1, self)
         return State(state.step + 1), self.histogram.estimate(now, epsilon, meter)
 
     def expected_error(self, guarantee: Guarantee, bins: int, max_contribution: int = 1) -> float:
@@ -66,5 +65,5 @@ class Uniform:
         )
 
     def _rehearsed(self, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
-        epsilon = schedule.share(guarantee, schedule.steps_to_cover(guarantee, self.horizon, self), 1)
-        return rehearsed_release(self.histogram, guarantee, epsilon, bins, max_contribution)
+        epsilon = schedule.share(guarantee, self.horizon, 1, self)
+        return release_of_zeros(self.histogram, guarantee, epsilon, bins, max_contribution)

@@ -3,9 +3,8 @@
 A mechanism is (α, σ)-useful for a query if the answer from what it publishes errs by more than α with probability at
 most σ. The bounds here are those of Li et al. (DSAT, CIKM 2015, section 5), corrected:
 
-* lemma 5.1: a sum of m Laplace noises of scale b is bounded by minimising (ln(2/σ) − m·ln(1 − θ²b²))/θ over
-  0 < θ < 1/b (Chernoff; discrete noise has the smaller moments). The 2√2·b·ln(2/σ) of theorem 5.1 leaves m out and
-  holds for m ≤ ln(2/σ) only.
+* lemma 5.1: for a sum of m Laplace noises of scale b the quantile itself is computed (``noise_sums``); Chernoff's bound
+  is half as large again. The 2√2·b·ln(2/σ) of theorem 5.1 leaves m out and holds for m ≤ ln(2/σ) only.
 * lemma 5.2: after a negative answer the distance to the last release is at most T + x, where x bounds ρ − ν, two
   Laplace noises of scales l1/ε_ρ and l1/ε_ν. The paper drops the factor C of its second noise.
 * theorems 5.1 and 5.2: no range query errs by more than that distance, so T + x alone bounds it after a negative
@@ -27,17 +26,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.no_noise import NoNoise
 from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism, accountant_for
 from veilstream.mechanisms.streams.decision import Plan, Sampler
+from veilstream.mechanisms.streams.noise_sums import laplace_sum_quantile
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter
 from veilstream.values.values import NoiseLaw, Values, half_width
 
-REHEARSED_NUMBERS: Final = 1 << 22
-"""A rehearsal goes through about this many numbers at most."""
-REHEARSED_STEPS: Final = 512
+TRIAL_NUMBERS: Final = 1 << 22
+"""A trial run goes through about this many numbers at most."""
+TRIAL_STEPS: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Useful:
 
 
 @runtime_checkable
-class Foreseeable(Protocol):
+class ForecastsError(Protocol):
     """A mechanism that knows its own bounds."""
 
     def expected_error(self, guarantee: Guarantee, bins: int, max_contribution: int = 1) -> float: ...
@@ -62,7 +63,7 @@ class Foreseeable(Protocol):
 
 
 @runtime_checkable
-class Deciding(Protocol):
+class NeedsPopulation(Protocol):
     """A mechanism whose decisions need people to decide about."""
 
     def smallest_population(
@@ -70,20 +71,7 @@ class Deciding(Protocol):
     ) -> int: ...
 
 
-class _Silence:
-    """Noise that is always 0: a rehearsal on zeros shows when a mechanism releases and with how much noise."""
-
-    def laplace(self, scale: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
-        return np.zeros(size, dtype=np.int64)
-
-    def gaussian(self, sigma: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
-        return np.zeros(size, dtype=np.int64)
-
-    def select(self, gaps: NDArray[np.int64], rate: Fraction) -> int:
-        return int(np.argmin(gaps))
-
-
-def rehearse(
+def run_on_zeros(
     mechanism: StreamMechanism[Any], guarantee: Guarantee, bins: int, max_contribution: int, steps: int
 ) -> list[Values]:
     """What the mechanism would publish of a stream of zeros if noise were 0; no data are read and nothing is spent."""
@@ -91,17 +79,17 @@ def rehearse(
     state = mechanism.start(guarantee, bins)
     values: list[Values] = []
     for t in range(steps):
-        meter = Meter(accountant, _Silence(), t)
+        meter = Meter(accountant, NoNoise(), t)
         state, now = mechanism.step(state, seal(np.zeros(bins, dtype=np.int64), t, max_contribution), meter)
         values.append(now)
     return values
 
 
-def rehearsed_release(
+def release_of_zeros(
     histogram: HistogramMechanism, guarantee: Guarantee, epsilon: Fraction, bins: int, max_contribution: int
 ) -> Values:
     """One release of zeros for ``epsilon``: its ``std`` and ``law`` tell the noise."""
-    meter = Meter(Accountant(guarantee, bins), _Silence(), 0)
+    meter = Meter(Accountant(guarantee, bins), NoNoise(), 0)
     return histogram.estimate(seal(np.zeros(bins, dtype=np.int64), 0, max_contribution), epsilon, meter)
 
 
@@ -136,9 +124,12 @@ def chernoff(scales: Sequence[tuple[float, int]], log_miss: float) -> float:
 def sum_bound(values: Values, query_bins: int, sigma: float) -> float:
     """α such that the noise of a sum over ``query_bins`` bins is within ±α with probability at least 1 − σ.
 
+    For Laplace and Gaussian noise of one width it is the quantile itself, so simulations meet it; for ``MIXED`` noise
+    it is Chebyshev's bound, which holds whatever the noises of the bins have in common and lies far above most sums.
+
     >>> noise = Values(np.zeros(9, dtype=np.int64), std=14.13, law=NoiseLaw.LAPLACE)
     >>> round(sum_bound(noise, 1, 0.05)), round(sum_bound(noise, 9, 0.05))
-    (30, 125)
+    (30, 84)
     """
     _check(sigma, query_bins)
     std = float(np.max(values.std))
@@ -148,11 +139,13 @@ def sum_bound(values: Values, query_bins: int, sigma: float) -> float:
         return float(half_width(1 - sigma, std, values.law, integer=values.numbers.dtype.kind == "i"))
     match values.law:
         case NoiseLaw.LAPLACE:
-            return chernoff([(float(laplace_scale(np.asarray(std))), query_bins)], math.log(2 / sigma))
+            integer = values.numbers.dtype.kind == "i"
+            scale = float(laplace_scale(np.asarray(std))) if integer else std / math.sqrt(2)
+            return laplace_sum_quantile(scale, query_bins, sigma, integer=integer)
         case NoiseLaw.GAUSSIAN:
             return std * math.sqrt(query_bins) * NormalDist().inv_cdf(1 - sigma / 2)
-        case NoiseLaw.MIXED:
-            # The noises of a smoothing method may all be one and the same.
+        case NoiseLaw.MIXED | NoiseLaw.MODEL:
+            # The noises of a smoothing method, or the errors of a model, may all be one and the same.
             return std * query_bins / math.sqrt(sigma)
 
 
@@ -177,8 +170,8 @@ def suggested_releases(guarantee: Guarantee, bins: int, population: int, steps: 
 
 
 def distance_release(sampler: Sampler, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
-    """A rehearsed release of a mechanism that releases by distance."""
-    return rehearsed_release(sampler.histogram, guarantee, sampler.plan(guarantee, bins).share, bins, max_contribution)
+    """A release of zeros of a mechanism that releases by distance."""
+    return release_of_zeros(sampler.histogram, guarantee, sampler.plan(guarantee, bins).share, bins, max_contribution)
 
 
 def distance_usefulness(
@@ -215,33 +208,36 @@ class Forecast:
     mean_error: float
     useful: tuple[Useful, ...]
     smallest_population: int | None
+    quantiles: bool = True
+    """Whether ``useful`` tells quantiles, which simulations meet, or bounds, which they stay below."""
 
     @property
     def lines(self) -> list[str]:
         """The forecast in words."""
-        words = [
+        sentences = [
             f"{self.mechanism}: {self.releases} of {self.steps} steps release anew if nothing changes",
             f"a release errs by {self.mean_error:,.1f} per bin on average",
         ]
         for bound in self.useful:
             bins = "one bin" if bound.query_bins == 1 else f"a sum of {bound.query_bins:,} bins"
-            words.append(
-                f"{bins}: within ±{bound.at_release:,.0f} at a release, with probability {1 - bound.sigma:.0%}"
+            kind = "" if self.quantiles or bound.query_bins == 1 else "a bound, most are far below: "
+            sentences.append(
+                f"{bins}: {kind}within ±{bound.at_release:,.0f} at a release, with probability {1 - bound.sigma:.0%}"
             )
         between = self.useful[0].between
         if between is None and self.releases < self.steps:
-            words.append("between releases the error is what has changed since, without a bound")
+            sentences.append("between releases the error is what has changed since, without a bound")
         if between is not None:
-            words.append(
-                f"any sum of bins: within ±{between:,.0f} at a step that compares and keeps the last release, with "
-                f"probability {1 - self.useful[0].sigma:.0%}"
+            sentences.append(
+                f"any sum of bins: a bound: within ±{between:,.0f} at a step that compares and keeps the last release, "
+                f"with probability {1 - self.useful[0].sigma:.0%}"
             )
         if self.smallest_population is not None:
-            words.append(
+            sentences.append(
                 f"decisions mean something from about {self.smallest_population:,} people on: with fewer, even a "
                 "complete change drowns in the noise of the comparison"
             )
-        return words
+        return sentences
 
 
 def forecast(
@@ -260,14 +256,14 @@ def forecast(
     FixedRate: 8 of 48 steps release anew if nothing changes
     a release errs by 4.0 per bin on average
     one bin: within ±12 at a release, with probability 95%
-    a sum of 50 bins: within ±111 at a release, with probability 95%
+    a sum of 50 bins: within ±78 at a release, with probability 95%
     between releases the error is what has changed since, without a bound
     """
-    wanted = min(steps or 2 * (guarantee.w or REHEARSED_STEPS), REHEARSED_STEPS)
-    values = rehearse(mechanism, guarantee, bins, max_contribution, max(1, min(wanted, REHEARSED_NUMBERS // bins)))
+    wanted = min(steps or 2 * (guarantee.period or TRIAL_STEPS), TRIAL_STEPS)
+    values = run_on_zeros(mechanism, guarantee, bins, max_contribution, max(1, min(wanted, TRIAL_NUMBERS // bins)))
     fresh = [value for value in values if value.fresh]
     sizes = sorted({1, bins})
-    if isinstance(mechanism, Foreseeable):
+    if isinstance(mechanism, ForecastsError):
         error = mechanism.expected_error(guarantee, bins, max_contribution)
         useful = [mechanism.usefulness(guarantee, bins, sigma, size, max_contribution) for size in sizes]
     else:
@@ -276,10 +272,11 @@ def forecast(
         useful = [Useful(sigma, size, sum_bound(worst, size, sigma)) for size in sizes]
     people = (
         mechanism.smallest_population(guarantee, bins, sigma, max_contribution)
-        if isinstance(mechanism, Deciding)
+        if isinstance(mechanism, NeedsPopulation)
         else None
     )
-    return Forecast(type(mechanism).__name__, len(values), len(fresh), error, tuple(useful), people)
+    known = all(value.law is not NoiseLaw.MIXED for value in fresh)
+    return Forecast(type(mechanism).__name__, len(values), len(fresh), error, tuple(useful), people, known)
 
 
 def _check(sigma: float, query_bins: int) -> None:

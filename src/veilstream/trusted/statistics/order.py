@@ -22,10 +22,9 @@ class RangeOrder:
     [9, 12]
     """
 
-    __slots__ = ("_distinct", "_levels", "_prefix", "_size")
+    __slots__ = ("_distinct", "_levels", "_prefix")
 
     def __init__(self, values: NDArray[np.int64]) -> None:
-        self._size = values.size
         self._prefix = _running(values)
         self._distinct, ranks = np.unique(values, return_inverse=True)
         bits = max(int(self._distinct.size - 1).bit_length(), 1)

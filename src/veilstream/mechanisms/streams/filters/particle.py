@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.mechanisms.streams.filters.belief import Belief
+from veilstream.values.mixing import GOLDEN_GAMMA, splitmix64
 from veilstream.values.values import NoiseLaw
 
 PIECE: Final = 1 << 17
 """Particles that are moved at a time: the work arrays stay small and in the processor's cache."""
-GOLDEN: Final = 0x9E3779B97F4A7C15
 TINY: Final = 1e-9
 
 
@@ -27,7 +27,7 @@ class ParticleCloud:
     Between samples the cloud rests: of a random walk, ``gap`` moves at once have the law of ``gap`` single ones.
 
     What follows a release may use any public randomness, and this uses as little as it can: the moves are the N
-    quantiles of the normal law at (i + ½)/N, dealt out by a permutation that a hash of the step gives, the
+    quantiles of the normal law at (i + ½)/N, spread by a permutation that a hash of the step gives, the
     same for all series; the resampling offset is the fraction of step·golden ratio. Runs repeat, and no draw is taken
     from the noise that protects people.
 
@@ -66,7 +66,7 @@ class ParticleCloud:
         width = np.broadcast_to(np.maximum(std, TINY), shape).reshape(-1, 1)
         move = np.sqrt(gap * np.broadcast_to(drift, shape)).reshape(-1, 1)
         moves = _normal_quantiles(count)[_permutation(count, step)]
-        offset = ((step * GOLDEN) % (1 << 64)) / 2.0**64
+        offset = ((step * GOLDEN_GAMMA) % (1 << 64)) / 2.0**64
         new, level, spread = np.empty_like(old), np.empty(len(old)), np.empty(len(old))
         rows = max(1, PIECE // count)
         for start in range(0, len(old), rows):
@@ -81,8 +81,8 @@ def _correct(
     x: NDArray[np.float64], z: NDArray[np.float64], std: NDArray[np.float64], offset: float, law: NoiseLaw
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Resampled particles, and the mean and variance of the weighed ones."""
-    apart = x - z
-    weight = np.abs(apart)
+    spread_of = x - z
+    weight = np.abs(spread_of)
     weight /= -std / np.sqrt(2) if law is NoiseLaw.LAPLACE else std
     if law is not NoiseLaw.LAPLACE:
         weight *= weight
@@ -91,9 +91,9 @@ def _correct(
     np.exp(weight, out=weight)
     covered = np.cumsum(weight, axis=1)
     total = covered[:, -1]
-    weight *= apart
+    weight *= spread_of
     mean = weight.sum(axis=1) / total
-    spread = np.maximum(np.einsum("ij,ij->i", weight, apart) / total - mean**2, 0.0)
+    spread = np.maximum(np.einsum("ij,ij->i", weight, spread_of) / total - mean**2, 0.0)
     return _resampled(x, covered, offset), z[:, 0] + mean, spread
 
 
@@ -132,7 +132,5 @@ def _noise_quantiles(count: int, law: NoiseLaw) -> NDArray[np.float64]:
 
 def _permutation(count: int, step: int) -> NDArray[np.int64]:
     """A shuffle that depends on the step alone, by a mixing hash of (step, position)."""
-    z = np.arange(count, dtype=np.uint64) + np.uint64((step * GOLDEN) % (1 << 64))
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
-    return np.argsort(z ^ (z >> np.uint64(31)), kind="stable").astype(np.int64)
+    words = np.arange(count, dtype=np.uint64) + np.uint64((step * GOLDEN_GAMMA) % (1 << 64))
+    return np.argsort(splitmix64(words), kind="stable").astype(np.int64)

@@ -1,4 +1,7 @@
-"""A publishing job: what the command line says, or a TOML file with the same names."""
+"""The settings of a publishing job: from the command line, from Python, or from a TOML file with the same names.
+
+Each setting is written once, here: its name, type, default and description make the option of the command line too.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from typing import Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from veilstream.errors import InvalidInputError
+from veilstream.errors import InvalidInputError, VeilstreamError
+from veilstream.jobs.window import steps_of_window
 
 Moment: TypeAlias = int | str | datetime | date
 Policy: TypeAlias = Literal["error", "drop"]
@@ -21,8 +25,8 @@ class Job(BaseModel):
     """Everything ``veilstream publish`` needs to know; unknown names are errors.
 
     >>> job = Job.build({"time": "ts", "user": "id", "every": "1h", "epsilon": "1", "window": 24})
-    >>> job.mechanism, job.people_level, job.max_contribution
-    ('uniform', 'id', 1)
+    >>> job.mechanism, job.max_contribution
+    ('uniform', 1)
     >>> Job.build({"time": "ts", "user": "id", "every": "1h", "epsilon": "1", "windw": 24})
     Traceback (most recent call last):
     ...
@@ -31,48 +35,62 @@ class Job(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
-    file: str | None = None
-    time: str
-    user: str | None = None
-    by: tuple[str, ...] | None = None
-    value: str | None = None
-    per_person: int | None = None
+    file: str | None = Field(None, description="CSV, CSV.gz or Parquet: a file, a directory or a quoted glob.")
+    time: str = Field(description="Column of the time of a row.")
+    user: str | None = Field(None, description="Column of the person's id.")
+    by: tuple[str, ...] | None = Field(
+        None, description="Attribute to count by; repeat for several. Default: the domain's."
+    )
+    value: str | None = Field(None, description="Column of counts that are aggregated already.")
+    per_person: int | None = Field(None, description="With --value: most that one person adds to the counts of a step.")
 
-    domain: str | dict[str, Any] | None = None
-    every: str | int
-    start: Moment | None = None
-    end: Moment | None = None
-    zone: str = "UTC"
-    public_from_data: bool = False
+    domain: str | dict[str, Any] | None = Field(None, description="JSON file of the public bins of each attribute.")
+    every: str | int = Field(description="Length of a step: 15m, 1h, 1d, 1w, 1mo, or a number.")
+    start: Moment | None = Field(None, description="Public start of the time range, included.")
+    end: Moment | None = Field(None, description="Public end of the time range, excluded.")
+    zone: str = Field("UTC", description="Zone of times without one, and of days. Default: UTC.")
+    public_from_data: bool = Field(False, description="Declare the values and the time range found in FILE public.")
 
-    epsilon: str | int | float
-    window: int | Literal["user"]
-    delta: str | int | float = 0
-    mechanism: str = "uniform"
-    histogram: str | None = None
-    settings: dict[str, Any] = Field(default_factory=dict, alias="set")
-    bins_per_user: int = 1
-    counts_per_user: int = 1
-    unknown: Policy = "error"
-    missing_time: Policy = "error"
-    exhausted: Literal["error", "repeat"] = "error"
+    epsilon: str | int | float = Field(description="Privacy budget of a window, e.g. 1 or 1/2.")
+    window: int | str = Field(
+        description="Steps that share the budget: 1 (event level), a number, a duration such as 24h, or 'user'."
+    )
+    delta: str | int | float = Field(0, description="Probability of failure, for Gaussian noise. Default: 0.")
+    mechanism: str = Field("uniform", description="See 'veilstream mechanisms'. Default: uniform.")
+    histogram: str | None = Field(None, description="How one release is made. Default: geometric.")
+    settings: dict[str, Any] = Field(
+        default_factory=dict, alias="set", description="Parameter of the mechanism, name=value; repeat for several."
+    )
+    bins_per_user: int = Field(1, description="Bins one person counts in per step. Default: 1.")
+    counts_per_user: int = Field(1, description="Rows of one person that count per step. Default: 1.")
+    unknown: Policy = Field("error", description="Values outside the domain or range: 'error' (default) or 'drop'.")
+    missing_time: Policy = Field("error", description="Rows without a time: 'error' (default) or 'drop'.")
+    exhausted: Literal["error", "repeat"] = Field(
+        "error",
+        description="A step that failed tries left no budget for: 'error' (default) or 'repeat' the last.",
+    )
 
-    ledger: str | None = None
-    stream: str = Field(default="default", min_length=1)
-    key_file: str | None = None
-    out: str | None = None
-    plot: str | None = None
-    level: float = Field(default=0.95, gt=0, lt=1)
+    ledger: str | None = Field(None, description="The durable record: a file or a PostgreSQL URL.")
+    stream: str = Field("default", min_length=1, description="Name of the stream in the ledger. Default: default.")
+    key_file: str | None = Field(None, description="The stream's secret key. Default: LEDGER.STREAM.key.")
+    out: str | None = Field(None, description="Table of releases: .parquet, .csv, .json or .ndjson.")
+    plot: str | None = Field(None, description="Picture of releases: .png, .pdf or .svg.")
+    level: float = Field(0.95, gt=0, lt=1, description="Level of the error intervals. Default: 0.95.")
 
     @property
-    def people_level(self) -> str | None:
-        """The column of people's ids, or None for input that was counted before."""
-        return None if self.value is not None else self.user
+    def w(self) -> int | None:
+        """The window in steps, None at user level."""
+        return steps_of_window(self.window, self.every)
 
     @property
     def max_contribution(self) -> int:
         """How many counts one person may add to a step."""
         return self.counts_per_user if self.per_person is None else self.per_person
+
+    @model_validator(mode="after")
+    def _known_window(self) -> Self:
+        steps_of_window(self.window, self.every)
+        return self
 
     @model_validator(mode="after")
     def _one_kind_of_input(self) -> Self:
@@ -98,8 +116,11 @@ class Job(BaseModel):
         try:
             return cls.model_validate(dict(settings))
         except ValidationError as error:
-            problems = "; ".join(_problem(dict(item)) for item in error.errors(include_url=False))
-            raise InvalidInputError(f"{problems}", outcome="nothing was read") from None
+            problems: list[dict[str, Any]] = [{**item} for item in error.errors(include_url=False)]
+            own = [item["ctx"]["error"] for item in problems if item["type"] == "value_error"]
+            if len(problems) == 1 and own and isinstance(own[0], VeilstreamError):
+                raise own[0] from None
+            raise InvalidInputError("; ".join(map(_problem, problems)), outcome="nothing was read") from None
 
     @classmethod
     def load(cls, config: Path | None, given: Mapping[str, Any]) -> Self:

@@ -12,7 +12,8 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, cast
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError
 
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.histograms import HISTOGRAMS
@@ -20,7 +21,6 @@ from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism
 from veilstream.mechanisms.streams import STREAMS
 
 HISTOGRAM = "histogram"
-LIST = TypeAdapter(list[Any])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,35 +126,17 @@ _NO: Any = object()
 
 
 def _as_kind(kind: Any, value: Any) -> Any:
-    text = str(value).strip()
+    """The value as pydantic reads text of that type; lists are written as in JSON."""
+    text = value.strip() if isinstance(value, str) else str(value)
     if kind is type(None):
         return None if text.lower() in ("none", "null", "") else _NO
-    if kind is bool:
-        return {"true": True, "false": False}.get(text.lower(), _NO)
-    if isinstance(value, bool):
-        return _NO
-    if typing.get_origin(kind) is tuple:
-        return _as_tuple(typing.get_args(kind), value)
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return next((member for member in kind if str(member.value) == text), _NO)
-    if kind in (int, float, Fraction):
-        try:
-            return kind(text)
-        except (ValueError, ZeroDivisionError):
-            return _NO
-    return text if kind is str else _NO
-
-
-def _as_tuple(kinds: tuple[Any, ...], value: Any) -> Any:
     try:
-        listed = LIST.validate_json(value if isinstance(value, str) else json.dumps(value))
-    except ValueError:
+        adapter = TypeAdapter[Any](kind)
+        if typing.get_origin(kind) is tuple:
+            return adapter.validate_json(text if isinstance(value, str) else json.dumps(value))
+        return adapter.validate_python(text)
+    except (ValidationError, ZeroDivisionError, PydanticSchemaGenerationError):
         return _NO
-    wanted = [kinds[0]] * len(listed) if kinds[-1] is Ellipsis else list(kinds)
-    if len(wanted) != len(listed):
-        return _NO
-    converted = tuple(_as_kind(kind, item) for kind, item in zip(wanted, listed, strict=True))
-    return _NO if any(item is _NO for item in converted) else converted
 
 
 def _alternatives(kind: Any) -> Iterable[Any]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from veilstream.cli.parameters import build_mechanism, parameters
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.histograms import HISTOGRAMS, Geometric
+from veilstream.mechanisms.named import build_mechanism, parameters
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.mechanisms.streams import STREAMS
 

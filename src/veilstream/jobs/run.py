@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from veilstream.cli.plan import Plan, database_file, require_file, require_ledger
-from veilstream.cli.words import number
 from veilstream.data import Dropped, read_counts, read_events
 from veilstream.data.bounding import bound
 from veilstream.errors import BudgetExceededError, LedgerError
+from veilstream.jobs.prepare import PreparedJob, database_file, require_file, require_ledger
+from veilstream.jobs.wording import number
 from veilstream.release.plots import MOST_ROWS, plot_releases
 from veilstream.release.publisher import Publisher
 from veilstream.release.sinks import largest_bins, release_tables, write_table
@@ -90,78 +90,81 @@ def _finish_the_step(say: Callable[[str], None]) -> Generator[_Interrupt]:
         signal.signal(signal.SIGINT, former)
 
 
-def run(plan: Plan, say: Callable[[str], None], advance: Advance) -> Summary:
+def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> Summary:
     """Publish what is not published yet.
 
     ``say`` takes lines for the operator, ``advance`` the number of steps done and of all steps.
     """
-    url = require_ledger(plan.job)
+    url = require_ledger(prepared.job)
     database = database_file(url)
-    key_file = key_path(database, plan.job.stream, plan.job.key_file)
-    head = _head(plan, url, database, key_file)
+    key_file = key_path(database, prepared.job.stream, prepared.job.key_file)
+    head = _head(prepared, url, database, key_file)
     summary = Summary(
-        plan.job.stream, plan.calendar.steps, plan.bins, 0 if head is None else min(head + 1, plan.calendar.steps)
+        prepared.job.stream,
+        prepared.calendar.steps,
+        prepared.bins,
+        0 if head is None else min(head + 1, prepared.calendar.steps),
     )
     if summary.before == summary.steps:
         with Ledger.open(url) as ledger:
-            _write_outputs(plan, ledger, summary)
+            _write_outputs(prepared, ledger, summary)
         return summary
-    key = load(key_file, plan.job.stream) or StreamKey.fresh(plan.job.stream, plan.calendar)
-    key.check(plan.calendar, key_file)
+    key = load(key_file, prepared.job.stream) or StreamKey.fresh(prepared.job.stream, prepared.calendar)
+    key.check(prepared.calendar, key_file)
     # Every row is read and checked here, before the ledger is touched.
-    with _snapshots(plan, key, summary) as snapshots:
-        store(key_file, key).check(plan.calendar, key_file)
+    with _snapshots(prepared, key, summary) as snapshots:
+        store(key_file, key).check(prepared.calendar, key_file)
         with Ledger.open(url) as ledger:
-            _feed(plan, ledger, snapshots, summary, say=say, advance=advance)
-            _write_outputs(plan, ledger, summary)
+            _feed(prepared, ledger, snapshots, summary, say=say, advance=advance)
+            _write_outputs(prepared, ledger, summary)
     return summary
 
 
-def _head(plan: Plan, url: str, database: Path | None, key_file: Path) -> int | None:
+def _head(prepared: PreparedJob, url: str, database: Path | None, key_file: Path) -> int | None:
     """The last released step, after checking that the ledger's stream is this one; nothing is created."""
     if database is not None and not database.exists():
         return None
     with Ledger.open(url) as ledger:
-        if plan.job.stream not in [spec.name for spec in ledger.streams()]:
+        if prepared.job.stream not in [spec.name for spec in ledger.streams()]:
             return None
-        _publisher(plan, ledger)
-        with ledger.transaction(plan.job.stream) as transaction:
+        _publisher(prepared, ledger)
+        with ledger.transaction(prepared.job.stream) as transaction:
             head = transaction.head
-    known = load(key_file, plan.job.stream)
+    known = load(key_file, prepared.job.stream)
     if known is not None:
-        known.check(plan.calendar, key_file)
+        known.check(prepared.calendar, key_file)
     elif head is not None:
         raise LedgerError(
             name="key file",
             value=key_file,
-            limit=f"missing, but stream {plan.job.stream!r} has releases; it says which time each step is and "
+            limit=f"missing, but stream {prepared.job.stream!r} has releases; it says which time each step is and "
             "which rows count, so restore it from a backup",
         )
     return head
 
 
-def _publisher(plan: Plan, ledger: Ledger) -> Publisher[Any]:
+def _publisher(prepared: PreparedJob, ledger: Ledger) -> Publisher[Any]:
     return Publisher(
-        plan.domain,
-        plan.guarantee,
-        plan.mechanism,
+        prepared.domain,
+        prepared.guarantee,
+        prepared.mechanism,
         ledger,
-        stream=plan.job.stream,
-        max_contribution=plan.job.max_contribution,
+        stream=prepared.job.stream,
+        max_contribution=prepared.job.max_contribution,
     )
 
 
 @contextmanager
-def _snapshots(plan: Plan, key: StreamKey, summary: Summary) -> Generator[Iterator[Sealed]]:
-    job, source = plan.job, require_file(plan.job)
+def _snapshots(prepared: PreparedJob, key: StreamKey, summary: Summary) -> Generator[Iterator[Sealed]]:
+    job, source = prepared.job, require_file(prepared.job)
     if job.value is not None:
         summary.dropped = Dropped()
         yield read_counts(
             source,
             time=job.time,
             value=job.value,
-            domain=plan.domain,
-            calendar=plan.calendar,
+            domain=prepared.domain,
+            calendar=prepared.calendar,
             max_contribution=job.max_contribution,
             unknown=job.unknown,
             missing_time=job.missing_time,
@@ -169,11 +172,11 @@ def _snapshots(plan: Plan, key: StreamKey, summary: Summary) -> Generator[Iterat
         )
         return
     assert job.user is not None
-    events = read_events(source, user=job.user, time=job.time, by=plan.domain.names)
+    events = read_events(source, user=job.user, time=job.time, by=prepared.domain.names)
     with bound(
         events,
-        plan.domain,
-        plan.calendar,
+        prepared.domain,
+        prepared.calendar,
         bins_per_user=job.bins_per_user,
         counts_per_user=job.counts_per_user,
         key=key.secret,
@@ -185,7 +188,7 @@ def _snapshots(plan: Plan, key: StreamKey, summary: Summary) -> Generator[Iterat
 
 
 def _feed(
-    plan: Plan,
+    prepared: PreparedJob,
     ledger: Ledger,
     snapshots: Iterator[Sealed],
     summary: Summary,
@@ -193,14 +196,14 @@ def _feed(
     say: Callable[[str], None],
     advance: Advance,
 ) -> None:
-    publisher = _publisher(plan, ledger)
+    publisher = _publisher(prepared, ledger)
     advance(summary.before, summary.steps)
     with _finish_the_step(say) as interrupt:
         for snapshot in snapshots:
             t = snapshot.span.first
             if t < summary.before:
                 continue
-            release = _publish_or_repeat(publisher, snapshot, plan.job.exhausted == "repeat")
+            release = _publish_or_repeat(publisher, snapshot, prepared.job.exhausted == "repeat")
             summary.published += 1
             summary.spent += release.spent
             advance(t + 1, summary.steps)
@@ -218,22 +221,22 @@ def _publish_or_repeat(publisher: Publisher[Any], snapshot: Sealed, repeat: bool
         return publisher.skip()
 
 
-def _write_outputs(plan: Plan, ledger: Ledger, summary: Summary) -> None:
-    job = plan.job
+def _write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary) -> None:
+    job = prepared.job
     last = ledger.release_at(job.stream, summary.before + summary.published - 1)
     if last is not None:
         summary.left = last.left
         summary.noise_std = float(np.mean(last.std))
     if job.out is not None:
-        tables = release_tables(ledger, job.stream, plan.domain, plan.calendar, level=job.level)
+        tables = release_tables(ledger, job.stream, prepared.domain, prepared.calendar, level=job.level)
         summary.outputs[job.out] = write_table(tables, job.out)
     if job.plot is not None:
-        kept = largest_bins(ledger, job.stream, MOST_ROWS)
-        drawn = release_tables(ledger, job.stream, plan.domain, plan.calendar, level=job.level, bins=kept)
-        words = f"{plan.guarantee}; noise of standard deviation {number(summary.noise_std or 0.0)} per bin"
-        if len(kept) < plan.bins:
-            words += f"; the {len(kept)} largest of {plan.bins:,} bins"
+        shown_bins = largest_bins(ledger, job.stream, MOST_ROWS)
+        drawn = release_tables(ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, bins=shown_bins)
+        caption = f"{prepared.guarantee}; noise of standard deviation {number(summary.noise_std or 0.0)} per bin"
+        if len(shown_bins) < prepared.bins:
+            caption += f"; the {len(shown_bins)} largest of {prepared.bins:,} bins"
         plot_releases(
-            pl.concat(drawn), job.plot, title=f"Private releases of '{job.stream}'", subtitle=words, level=job.level
+            pl.concat(drawn), job.plot, title=f"Private releases of '{job.stream}'", subtitle=caption, level=job.level
         )
         summary.outputs[job.plot] = None

@@ -7,10 +7,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from veilstream.cli.plan import Plan
-from veilstream.cli.words import number, promise
+from veilstream.jobs.prepare import PreparedJob
+from veilstream.jobs.wording import number, promise
+from veilstream.mechanisms.allocation import fullest_window
 from veilstream.mechanisms.streams.usefulness import forecast
+from veilstream.mechanisms.traits import Traits
 from veilstream.testing.simulation import simulate_many
 
 DRAWS = 200_000
@@ -18,6 +21,8 @@ DRAWS = 200_000
 ADAPTIVE_RUNS = 5
 """Mechanisms that decide by data run one after the other."""
 MOST_CELLS = 20_000_000
+ENOUGH_SUMS = 400
+"""Simulated sums for a 95 % quantile worth telling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,8 @@ class Preview:
     epsilon_per_window: Fraction
     noise_std: float
     mean_absolute_error: float
+    sum_error: float | None
+    """Half the width that holds the noise of the sum of all bins in 95 % of simulated releases, if they are many."""
     outlook: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -48,57 +55,68 @@ class Preview:
             "epsilon_per_window": str(self.epsilon_per_window),
             "noise_std": self.noise_std,
             "mean_absolute_error": self.mean_absolute_error,
+            "sum_error_95": self.sum_error,
             "outlook": list(self.outlook),
         }
 
 
-def preview(plan: Plan) -> Preview:
+def preview(prepared: PreparedJob) -> Preview:
     """Run the mechanism on zeros of the same shape, over two windows at most."""
-    guarantee, steps = plan.guarantee, plan.calendar.steps
+    guarantee, steps = prepared.guarantee, prepared.calendar.steps
     wanted = steps if guarantee.w is None else min(steps, 2 * guarantee.w)
-    simulated = max(1, min(wanted, MOST_CELLS // plan.bins, 2000))
-    oblivious = bool(getattr(plan.mechanism, "oblivious", False))
-    runs = max(1, min(200 if oblivious else ADAPTIVE_RUNS, DRAWS // (simulated * plan.bins)))
-    zeros = np.zeros((simulated, plan.bins), dtype=np.int64)
+    simulated = max(1, min(wanted, MOST_CELLS // prepared.bins, 2000))
+    oblivious = Traits.of(prepared.mechanism).oblivious
+    runs = max(1, min(200 if oblivious else ADAPTIVE_RUNS, DRAWS // (simulated * prepared.bins)))
+    zeros = np.zeros((simulated, prepared.bins), dtype=np.int64)
     result = simulate_many(
-        plan.mechanism, guarantee, zeros, seed=1, runs=runs, max_contribution=plan.job.max_contribution
+        prepared.mechanism, guarantee, zeros, seed=1, runs=runs, max_contribution=prepared.job.max_contribution
     )
     fresh = np.atleast_2d(result.fresh)
     window = simulated if guarantee.w is None else min(guarantee.w, simulated)
     spent = result.spent
     counts = np.lib.stride_tricks.sliding_window_view(fresh, window, axis=1).sum(axis=2)
     paid = [cost for cost in spent if cost]
-    fullest = max(sum(spent[first : first + window], Fraction(0)) for first in range(simulated - window + 1))
     return Preview(
-        promise=promise(guarantee, plan.calendar.every),
-        bins=plan.bins,
+        promise=promise(guarantee, prepared.calendar.every),
+        bins=prepared.bins,
         steps=steps,
         simulated_steps=simulated,
         oblivious=oblivious,
         releases_per_window=int(counts.max()),
         epsilon_per_release=max(paid, default=Fraction(0)),
-        epsilon_per_window=fullest,
+        epsilon_per_window=fullest_window(spent, window),
         noise_std=float(np.mean(result.noise_std)),
         mean_absolute_error=float(np.abs(np.asarray(result)).mean()),
-        outlook=tuple(forecast(plan.mechanism, guarantee, plan.bins, plan.job.max_contribution, steps).lines),
+        sum_error=_sum_error(np.asarray(result), fresh) if prepared.bins > 1 else None,
+        outlook=tuple(
+            forecast(prepared.mechanism, guarantee, prepared.bins, prepared.job.max_contribution, steps).lines
+        ),
     )
 
 
-def describe_preview(plan: Plan, seen: Preview) -> list[tuple[str, str]]:
+def _sum_error(noise: NDArray[np.float64], fresh: NDArray[np.bool_]) -> float | None:
+    """The 95 % quantile of the absolute sum over bins, over all simulated releases (runs × steps × bins)."""
+    sums = np.abs(noise.sum(axis=-1))[np.broadcast_to(fresh, noise.shape[:2])]
+    return float(np.quantile(sums, 0.95)) if sums.size >= ENOUGH_SUMS else None
+
+
+def describe_preview(prepared: PreparedJob, seen: Preview) -> list[tuple[str, str]]:
     """The preview as (what, value) lines for a person."""
-    w = plan.guarantee.w
+    w = prepared.guarantee.w
     window = "whole stream" if w is None else "step" if w == 1 else f"window of {w} steps"
     lines = [
-        ("guarantee", str(plan.guarantee)),
+        ("guarantee", str(prepared.guarantee)),
         ("meaning", seen.promise),
-        ("one person", f"counts for at most {plan.job.max_contribution} in a step, {_who_bounds(plan)}"),
-        ("steps", f"{seen.steps} x {plan.calendar.every} from {plan.calendar.label(0)}"),
+        ("one person", f"counts for at most {prepared.job.max_contribution} in a step, {_who_bounds(prepared)}"),
+        ("steps", f"{seen.steps} x {prepared.calendar.every} from {prepared.calendar.label(0)}"),
         ("bins", f"{seen.bins:,}"),
         ("cost of a release", f"epsilon {number(seen.epsilon_per_release)}"),
         (f"releases per {window}", f"{seen.releases_per_window}, together epsilon {number(seen.epsilon_per_window)}"),
         ("noise per bin", f"standard deviation {number(seen.noise_std)}"),
         ("expected error per bin", f"{number(seen.mean_absolute_error)} counts on average, from noise alone"),
     ]
+    if seen.sum_error is not None:
+        lines.append(("expected error of a sum", f"all bins: within ±{number(seen.sum_error)} in 95 % of simulations"))
     lines.extend(("outlook", line) for line in seen.outlook)
     if not seen.oblivious:
         lines.append(("note", "this mechanism adapts to the data; the figures are those of a stream of zeros"))
@@ -107,7 +125,7 @@ def describe_preview(plan: Plan, seen: Preview) -> list[tuple[str, str]]:
     return lines
 
 
-def _who_bounds(plan: Plan) -> str:
-    if plan.job.value is not None:
+def _who_bounds(prepared: PreparedJob) -> str:
+    if prepared.job.value is not None:
         return "as you declare with --per-person: nothing can check it"
-    return f"in at most {plan.job.bins_per_user} bin(s); the rest of a person's rows is left out"
+    return f"in at most {prepared.job.bins_per_user} bin(s); the rest of a person's rows is left out"

@@ -1,0 +1,268 @@
+"""Random small programs: questions to a Meter about tiny streams, with skipped, failed and restarted steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from veilstream.audit.exact.dice import Dice
+from veilstream.audit.exact.reads import Integers, PartsOf, Read, counts_of, part_of, pending_of
+from veilstream.privacy.guarantee import Guarantee
+
+MOST_COMPARISONS = 5
+PARTITIONS = ((0,), (1,), (0, 1))
+
+
+class Kind(StrEnum):
+    """What a stream is made of, and how it is charged."""
+
+    WINDOWS = "counts under a window"
+    BINS = "named bins at event level"
+    PENDING = "pending bins, paid per timestamp"
+    ROWS = "parts of rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Ask for noisy numbers, for a part of what is left."""
+
+    read: Read
+    part: Fraction
+    gaussian: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Ask for noisy numbers again and again, for ever smaller budgets, until nothing more is admitted."""
+
+    read: Read
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Ask for a median bin."""
+
+    read: Read
+    part: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Open a threshold under a name of the program's own."""
+
+    name: int
+    part_rho: Fraction
+    part_nu: Fraction
+    sensitivity: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Compare a number with an open threshold."""
+
+    name: int
+    read: Read
+    level: float
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    name: int
+
+
+Action: TypeAlias = Noise | Fill | Choice | Open | Compare | Close
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """An action that is taken always, or only if the last comparison had a given answer."""
+
+    action: Action
+    after: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What happens at one timestamp; a failed step keeps its charges and loses what it opened and closed."""
+
+    actions: tuple[Guarded, ...] = ()
+    fails: bool = False
+    restarts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Questions to a stream of a kind under a guarantee, with the counts that they are asked about."""
+
+    kind: Kind
+    guarantee: Guarantee
+    max_contribution: int
+    counts: Integers
+    steps: tuple[Step, ...]
+    partition: tuple[int, ...] = (0,)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A program in the making."""
+
+    dice: Dice
+    kind: Kind
+    guarantee: Guarantee
+    max_contribution: int
+    bins: int
+    length: int
+    parts_of: PartsOf
+    names: list[int] = field(default_factory=list[int])
+    opened: int = 0
+    compared: int = 0
+    starts: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    restarts: list[tuple[int, Integers]] = field(default_factory=list[tuple[int, Integers]])
+
+    def part(self) -> Fraction:
+        return self.dice.choice([Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4), Fraction(1)])
+
+    def actions(self, t: int) -> list[Guarded]:
+        if self.kind is Kind.PENDING:
+            return self._pending(t)
+        return [self._guarded(self._action(t)) for _ in range(self.dice.between(1, 4))]
+
+    def late_block(self, t: int) -> list[Guarded]:
+        """Early steps spend most of what they have; one late block compares old data with most of what is left."""
+        if t < self.length - 1:
+            spent = self.dice.choice([Fraction(1, 2), Fraction(3, 4), Fraction(7, 8)])
+            return [Guarded(Noise(counts_of(t, t, self.length, self.bins), spent))]
+        unit, self.opened = self.dice.choice([Fraction(1, 8), Fraction(1, 16)]), 1
+        actions: list[Action] = [Open(1, unit * self.dice.choice([2, 4]), unit, self._sensitivity())]
+        oldest = self.dice.below(t + 1)
+        for _ in range(self.dice.between(3, MOST_COMPARISONS)):
+            read = counts_of(oldest, self.dice.between(oldest, t), self.length, self.bins)
+            actions.append(Compare(1, read.total(), float(self.dice.between(0, 6))))
+        return [Guarded(action) for action in actions]
+
+    def _guarded(self, action: Action) -> Guarded:
+        free = isinstance(action, Open | Close) or not self.compared or not self.dice.chance(4)
+        return Guarded(action, None if free else self.dice.chance(2))
+
+    def _action(self, t: int) -> Action:
+        comparing = self.names and self.compared < MOST_COMPARISONS and not self.dice.chance(4)
+        if comparing:
+            self.compared += 1
+            return Compare(self.dice.choice(self.names), self._number(t), float(self.dice.between(0, 4)))
+        if self.names and self.dice.chance(5):
+            return Close(self.dice.choice(self.names))
+        if self.kind is not Kind.ROWS and self.compared < MOST_COMPARISONS and self.dice.chance(2):
+            self.opened += 1
+            self.names.append(self.opened)
+            part_rho, part_nu = (self.dice.choice([Fraction(1, n) for n in (2, 4, 8, 16)]) for _ in range(2))
+            return Open(self.opened, part_rho, part_nu, self._sensitivity())
+        if self.kind is not Kind.ROWS and self.dice.chance(4):
+            return Choice(self._counts(t), self.part())
+        gaussian = bool(self.guarantee.delta) and self.dice.chance(2)
+        return Noise(self._vector(t), self.part(), gaussian)
+
+    def _sensitivity(self) -> Fraction:
+        """Enough for sums over all timestamps that one unit may be in, most of the time."""
+        steps = self.guarantee.steps_at_once(self.dice.between(1, self.length))
+        return Fraction(self.max_contribution * steps)
+
+    def _counts(self, t: int) -> Read:
+        """Counts of the present or, less often, of a span that may begin and end in the past."""
+        last = t if not self.dice.chance(5) else self.dice.between(0, t)
+        first = last if self.dice.chance(2) else self.dice.between(0, last)
+        read = counts_of(first, last, self.length, self.bins)
+        if self.dice.chance(6):
+            read = read.plus(counts_of(self.dice.between(0, last), last, self.length, self.bins))
+        return read
+
+    def _number(self, t: int) -> Read:
+        read = self._counts(t)
+        if self.dice.chance(2):
+            return read.total()
+        return read.distance(np.array([self.dice.between(0, 4) for _ in range(self.bins)]))
+
+    def _vector(self, t: int) -> Read:
+        if self.kind is Kind.ROWS:
+            return self._of_rows(t)
+        read = self._counts(t)
+        shape = self.dice.below(6)
+        some = np.flatnonzero([self.dice.chance(2) for _ in range(self.bins)])
+        if shape == 0:
+            return read.total()
+        if shape == 1:
+            return read.sums(np.array([self.dice.below(2) for _ in range(self.bins)]), 2)
+        if shape == 2 and self.bins == 2:
+            return read.haar()
+        if 0 < some.size < self.bins and (self.kind is Kind.BINS or shape == 3):
+            return read.select(some) if self.dice.chance(2) else read.without(some)
+        return read
+
+    def rest(self) -> Read:
+        """What the last questions read: one timestamp, most often the last."""
+        t = self.length - 1 if self.dice.chance(2) else self.dice.below(self.length)
+        if self.kind is Kind.ROWS:
+            return self._of_rows(t)
+        if self.kind is Kind.PENDING:
+            some = np.flatnonzero([self.dice.chance(2) for _ in range(self.bins)])
+            read = counts_of(t, t, self.length, self.bins)
+            return read.select(some) if some.size else read
+        return counts_of(t, t, self.length, self.bins)
+
+    def _of_rows(self, t: int) -> Read:
+        path: list[tuple[tuple[int, ...], int]] = []
+        for _ in range(self.dice.between(0, 2)):
+            axes = self.dice.choice(PARTITIONS)
+            path.append((axes, self.dice.below(2 ** len(axes))))
+        return part_of(path, t, self.length, self.dice.below(2), self.parts_of)
+
+    def _pending(self, t: int) -> list[Guarded]:
+        """Every bin waits or is published with all that it has pending; all may be watched besides."""
+        actions: list[Guarded] = []
+        if self.dice.chance(2):
+            actions.append(Guarded(Noise(counts_of(t, t, self.length, self.bins), self.part())))
+        some = np.flatnonzero([self.dice.chance(2) for _ in range(self.bins)])
+        if some.size:
+            read = pending_of(self.starts, t, tuple(self.restarts), self.length).select(some)
+            actions.append(Guarded(Noise(read, self.part())))
+            if not self.dice.chance(4):
+                self.starts = self.starts.copy()
+                self.starts[some] = t + 1
+                self.restarts.append((t, some))
+        return actions
+
+
+def random_program(dice: Dice, parts_of: PartsOf) -> Program:
+    """A program that the dice decide on.
+
+    >>> from veilstream.trusted.rows import SealedRows
+    >>> len(random_program(Dice(7), SealedRows.parts).steps) >= 2
+    True
+    """
+    kind = dice.choice([Kind.WINDOWS, Kind.WINDOWS, Kind.WINDOWS, Kind.BINS, Kind.PENDING, Kind.ROWS])
+    w = {
+        Kind.WINDOWS: dice.choice([1, 2, 2, 3, None]),
+        Kind.BINS: 1,
+        Kind.PENDING: dice.choice([1, 2, 3]),
+        Kind.ROWS: dice.choice([1, 1, 2]),
+    }[kind]
+    mixed = kind in (Kind.WINDOWS, Kind.BINS) and dice.chance(4)
+    epsilon = dice.choice(["1/2", "1", "2"])
+    guarantee = Guarantee(epsilon, w, "1/100", "1/2") if mixed else Guarantee(epsilon, w)
+    bins = 4 if kind is Kind.ROWS else dice.between(1, 3) if kind is Kind.WINDOWS else dice.between(2, 3)
+    length = dice.between(2, 3 if w is None else 5)
+    draft = _Draft(dice, kind, guarantee, dice.choice([1, 1, 2]), bins, length, parts_of)
+    draft.starts = np.zeros(bins, dtype=np.int64)
+    counts = np.array([[dice.below(4) for _ in range(bins)] for _ in range(length)], dtype=np.int64)
+    actions = draft.late_block if kind in (Kind.WINDOWS, Kind.BINS) and dice.chance(5) else draft.actions
+    steps = [
+        Step() if dice.chance(10) else Step(tuple(actions(t)), fails=dice.chance(8), restarts=dice.chance(5))
+        for t in range(length)
+    ]
+    # What is left is spent, of old timestamps too, so that a charge that was forgotten shows.
+    rest = tuple(Guarded(Fill(draft.rest())) for _ in range(dice.between(1, 3)))
+    steps[-1] = Step((*steps[-1].actions, *rest), steps[-1].fails, steps[-1].restarts)
+    return Program(kind, guarantee, draft.max_contribution, counts, tuple(steps), dice.choice(PARTITIONS))

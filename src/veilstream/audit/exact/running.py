@@ -1,0 +1,212 @@
+"""A program through a real Meter and accountant, with the answers of comparisons given, and what was drawn for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.audit.exact.programs import Action, Choice, Close, Compare, Fill, Kind, Noise, Open, Program, Step
+from veilstream.audit.exact.reads import SHAPE, Integers, Read
+from veilstream.errors import BudgetExceededError, InvalidBudgetError, InvalidInputError
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.charge import Charge
+from veilstream.trusted.counts import Sealed, seal
+from veilstream.trusted.meter import Meter, NoiseSource
+from veilstream.trusted.rows import SealedTable, ordered_rows
+from veilstream.trusted.statistics.quantile import quantile_scores
+from veilstream.trusted.threshold import Threshold
+
+MakeMeter: TypeAlias = Callable[[Accountant, NoiseSource, int], Meter]
+FAR = 1 << 40
+"""Noise that decides a comparison whatever the data."""
+FILLS = 8
+"""How often a budget is halved to fill what is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Noise was added to numbers: discrete Laplace of a scale, or Gaussian of a standard deviation."""
+
+    read: Read
+    scale: float
+    gaussian: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A bin was chosen with probability ∝ e^(-rate·gap)."""
+
+    read: Read
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A number was compared; ``level`` is on the grid of thresholds."""
+
+    block: int
+    read: Read
+    level: float
+    scale_rho: float
+    scale_nu: float
+    answer: bool
+
+
+Event: TypeAlias = Added | Chosen | Compared
+
+
+@dataclass(slots=True)
+class _Source:
+    """Draws nothing but what decides the next comparison, and notes what was asked for."""
+
+    decided: bool | None = None
+    scale: Fraction = Fraction(1)
+
+    def laplace(self, scale: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
+        self.scale = scale
+        return np.full(size, 0 if self.decided is None else FAR if self.decided else -FAR, dtype=np.int64)
+
+    def gaussian(self, sigma: Fraction, size: int | tuple[int, ...]) -> NDArray[np.int64]:
+        self.scale = sigma
+        # One step of the grid, which tells how fine it is.
+        return np.ones(size, dtype=np.int64)
+
+    def select(self, gaps: NDArray[np.int64], rate: Fraction) -> int:
+        self.scale = rate
+        return 0
+
+
+@dataclass(slots=True)
+class _Run:
+    program: Program
+    make_meter: MakeMeter
+    script: Sequence[bool]
+    source: _Source = field(default_factory=_Source)
+    history: list[Sealed] = field(default_factory=list[Sealed])
+    recorded: list[tuple[int, Charge]] = field(default_factory=list[tuple[int, Charge]])
+    thresholds: dict[int, tuple[Threshold, float]] = field(default_factory=dict[int, tuple[Threshold, float]])
+    answers: list[bool] = field(default_factory=list[bool])
+    events: list[Event] = field(default_factory=list[Event])
+    refused: int = 0
+
+    def all_steps(self) -> None:
+        accountant = self._accountant()
+        for t, step in enumerate(self.program.steps):
+            if step.restarts:
+                accountant = self._accountant()
+                for at, charge in self.recorded:
+                    accountant.advance(max(at, accountant.now or 0))
+                    accountant.replay(charge)
+            self.history.append(_snapshot(self.program, t))
+            meter = self.make_meter(accountant, self.source, t)
+            before = dict(self.thresholds)
+            self._step(step, meter)
+            self.recorded += [(t, charge) for charge in meter.charges]
+            if step.fails:
+                self.thresholds = before
+
+    def _accountant(self) -> Accountant:
+        program = self.program
+        paid_apart = program.kind is Kind.PENDING
+        return Accountant(program.guarantee, program.counts.shape[1], per_timestamp=paid_apart)
+
+    def _step(self, step: Step, meter: Meter) -> None:
+        for guarded in step.actions:
+            if guarded.after is not None and (not self.answers or self.answers[-1] != guarded.after):
+                continue
+            try:
+                self._act(guarded.action, meter)
+            except (BudgetExceededError, InvalidBudgetError, InvalidInputError):
+                self.refused += 1
+            finally:
+                self.source.decided = None
+
+    def _act(self, action: Action, meter: Meter) -> None:
+        match action:
+            case Noise(read, part, gaussian):
+                self._noise(read, part, gaussian, meter)
+            case Fill(read):
+                self._fill(read, meter)
+            case Choice(read, part):
+                meter.select(quantile_scores(read.sealed(self.history)), meter.left * part, "choose")
+                self.events.append(Chosen(read, float(self.source.scale)))
+            case Open(name, part_rho, part_nu, sensitivity):
+                left = meter.left
+                threshold = meter.open_threshold(left * part_rho, left * part_nu, sensitivity, "decide")
+                self.thresholds[name] = threshold, float(self.source.scale)
+            case Compare(name, read, level):
+                if name in self.thresholds:
+                    self._compare(*self.thresholds[name], read, level, meter)
+            case Close(name):
+                if name in self.thresholds:
+                    meter.close(self.thresholds.pop(name)[0])
+
+    def _noise(self, read: Read, part: Fraction, gaussian: bool, meter: Meter) -> None:
+        x = read.sealed(self.history)
+        if not gaussian:
+            meter.laplace(x, meter.left * part, "publish")
+            self.events.append(Added(read, float(self.source.scale), gaussian=False))
+            return
+        values = meter.gaussian(x, meter.guarantee.mu_squared * part / 2, "publish")
+        step = values.numbers[0] - read.values(self.program.counts[None])[0, 0]
+        self.events.append(Added(read, float(self.source.scale) * float(step), gaussian=True))
+
+    def _fill(self, read: Read, meter: Meter) -> None:
+        x = read.sealed(self.history)
+        for halvings in range(FILLS):
+            try:
+                meter.laplace(x, meter.guarantee.pure / (1 << halvings), "publish")
+            except BudgetExceededError:
+                continue
+            self.events.append(Added(read, float(self.source.scale), gaussian=False))
+
+    def _compare(self, threshold: Threshold, scale_rho: float, read: Read, level: float, meter: Meter) -> None:
+        position = len(self.answers)
+        wanted = self.script[position] if position < len(self.script) else False
+        self.source.decided = wanted
+        answer = meter.above(threshold, read.sealed(self.history), level)
+        assert answer == wanted
+        self.answers.append(answer)
+        scale = float(self.source.scale)
+        self.events.append(Compared(threshold.block, read, level, scale_rho, scale, answer))
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The questions that a program came to ask, given the answers of its comparisons."""
+
+    events: tuple[Event, ...]
+    answers: tuple[bool, ...]
+    refused: int
+
+
+def paths(program: Program, make_meter: MakeMeter = Meter) -> Iterator[Path]:
+    """One path for every sequence of answers that the program can receive."""
+    script: list[bool] = []
+    while True:
+        run = _Run(program, make_meter, script)
+        run.all_steps()
+        yield Path(tuple(run.events), tuple(run.answers), run.refused)
+        script = run.answers
+        while script and script[-1]:
+            script.pop()
+        if not script:
+            return
+        script[-1] = True
+
+
+def _snapshot(program: Program, t: int) -> Sealed:
+    counts: Integers = program.counts[t]
+    if program.kind is not Kind.ROWS:
+        return seal(counts, t, program.max_contribution)
+    cells = np.repeat(np.arange(counts.size), counts)
+    columns = [np.asarray(codes, dtype=np.int32) for codes in np.unravel_index(cells, SHAPE)]
+    hashes = np.arange(cells.size, dtype=np.uint64)
+    rows = ordered_rows(columns, hashes, SHAPE, t, program.max_contribution)
+    # The accountant has a bin for every number of the vector; that of the finest partition has the fewest, four.
+    return SealedTable(rows, program.partition, spare=0)

@@ -1,0 +1,118 @@
+"""Options of the command line made from a model of settings, so that each is written once."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable
+from typing import Annotated, Any, Union, cast, get_args, get_origin
+
+import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from veilstream.jobs.model import Job
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; errors too.")]
+
+
+def option(*names: str, description: str) -> Any:
+    """An option that says its default, if any, in its help."""
+    return typer.Option(*names, help=description, show_default=False)
+
+
+def job_option(name: str, description: str | None = None) -> Any:
+    """The option of a setting of ``Job``, described as there unless the command means something narrower by it."""
+    return option(_flag(name), description=description or _description(Job.model_fields[name]))
+
+
+def job_argument(name: str) -> Any:
+    """The same for an argument without a name."""
+    return typer.Argument(help=_description(Job.model_fields[name]), show_default=False)
+
+
+def settings_of(pairs: list[str]) -> dict[str, str]:
+    """``name=value`` pairs as a mapping.
+
+    >>> settings_of(["interval=6"])
+    {'interval': '6'}
+    """
+    from veilstream.errors import InvalidInputError
+
+    settings: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise InvalidInputError(name="set", value=pair, limit="write it as name=value, e.g. interval=6")
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+def takes_settings_of(model: type[BaseModel], argument: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command one option for every field of ``model``, and its field ``argument`` as an argument.
+
+    The command takes what was given as its first parameter, a mapping from names of settings; its other parameters
+    are options of its own.
+    """
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+        fields = {field.alias or name: field for name, field in model.model_fields.items()}
+        made = [_parameter(name, field, argument) for name, field in fields.items()]
+
+        def run(**given: Any) -> int:
+            chosen = {name: _given(fields[name], given.pop(name)) for name in fields}
+            return command({name: value for name, value in chosen.items() if value is not None}, **given)
+
+        run.__doc__ = command.__doc__
+        run.__name__ = command.__name__
+        signature = inspect.Signature([p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*made, *own)])
+        run.__annotations__ = {name: p.annotation for name, p in signature.parameters.items()}
+        run.__signature__ = signature  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def _parameter(name: str, field: FieldInfo, argument: str) -> inspect.Parameter:
+    kind = _kind(field)
+    if name == argument:
+        given: Any = Annotated[kind | None, typer.Argument(help=_description(field), show_default=False)]
+    elif kind is bool:
+        return inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=False,
+            annotation=Annotated[bool, option(_flag(name), description=_description(field))],
+        )
+    else:
+        given = Annotated[kind | None, option(_flag(name), description=_description(field))]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=given)
+
+
+def _kind(field: FieldInfo) -> Any:
+    """What the command line reads for a field: the model itself turns text into what it needs."""
+    kinds = [field.annotation]
+    if get_origin(field.annotation) in (Union, types.UnionType):
+        kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)]
+    if any(get_origin(kind) in (tuple, dict) for kind in kinds) and str not in kinds:
+        return list[str]
+    return kinds[0] if len(kinds) == 1 and kinds[0] in (bool, int, float) else str
+
+
+def _given(field: FieldInfo, value: Any) -> Any:
+    if value is None or value is False or value == []:
+        return None
+    if isinstance(value, list):
+        texts = cast(list[str], value)
+        return settings_of(texts) if get_origin(field.annotation) is dict else tuple(texts)
+    return value
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _description(field: FieldInfo) -> str:
+    assert field.description is not None
+    return field.description

@@ -1,0 +1,113 @@
+"""``veilstream publish``: a file of events or counts, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from veilstream.cli.options import AsJson, option, takes_settings_of
+from veilstream.cli.progress import progress_bar
+from veilstream.cli.reporting import ExitCode, print_json
+from veilstream.jobs.model import Job
+from veilstream.jobs.prepare import PreparedJob, prepare
+from veilstream.jobs.wording import number
+
+if TYPE_CHECKING:
+    from veilstream.data import Dropped
+    from veilstream.jobs.run import Summary
+
+
+@takes_settings_of(Job, argument="file")
+def publish(
+    given: Mapping[str, Any],
+    config: Annotated[
+        Path | None, option("--config", description="A TOML file with the same names; options override it.")
+    ] = None,
+    dry_run: Annotated[
+        bool, option("--dry-run", description="Show cost and expected error; read no private data, write nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Publish a file of events (or counts) step by step; run it again to go on or to see that all is done."""
+    return publish_job(Job.load(config, given), dry_run, as_json)
+
+
+def publish_job(job: Job, dry_run: bool, as_json: bool) -> int:
+    """Prepare the job, then show what it would do or do it."""
+    prepared = prepare(job)
+    return _preview(prepared, as_json) if dry_run else _publish(prepared, as_json)
+
+
+def _preview(prepared: PreparedJob, as_json: bool) -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    from veilstream.jobs.preview import describe_preview, preview
+
+    seen = preview(prepared)
+    if as_json:
+        print_json(seen.as_json())
+        return ExitCode.OK
+    table = Table(title="dry run: nothing was read, spent or written", show_header=False, title_justify="left")
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    for name, value in describe_preview(prepared, seen):
+        table.add_row(name, value)
+    Console().print(table)
+    return ExitCode.OK
+
+
+def _publish(prepared: PreparedJob, as_json: bool) -> int:
+    from veilstream.jobs.run import run
+
+    with progress_bar("publishing", as_json) as advance:
+        summary = run(prepared, _tell_operator, advance)
+    if summary.dropped is not None:
+        _tell_dropped(summary.dropped)
+    if as_json:
+        print_json(summary.as_json())
+    else:
+        _tell(prepared, summary)
+    if summary.interrupted:
+        typer.echo(
+            f"interrupted after step {summary.before + summary.published - 1} of {summary.steps - 1}: run the same "
+            "command again to go on; what was released stays released and is not paid for again",
+            err=True,
+        )
+        return ExitCode.INTERRUPTED
+    return ExitCode.OK
+
+
+def _tell(prepared: PreparedJob, summary: Summary) -> None:
+    shape = f"stream '{summary.stream}', {summary.bins:,} bin(s), {prepared.guarantee}"
+    if summary.published == 0:
+        typer.echo(f"nothing new: all {summary.steps} steps were released before; nothing was spent ({shape})")
+    else:
+        resumed = f", going on after {summary.before} released before" if summary.before else ""
+        typer.echo(f"released {summary.published} of {summary.steps} steps{resumed} ({shape})")
+    if summary.noise_std is not None and summary.left is not None:
+        typer.echo(
+            f"noise: standard deviation {number(summary.noise_std)} per bin; left in the current window: epsilon "
+            f"{number(summary.left)}"
+        )
+    for path, rows in summary.outputs.items():
+        typer.echo(f"wrote {path}" + ("" if rows is None else f" ({rows:,} rows)"))
+
+
+def _tell_dropped(dropped: Dropped) -> None:
+    counts = {
+        "without a person": dropped.no_user,
+        "with a value outside the domain": dropped.unknown,
+        "outside the time range": dropped.outside_time,
+        "without a time": dropped.missing_time,
+    }
+    left_out = ", ".join(f"{count} {why}" for why, count in counts.items() if count)
+    if left_out:
+        typer.echo(f"rows left out (exact, for the operator alone, do not publish): {left_out}", err=True)
+
+
+def _tell_operator(line: str) -> None:
+    typer.echo(line, err=True)

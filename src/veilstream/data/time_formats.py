@@ -1,0 +1,144 @@
+"""Times as people write them: ISO 8601, dates with dots, AM and PM, seconds since 1970, or a format that is told."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+import polars as pl
+
+from veilstream.errors import InvalidInputError
+
+EPOCHS: Final = {"epoch-s": 1_000_000, "epoch-ms": 1_000, "epoch-us": 1}
+"""Microseconds of one unit."""
+DIGITS: Final = {10: "epoch-s", 13: "epoch-ms", 16: "epoch-us"}
+"""Whole numbers of so many digits are instants between 2001 and 2286 in one unit alone."""
+CLOCKS: Final = ("%H:%M:%S%.f", "%H:%M", "%I:%M:%S %p", "%I:%M %p")
+RECOGNISED: Final = (
+    *(f"%Y-%m-%d {clock}" for clock in CLOCKS),
+    "%Y-%m-%d",
+    *(f"%Y/%m/%d {clock}" for clock in CLOCKS),
+    "%Y/%m/%d",
+    *(f"%d.%m.%Y {clock}" for clock in CLOCKS),
+    "%d.%m.%Y",
+)
+"""What needs no option: the year first, or days and months with dots, which are always in this order."""
+SLASHED: Final = {
+    "day-first": tuple(f"%d/%m/%Y{clock}" for clock in (*(f" {c}" for c in CLOCKS), "")),
+    "month-first": tuple(f"%m/%d/%Y{clock}" for clock in (*(f" {c}" for c in CLOCKS), "")),
+}
+"""01/02/2024 is a day in February or in January: no row can say which."""
+NAMES: Final = ("iso", *SLASHED, *EPOCHS)
+NAIVE: Final = pl.Datetime("us")
+FIRST_YEAR: Final = datetime(1000, 1, 1)
+EXPECTED: Final = "2024-01-31 13:45:00 (ISO 8601), 2024/01/31, 31.01.2024, with AM or PM, or seconds since 1970"
+
+
+def check_time_format(text: str) -> str:
+    """Refuse a format that cannot be one.
+
+    >>> check_time_format("day-first"), check_time_format("%d %b %Y %H:%M")
+    ('day-first', '%d %b %Y %H:%M')
+    >>> check_time_format("dd/mm/yyyy")
+    Traceback (most recent call last):
+    ...
+    veilstream.errors.InvalidInputError: time format 'dd/mm/yyyy': choose iso, day-first, month-first, epoch-s,
+    epoch-ms, epoch-us, or write it with codes such as %d/%m/%Y %H:%M; nothing was read
+    """
+    if text in NAMES or ("%" in text and any(code in text for code in ("%Y", "%y", "%F", "%D", "%s", "%c", "%x"))):
+        return text
+    raise InvalidInputError(
+        name="time format",
+        value=text,
+        limit=f"choose {', '.join(NAMES)}, or write it with codes such as %d/%m/%Y %H:%M",
+        outcome="nothing was read",
+    )
+
+
+def parse_times(column: pl.Series, form: str) -> pl.Series:
+    """A column of text or numbers as datetimes: without a zone, or of UTC if the format tells instants.
+
+    >>> parse_times(pl.Series("t", ["31/01/2024 1:45 PM", None]), "day-first").to_list()
+    [datetime.datetime(2024, 1, 31, 13, 45), None]
+    >>> parse_times(pl.Series("t", [1704067200]), "epoch-s").dtype
+    Datetime(time_unit='us', time_zone='UTC')
+    """
+    check_time_format(form)
+    if form == "iso" or column.dtype.is_temporal() or column.dtype == pl.Null:
+        return column
+    if form in EPOCHS:
+        return _checked(column, from_epoch(column, form), form)
+    text = column.cast(pl.String, strict=False).str.strip_chars()
+    return _checked(column, first_fit(text, SLASHED.get(form, (form,))), form)
+
+
+def from_epoch(column: pl.Series, unit: str) -> pl.Series:
+    """Seconds (whole or not), milliseconds or microseconds since 1970 as instants; null where there is no number."""
+    if unit == "epoch-s" and not column.dtype.is_integer():
+        seconds = column.cast(pl.Float64, strict=False)
+        finite = seconds.set(~seconds.is_finite().fill_null(value=False), None)
+        return (finite * 1_000_000).round().cast(pl.Int64, strict=False).cast(pl.Datetime("us", "UTC"))
+    ticks = column.cast(pl.Int64, strict=False) * EPOCHS[unit]
+    return ticks.cast(pl.Datetime("us", "UTC"))
+
+
+def epoch_unit(text: pl.Series) -> str | None:
+    """The unit of whole numbers that all have as many digits as instants of this century have.
+
+    >>> epoch_unit(pl.Series(["1704067200", None])), epoch_unit(pl.Series(["1704067200", "1704067200000"]))
+    ('epoch-s', None)
+    """
+    filled = text.drop_nulls()
+    if filled.is_empty() or not filled.str.contains(r"^\d+$").all():
+        return None
+    lengths = filled.str.len_bytes().unique()
+    return DIGITS.get(int(lengths[0])) if len(lengths) == 1 else None
+
+
+def first_fit(text: pl.Series, forms: tuple[str, ...]) -> pl.Series:
+    """Each text by the first of the formats that reads it, else null."""
+    parsed: pl.Series | None = None
+    missing = text.null_count()
+    for form in forms:
+        more = text.str.to_datetime(form, time_unit="us", strict=False)
+        if more.dtype == NAIVE and (more < FIRST_YEAR).any():
+            # "%Y" reads 24 as the year 24; nobody means that.
+            more = more.set(more < FIRST_YEAR, None)
+        parsed = more if parsed is None else parsed.fill_null(more)
+        if parsed.null_count() == missing:
+            break
+    assert parsed is not None
+    return parsed
+
+
+def _checked(column: pl.Series, parsed: pl.Series, form: str) -> pl.Series:
+    if parsed.null_count() > column.null_count():
+        raise InvalidInputError(
+            f"time column '{column.name}': a time is not written as time format '{form}' says; correct "
+            "--time-format or the row",
+            outcome="nothing was read",
+        )
+    return parsed
+
+
+def unreadable_times(column: pl.Series) -> InvalidInputError:
+    """Say what was expected, and which option reads what seems to be there; never a time itself."""
+    hint = "tell with --time-format how times are written, e.g. '%d %b %Y %H:%M'"
+    if column.dtype.is_numeric():
+        hint = (
+            "whole numbers of 10, 13 or 16 digits are read as seconds, milliseconds or microseconds since 1970; else "
+            "give --time-format epoch-s, epoch-ms or epoch-us, or a whole number for --every"
+        )
+    elif isinstance(column.dtype, pl.String):
+        text = column.str.strip_chars()
+        if text.str.contains(r"^\d{1,2}/\d{1,2}/\d{4}").any():
+            hint = "dates with slashes need --time-format day-first (31/01/2024) or month-first (01/31/2024)"
+        elif text.str.contains(r"^\d{1,2}/\d{1,2}/\d{2}\b").any():
+            hint = "years of two digits need --time-format, e.g. '%d/%m/%y' or '%m/%d/%y'"
+        elif text.str.contains(r"^-?\d+(\.\d+)?$").any():
+            hint = "numbers need --time-format epoch-s, epoch-ms or epoch-us, or a whole number for --every"
+    return InvalidInputError(
+        f"time column '{column.name}': a time cannot be read or does not exist in the zone, expected is {EXPECTED}; "
+        f"{hint}",
+        outcome="nothing was read",
+    )

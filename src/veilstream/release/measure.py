@@ -1,0 +1,80 @@
+"""What a released number counts, in the words of tables, consoles and pictures."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from veilstream.errors import InvalidInputError
+
+UNITS: Final = {
+    "us": "microsecond",
+    "ms": "millisecond",
+    "s": "second",
+    "m": "minute",
+    "h": "hour",
+    "d": "day",
+    "w": "week",
+    "mo": "month",
+    "q": "quarter",
+    "y": "year",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """``counted`` things, summed over the last ``span`` steps of length ``every``.
+
+    >>> Measure("people", "1h").label
+    'people per hour'
+    >>> Measure.of_events(20, "15m").label
+    'rows, at most 20 per person, per 15 minutes'
+    >>> Measure.of_events(1, "1d", span=5).label
+    'people, sum over 5 steps of a day'
+    >>> Measure("people").label
+    'people'
+    """
+
+    counted: str = "people"
+    every: str | int | None = None
+    span: int = 1
+
+    def __post_init__(self) -> None:
+        if self.span < 1:
+            raise InvalidInputError(name="span", value=self.span, limit="at least 1 step is needed")
+
+    @classmethod
+    def of_events(cls, counts_per_user: int, every: str | int | None, span: int = 1) -> Measure:
+        """The measure of counted events: people where each counts once in a step, else rows up to the bound."""
+        counted = "people" if counts_per_user == 1 else f"rows, at most {counts_per_user:,} per person"
+        return cls(counted, every, span)
+
+    @classmethod
+    def of_values(cls, column: str, every: str | int | None, span: int = 1) -> Measure:
+        """The measure of counts that came aggregated in a column."""
+        return cls(column, every, span)
+
+    @property
+    def label(self) -> str:
+        """The name of an axis."""
+        step = _step(self.every)
+        if self.span > 1:
+            return f"{self.counted}, sum over {self.span:,} steps" + (f" of {step[1]}" if step and step[1] else "")
+        between = ", " if "," in self.counted else " "
+        return f"{self.counted}{between}per {step[0]}" if step else self.counted
+
+
+def _step(every: str | int | None) -> tuple[str, str] | None:
+    """A step as in "per hour" and as in "of an hour"."""
+    if every is None:
+        return None
+    if isinstance(every, int) or every.isdigit():
+        return ("step", "") if int(every) == 1 else (f"step of {every}", f"{every}")
+    found = re.fullmatch(r"(\d+)([a-z]+)", every)
+    if found is None or found[2] not in UNITS:
+        return every, every
+    name = UNITS[found[2]]
+    if int(found[1]) == 1:
+        return name, f"{'an' if name == 'hour' else 'a'} {name}"
+    return f"{found[1]} {name}s", f"{found[1]} {name}s"

@@ -1,0 +1,18 @@
+"""Pictures of releases: PNG, PDF, SVG, and a page that can be explored."""
+
+from veilstream.release.plots.options import MOST_PANELS, MOST_ROWS, PlotOptions
+from veilstream.release.plots.picture import SUFFIXES, plot_releases
+from veilstream.release.plots.style import BAND, INK, LINE, STYLE, TRUTH
+
+__all__ = [
+    "BAND",
+    "INK",
+    "LINE",
+    "MOST_PANELS",
+    "MOST_ROWS",
+    "STYLE",
+    "SUFFIXES",
+    "TRUTH",
+    "PlotOptions",
+    "plot_releases",
+]

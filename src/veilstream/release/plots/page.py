@@ -1,0 +1,72 @@
+"""A page of releases that can be explored: one file, no network, nothing but what was published."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.release.plots.table import Released, choose
+from veilstream.release.sinks import replacing
+
+MOST_CELLS: Final = 400_000
+"""Bins × steps of one page, about nine megabytes; beyond, the largest bins alone are shown."""
+
+
+def write_page(
+    path: str | Path,
+    released: Released,
+    *,
+    title: str,
+    subtitle: str,
+    unit: str,
+    level: float,
+    bins: int | tuple[str, ...] | None,
+) -> None:
+    """Write the page; its data are embedded, and its policy forbids it to load anything."""
+    shown = choose(released, bins, max(1, MOST_CELLS // released.steps))
+    words = [subtitle] if subtitle else []
+    if len(shown.names) < released.all_bins:
+        words.append(f"{len(shown.names):,} of {released.all_bins:,} bins")
+    folder = files("veilstream.release.plots")
+    fields = {
+        "title": html.escape(title),
+        "subtitle": html.escape("; ".join(words)),
+        "unit": html.escape(unit),
+        "level": f"{level:.0%}",
+        "data": _embedded(shown, unit),
+        "script": folder.joinpath("page.js").read_text(encoding="utf-8"),
+    }
+    text = folder.joinpath("page.html").read_text(encoding="utf-8")
+    for name, field in fields.items():
+        text = text.replace(f"@{name}@", field)
+    with replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+
+
+def _embedded(shown: Released, unit: str) -> str:
+    milliseconds = shown.times / 1000 if shown.zone is not None else shown.times
+    content: dict[str, Any] = {
+        "names": shown.names,
+        "unit": unit,
+        "zone": shown.zone,
+        "steps": shown.steps,
+        "first": int(np.argmax(np.nansum(shown.value, axis=1))),
+        "times": _packed(milliseconds, "<f8"),
+        "value": _packed(shown.value, "<f8"),
+        "below": _packed(shown.value - shown.low, "<f4"),
+        "above": _packed(shown.high - shown.value, "<f4"),
+        "fresh": _packed(shown.fresh, "u1"),
+    }
+    # A name of a bin must not end the script it stands in.
+    return json.dumps(content).replace("<", "\\u003c")
+
+
+def _packed(table: NDArray[Any], kind: str) -> str:
+    return base64.b64encode(np.ascontiguousarray(table, dtype=kind).tobytes()).decode("ascii")

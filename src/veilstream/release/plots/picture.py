@@ -1,0 +1,107 @@
+"""Pictures of releases: what was published and how sure it is, never what was true."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from veilstream.errors import InvalidInputError
+from veilstream.release.measure import Measure
+from veilstream.release.plots.bars import draw_bars
+from veilstream.release.plots.heat import draw_grids, draw_map
+from veilstream.release.plots.labels import borders
+from veilstream.release.plots.lines import draw_lines
+from veilstream.release.plots.options import MOST_PANELS, MOST_ROWS, Kind, PlotOptions
+from veilstream.release.plots.page import write_page
+from veilstream.release.plots.style import STYLE, Figure, add_words, new_figure
+from veilstream.release.plots.table import Released, arrange, choose
+from veilstream.release.sinks import replacing
+
+SUFFIXES: Final = (".png", ".pdf", ".svg", ".html")
+
+
+def plot_releases(
+    frame: pl.DataFrame,
+    path: str | Path,
+    *,
+    title: str = "Private releases",
+    subtitle: str = "",
+    level: float = 0.95,
+    measure: Measure | str = "released count",
+    options: PlotOptions = PlotOptions(),  # noqa: B008 (frozen)
+    heat_map: bool | None = None,
+    truth: pl.DataFrame | None = None,
+    truth_note: str = "",
+) -> Path:
+    """Draw a tidy table of releases to a PNG, PDF or SVG file, or to an HTML page that can be explored.
+
+    The table has the columns step, time, attributes, value, low, high and fresh. Up to twelve bins become small
+    multiples with error bands; more become a heat map of time and bins; a single step becomes bars; many
+    bins of two numeric attributes become planes. ``options`` chooses otherwise, ``measure`` names the values
+    ("people per hour").
+    ``heat_map`` is short for the kinds map (True) and lines (False). ``truth`` (columns step, attributes, value) is
+    for demonstrations on public data alone, and ``truth_note``, which must then be given, says so in the picture.
+    """
+    if truth is not None and not truth_note:
+        raise InvalidInputError(name="plot", value=path, limit="true counts need a note on why they may be shown")
+    if not Path(path).name.lower().endswith(SUFFIXES):
+        raise InvalidInputError(name="plot", value=path, limit=f"its name must end in one of {', '.join(SUFFIXES)}")
+    released = arrange(frame, start=options.start, end=options.end)
+    unit = measure if isinstance(measure, str) else measure.label
+    words = "\n".join(text for text in (subtitle, truth_note) if text)
+    if Path(path).suffix.lower() == ".html":
+        write_page(path, released, title=title, subtitle=words, unit=unit, level=level, bins=options.bins)
+        return Path(path)
+    kind = options.kind if options.kind != "auto" else _kind(released, heat_map, options)
+    matplotlib: Any = import_module("matplotlib")
+    with matplotlib.rc_context(STYLE):
+        figure = new_figure()
+        _draw(figure, kind, released, options, unit, level, truth)
+        add_words(figure, title, words)
+        with replacing(path) as unfinished:
+            # Agg writes what the final name asks for, not what the temporary one does.
+            figure.savefig(unfinished, dpi=150, format=Path(path).suffix.lstrip(".").lower())
+    return Path(path)
+
+
+def _kind(released: Released, heat_map: bool | None, options: PlotOptions) -> Kind:
+    if heat_map is not None:
+        return "map" if heat_map else "lines"
+    asked = len(options.bins) if isinstance(options.bins, tuple) else options.bins or len(released.names)
+    plane = released.bins.width == 2 and asked > MOST_ROWS and options.bins is None
+    numeric = [borders(released.bins[name].unique().to_list()) is not None for name in released.bins.columns]
+    if plane and (all(numeric) or (any(numeric) and released.steps == 1)):
+        return "grid"
+    if released.steps == 1 and len(released.names) > 1:
+        return "bars"
+    return "map" if asked > MOST_PANELS else "lines"
+
+
+def _draw(
+    figure: Figure,
+    kind: Kind,
+    released: Released,
+    options: PlotOptions,
+    unit: str,
+    level: float,
+    truth: pl.DataFrame | None,
+) -> None:
+    match kind:
+        case "map":
+            draw_map(figure, choose(released, options.bins, MOST_ROWS), options, unit, level)
+        case "bars":
+            draw_bars(figure, choose(released, options.bins, MOST_ROWS), options, unit, level)
+        case "grid":
+            if released.bins.width != 2:
+                raise InvalidInputError(
+                    name="kind",
+                    value="grid",
+                    limit=f"it needs bins of 2 attributes, these have {released.bins.width}; choose another kind",
+                    outcome="nothing was drawn",
+                )
+            draw_grids(figure, released, options, unit, level)
+        case _:
+            draw_lines(figure, choose(released, options.bins, MOST_PANELS), options, unit, level, truth)
