@@ -114,6 +114,12 @@ def router(service: Service, access: Access) -> APIRouter:
     return routes
 
 
+async def read_limited(request: Request, service: Service) -> bytes:
+    """A body within the limits of batches."""
+    _declared(request, service.options.limits.most_bytes)
+    return await _body(request, service.options.limits)
+
+
 def _problem(kind: str, message: str) -> dict[str, Any]:
     return {"error": {"type": kind, "message": f"{message}; nothing was stored"}}
 
