@@ -23,6 +23,7 @@ from veilstream.server.board import Cache, StreamBoard
 from veilstream.server.intake import Intake, Limits
 from veilstream.server.metrics import Metrics
 from veilstream.server.tokens import TokenStore
+from veilstream.server.webhooks import deliver
 from veilstream.storage.ledger import Ledger
 from veilstream.values.release import Release
 
@@ -66,7 +67,7 @@ class Service:
         self._readers: list[threading.Thread] = []
         self._news: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self.any_news = asyncio.Event()
         self.intake = Intake(self.spool, self.clock, options.limits)
         for definition in options.streams:
@@ -101,7 +102,10 @@ class Service:
             import_module(part)
         self._loop = asyncio.get_running_loop()
         self._news = asyncio.Event()
-        self._task = self._loop.create_task(self._show())
+        self._tasks = [self._loop.create_task(self._show())]
+        for board in self.boards.values():
+            for url in board.definition.webhooks:
+                self._tasks.append(self._loop.create_task(deliver(self.spool, board, url)))
         self._closer = threading.Thread(target=self._close_forever, name="closer", daemon=True)
         self._closer.start()
         for name, source in self.options.sources:
@@ -118,8 +122,8 @@ class Service:
         for thread in [*self._readers, *([] if self._closer is None else [self._closer])]:
             await asyncio.to_thread(thread.join)
         await asyncio.to_thread(self.intake.stop)
-        if self._task is not None:
-            self._task.cancel()
+        for task in self._tasks:
+            task.cancel()
         self.close()
 
     def close(self) -> None:
