@@ -13,6 +13,7 @@ SUITES: Final = {
     "ingest": "benchmarks.ingest",
     "accountant": "benchmarks.accountant",
     "streams": "benchmarks.streams",
+    "presence": "benchmarks.presence",
     "stream-utility": "benchmarks.stream_utility",
     "fast": "benchmarks.fast",
     "grouping": "benchmarks.grouping",

@@ -20,8 +20,8 @@ from veilstream.evaluate.queries import RangeSums, random_ranges
 from veilstream.evaluate.runner import Measurement, run_measurements
 from veilstream.mechanisms.histograms import EFPA, Geometric, NoiseFirst, Privelet, StructureFirst
 from veilstream.mechanisms.protocols import HistogramMechanism
-from veilstream.synthesis.margins import onto_simplex
 from veilstream.trusted.counts import seal
+from veilstream.values.projection import onto_simplex
 
 LINES: Final = "dpbench_1d_histograms.csv.gz"
 VALUES: Final = 1024

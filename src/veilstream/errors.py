@@ -17,6 +17,11 @@
     │   ├── LedgerFullError                the disk has no room
     │   ├── LedgerMismatchError            it belongs to another stream, mechanism or guarantee
     │   └── LedgerVersionError             it was written by a newer veilstream
+    ├── SpoolError                         a batch that is not taken; nothing of it was stored
+    │   ├── BatchConflictError             a batch id that was used for other content
+    │   ├── StaleBatchError                it took too long from its arrival to its commit
+    │   └── SpoolFullError                 the spool holds as many rows as it may
+    ├── EngineError                        a cluster or a database failed to do its part
     ├── WorkerError                        a worker process of a long measurement died
     ├── CheckFailedError (AssertionError)  a mechanism that breaks a rule of the conformance suite
     └── MissingExtraError (ImportError)    an optional part is not installed
@@ -170,6 +175,28 @@ class LedgerVersionError(LedgerError):
     """The ledger was written by a newer veilstream."""
 
     next_step = "upgrade veilstream"
+
+
+class SpoolError(VeilstreamError):
+    """A batch that the spool does not take; nothing of it was stored."""
+
+    outcome = "nothing was stored"
+
+
+class BatchConflictError(SpoolError):
+    """A batch id that was used for other content."""
+
+
+class StaleBatchError(SpoolError):
+    """A batch that took too long from its arrival to its commit."""
+
+
+class SpoolFullError(SpoolError):
+    """A spool that holds as many rows as it may."""
+
+
+class EngineError(VeilstreamError):
+    """A cluster or a database failed to do its part; what it says may quote rows, so its own message is left out."""
 
 
 class WorkerError(VeilstreamError):

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -20,13 +17,13 @@ from veilstream.audit.exact.neighbours import moves, neighbours
 from veilstream.audit.exact.programs import Kind
 from veilstream.audit.exact.reads import counts_of
 from veilstream.audit.exact.running import Added, Compared, Path
-from veilstream.audit.exact.search import ProgramAudit, attack_programs
+from veilstream.audit.exact.search import attack_in_parallel, attack_programs
 from veilstream.audit.exact.sparse_vector import log_chance
 
 from .enumeration import laplace_pmf, laplace_tail
 from .known_bad.charge_rules import OldDataForFree, PositivesForgotten, parts_by_position
 
-QUICK, DEEP, PART = 2_000, 100_000, 500
+QUICK, TWINS, DEEP = 1_500, 600, 100_000
 SEED = 18
 
 
@@ -45,12 +42,7 @@ def test_no_admitted_program_loses_more_than_its_guarantee() -> None:
 
 @pytest.mark.audit
 def test_no_admitted_program_of_a_hundred_thousand_loses_more_than_its_guarantee() -> None:
-    attack = partial(attack_programs, PART, SEED)
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        parts = [pool.submit(attack, first=first) for first in range(0, DEEP, PART)]
-        found = ProgramAudit()
-        for part in parts:
-            found.add(part.result())
+    found = attack_in_parallel(DEEP, SEED + 1)
     assert found.programs == DEEP
     assert found.passed, str(found)
 
@@ -65,7 +57,7 @@ def test_no_admitted_program_of_a_hundred_thousand_loses_more_than_its_guarantee
     ids=["positives forgotten", "old data for free", "parts by position"],
 )
 def test_a_wrong_rule_of_charging_is_found_out(rule: dict[str, Any], loss: float) -> None:
-    found = attack_programs(QUICK // 2, SEED, **rule)
+    found = attack_programs(TWINS, SEED, **rule)
     assert found.largest > loss
     assert not found.passed
 
@@ -151,3 +143,8 @@ def test_an_audit_says_what_it_attacked() -> None:
     found.add(wrong)
     assert found.programs == 31
     assert "FAIL: program 130 (parts of rows" in str(found)
+
+
+def test_programs_shared_among_processes_are_the_same_programs() -> None:
+    alone, shared = attack_programs(510, SEED), attack_in_parallel(510, SEED, workers=2)
+    assert (alone.programs, alone.attacked, alone.largest) == (shared.programs, shared.attacked, shared.largest)

@@ -70,7 +70,7 @@ def test_newcomers_path(tmp_path: Path) -> None:
 def test_the_job_file_of_the_quickstart(tmp_path: Path) -> None:
     (job,) = blocks("docs/quickstart.md", "toml")
     (tmp_path / "job.toml").write_text(job)
-    (tmp_path / "visits.csv").write_text("ts,id,place\n2024-03-01T10:00:00,1,market\n")
+    (tmp_path / "visits.csv").write_text("ts,id,place\n2024-03-01T10:00:00,1,market\n2024-03-03T10:00:00,2,market\n")
     assert Job.load(tmp_path / "job.toml", {}).window == 7
     assert veilstream("publish", "--config", tmp_path / "job.toml", "--dry-run").code == 0
     outcome = veilstream("publish", "--config", tmp_path / "job.toml", "--json")

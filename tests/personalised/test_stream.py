@@ -28,7 +28,7 @@ def people_at(roster: Roster, t: int) -> PeopleCounts:
     return count_levels(roster, levels, (np.arange(300) + t) % 4, bins=4, t=t)
 
 
-@pytest.mark.parametrize("name", ["uniform", "sample", "budget-absorption", "dsat"])
+@pytest.mark.parametrize("name", ["uniform", "sample", "budget-absorption", "dsat", "retroactive-grouping"])
 def test_in_no_window_does_anybody_pay_more_than_their_own(name: str, tmp_path: Path) -> None:
     roster = Roster.of_budgets(np.repeat(["1/4", "1/2", "1"], 100).tolist())
     mechanism: Any = STREAMS[name]()

@@ -26,9 +26,9 @@ from veilstream.synthesis.bivariate import (
 )
 from veilstream.synthesis.correlation import matrix_of, repaired
 from veilstream.synthesis.layout import Layout, Part
-from veilstream.synthesis.margins import onto_simplex
 from veilstream.synthesis.tree import consistent, spanning_tree
 from veilstream.trusted.opening import open_counts, open_rows
+from veilstream.values.projection import onto_simplex
 
 
 @given(arrays(np.float64, st.integers(1, 30), elements=st.floats(-1e4, 1e4)), st.floats(0, 1e5))

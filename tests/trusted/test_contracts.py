@@ -54,6 +54,7 @@ def test_the_contracts_hold_as_they_stand(package: Path) -> None:
         ("cli/preview.py", "veilstream.trusted.sealed"),
         ("release/publisher.py", "veilstream.trusted.encoding"),
         ("trusted/meter.py", "veilstream.trusted.encoding"),
+        ("mechanisms/streams/uniform.py", "veilstream.trusted.snapshots"),
     ],
 )
 def test_an_import_that_would_open_a_seal_is_refused(package: Path, module: str, imported: str) -> None:

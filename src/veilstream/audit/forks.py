@@ -25,6 +25,7 @@ from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.testing.batch import Disagreement, ForkingMeter, RepeatedNoise, Rows
+from veilstream.trusted.block_noise import BlockSource, NoiseBlock
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import NoiseSource
 from veilstream.trusted.threshold import Threshold
@@ -66,6 +67,12 @@ class Tape:
         if not isinstance(source, RepeatedNoise):
             raise InvalidInputError("choices of many runs at once: the source of noise makes one")
         return self._next(lambda: source.select_each(gaps, sizes, rate, lengths, repeats).reshape(repeats, -1))
+
+    def blocks(self, rate: Fraction, length: int, entries: int, count: int) -> NDArray[np.int64]:
+        source = self.source
+        if not isinstance(source, BlockSource):
+            raise InvalidInputError("blocks of many runs at once: the source of noise draws none")
+        return self._next(lambda: source.blocks(rate, length, entries, count))
 
     def _next(self, draw: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
         if self.at == len(self.drawn):
@@ -173,7 +180,7 @@ def _rows_of(state: Any, runs: int, rows: Rows) -> Any:
     if isinstance(state, np.ndarray):
         array = cast(NDArray[Any], state)
         return array[rows] if array.ndim and len(array) == runs else array
-    if isinstance(state, Threshold):
+    if isinstance(state, Threshold | NoiseBlock):
         return state.of_runs(rows)
     if dataclasses.is_dataclass(state) and not isinstance(state, type):
         fields = [f.name for f in dataclasses.fields(state) if f.init]

@@ -34,6 +34,8 @@ COMMANDS: Final = {
     "compare": Entry("compare", "Try all mechanisms on a public stream and recommend one."),
     "mechanisms": Entry("catalogue", "List mechanisms and histograms with their parameters."),
     "ledger": Entry("ledgers", "Read a ledger: what was released, what it cost, what is left.", "ledger_app"),
+    "serve": Entry("serve", "Take rows over HTTP, publish on the clock, show a live page."),
+    "token": Entry("serve", "Tokens of the live service: who may send, read, operate.", "token_app"),
     "audit": Entry("audit", "Try to refute the privacy claims of mechanisms."),
     "demo": Entry("demo", "Publish three seasons of influenza counts as a demonstration."),
     "version": Entry("app", "Print the version."),

@@ -15,8 +15,8 @@ import typer
 from veilstream.cli.options import AsJson
 from veilstream.cli.reporting import print_json
 from veilstream.errors import VeilstreamError
-from veilstream.jobs.parameters import parameters
 from veilstream.mechanisms.histograms import HISTOGRAMS
+from veilstream.mechanisms.named import parameters
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams import STREAMS, Sample
 from veilstream.mechanisms.traits import Traits

@@ -84,8 +84,8 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
     for _, rows in groupby(ledger.charges(spec.name), key=lambda row: row.t):
         together: dict[tuple[str, str, bool], list[Charge]] = {}
         for row in rows:
-            kind = row.charge.purpose, row.outcome, row.charge.bins is not None
-            together.setdefault(kind, []).append(row.charge)
+            bought_by = row.charge.purpose, row.outcome, row.charge.bins is not None
+            together.setdefault(bought_by, []).append(row.charge)
         for kind, charges in together.items():
             count, cost = bought.get(kind, (0, Fraction(0)))
             bought[kind] = count + len(charges), cost + newly_spent(charges, guarantee)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 import typer
 from pydantic import BaseModel
@@ -95,7 +95,8 @@ def _kind(field: FieldInfo) -> Any:
     kinds = [field.annotation]
     if get_origin(field.annotation) in (Union, types.UnionType):
         kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)]
-    if any(get_origin(kind) in (tuple, dict) for kind in kinds) and str not in kinds:
+    made_of = [get_origin(kind) for kind in kinds]
+    if tuple in made_of or (dict in made_of and str not in kinds):
         return list[str]
     return kinds[0] if len(kinds) == 1 and kinds[0] in (bool, int, float) else str
 
@@ -104,7 +105,8 @@ def _given(field: FieldInfo, value: Any) -> Any:
     if value is None or value is False or value == []:
         return None
     if isinstance(value, list):
-        return settings_of(value) if get_origin(field.annotation) is dict else tuple(value)
+        texts = cast(list[str], value)
+        return settings_of(texts) if get_origin(field.annotation) is dict else tuple(texts)
     return value
 
 

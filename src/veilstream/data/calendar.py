@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from veilstream.data.instants import Instants, instants, numbers
 from veilstream.errors import InvalidInputError
+from veilstream.privacy.durations import DAYS, MICROSECONDS, MONTHS, parse_duration
 
 OUTSIDE: Final = -1
 """The step of a time before the start or from the end on."""
@@ -23,17 +23,6 @@ MISSING: Final = -2
 MAX_STEPS: Final = 10_000_000
 
 Moment: TypeAlias = datetime | date | str | int
-MICROSECONDS: Final = {
-    "us": 1,
-    "ms": 1_000,
-    "s": 1_000_000,
-    "m": 60_000_000,
-    "h": 3_600_000_000,
-    "d": 86_400_000_000,
-    "w": 604_800_000_000,
-}
-DAYS: Final = {"d": 1, "w": 7}
-MONTHS: Final = {"mo": 1, "q": 3, "y": 12}
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -130,7 +119,18 @@ class Calendar:
         """When step ``t`` begins: an integer, or a datetime in the calendar's zone."""
         if not 0 <= t < self.steps:
             raise InvalidInputError(name="step", value=t, limit=f"the calendar has steps 0 to {self.steps - 1}")
-        tick = self._first + t * self._width if self._borders is None else int(self._borders[t])
+        return self._moment(self._first + t * self._width if self._borders is None else int(self._borders[t]))
+
+    def ends(self, t: int) -> datetime | int:
+        """When step ``t`` ends, which is when the next one begins or the calendar ends.
+
+        >>> Calendar(0, 10, 4).ends(2)
+        10
+        """
+        _ = self.begins(t)
+        return self.begins(t + 1) if t + 1 < self.steps else self._moment(self._last)
+
+    def _moment(self, tick: int) -> datetime | int:
         if isinstance(self.every, int):
             return tick
         return (EPOCH + timedelta(microseconds=tick)).astimezone(ZoneInfo(self.zone))
@@ -170,20 +170,6 @@ class Calendar:
         starts = _local_starts(np.datetime64(local, "us"), index * count, unit)
         ticks = _local_ticks(starts, self.zone)
         return ticks[ticks < self._last]
-
-
-def parse_duration(every: str) -> tuple[int, str]:
-    """Count and unit of a duration.
-
-    >>> parse_duration("15m")
-    (15, 'm')
-    """
-    match = re.fullmatch(r"(\d+)(us|ms|s|mo|m|h|d|w|q|y)", every)
-    if match is None or int(match[1]) < 1:
-        raise InvalidInputError(
-            f"duration '{every}': a count of at least 1 and a unit of us, ms, s, m, h, d, w, mo, q, y are needed"
-        )
-    return int(match[1]), match[2]
 
 
 def _column(times: Any) -> pl.Series:

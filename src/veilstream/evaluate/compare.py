@@ -149,8 +149,7 @@ def candidates(
         if traits.window_sums != (sums is not None) or traits.needs_weights or (names and name not in names):
             continue
         settings = _settings(kind, steps if window is None else None, sums)
-        none: list[dict[str, Any]] = [{}]
-        variants = kind.variants(window or steps) if issubclass(kind, HasVariants) else none
+        variants: list[dict[str, Any]] = kind.variants(window or steps) if issubclass(kind, HasVariants) else [{}]
         for variant in variants:
             mechanism = kind(**settings, **variant)
             if _runs(mechanism, guarantees, bins):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from veilstream.data.calendar import MICROSECONDS, MONTHS, parse_duration
 from veilstream.errors import InvalidBudgetError, InvalidInputError
+from veilstream.privacy.durations import MICROSECONDS, MONTHS, parse_duration
 
 LIMIT = "write 1 for event level, a whole number of steps, a duration such as '24h', or 'user'"
 

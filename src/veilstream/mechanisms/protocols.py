@@ -7,19 +7,29 @@ import json
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.accountant import Accountant
-from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.guarantee import USUAL_PURE_SHARE, Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
 from veilstream.values.values import Values
 
 S = TypeVar("S")
+
+NEXT_TO_NOTHING: Final = Fraction(1, 1 << 20)
+"""The share for pure charges of a stream that makes none."""
+
+
+@runtime_checkable
+class Divides(Protocol):
+    """A mechanism that knows how to divide a budget between pure and Gaussian charges."""
+
+    def divided(self, guarantee: Guarantee, bins: int) -> Guarantee: ...
 
 
 class HistogramMechanism(Protocol):
@@ -53,7 +63,31 @@ def accountant_for(mechanism: object, guarantee: Guarantee, bins: int) -> Accoun
     >>> [accountant_for(m, Guarantee(1, w=4), 2).answer_guarantee.pure for m in (Uniform(), RetroactiveGrouping())]
     [Fraction(1, 1), Fraction(1, 4)]
     """
-    return Accountant(guarantee, bins, per_timestamp=Traits.of(mechanism).per_timestamp)
+    return Accountant(divided(mechanism, guarantee, bins), bins, per_timestamp=Traits.of(mechanism).per_timestamp)
+
+
+def divided(mechanism: object, guarantee: Guarantee, bins: int) -> Guarantee:
+    """The same promise, its budget divided between pure and Gaussian charges as the mechanism will use it.
+
+    A mechanism may say so itself with ``divided(guarantee, bins)``. One that never chooses by data and draws Gaussian
+    noise alone leaves next to nothing for pure charges. A division other than the usual one is the holder's choice and
+    stays.
+
+    >>> from veilstream.mechanisms.histograms import Gaussian
+    >>> from veilstream.mechanisms.streams import Uniform
+    >>> g = Guarantee(1, w=10, delta="1e-6")
+    >>> all_of_it = divided(Uniform(Gaussian()), g, 1)
+    >>> round(float(all_of_it.mu_squared / g.mu_squared) ** 0.5, 2), all_of_it.epsilon, all_of_it.delta == g.delta
+    (1.11, Fraction(1, 1), True)
+    """
+    if guarantee.delta == 0 or guarantee.pure_share != USUAL_PURE_SHARE:
+        return guarantee
+    if isinstance(mechanism, Divides):
+        return mechanism.divided(guarantee, bins)
+    drawn = Traits.of(getattr(mechanism, "histogram", None)).gaussian_only
+    if drawn and Traits.of(mechanism).oblivious:
+        return guarantee.with_pure_share(NEXT_TO_NOTHING)
+    return guarantee
 
 
 def is_batchable(mechanism: object) -> bool:

@@ -25,6 +25,8 @@ class Traits:
     """It publishes the sum of as many last steps as its parameter ``window`` says, not the counts of one step."""
     needs_weights: bool = False
     """It needs public weights of the steps, so it cannot be tried on a stream without them."""
+    gaussian_only: bool = False
+    """A histogram that draws Gaussian noise alone, so that next to nothing need be kept for pure charges."""
     sparse: bool = False
     """It also publishes records of a domain too large to list, with ``estimate_records``."""
 

@@ -1,11 +1,11 @@
-"""Noise on whole vectors whose largest entry decides: P(z) ∝ e^(-rate · max|z_t|), exactly."""
+"""Noise on whole blocks whose largest row decides: P(z) ∝ e^(-rate · max ‖z_t‖₁), exactly."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil
+from math import ceil, comb
 from typing import Final
 
 import numpy as np
@@ -19,6 +19,8 @@ from veilstream.noise.source import BitSource
 
 MAX_LENGTH: Final = 1 << 8
 """The longest vector: tables of radii grow with the square of the length."""
+MAX_ENTRIES: Final = 1 << 5
+"""The widest row of a block."""
 SMALLEST_CUBE_RATE: Final = Fraction(1, 10**9)
 LARGEST_CUBE_RATE: Final = Fraction(1 << 20)
 _CACHED_TABLES: Final = 16
@@ -30,19 +32,21 @@ _LIKELY: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class CubeRadius:
-    """P(R = r) ∝ q^r · (2r + 1)^m for r = 0, 1, 2, ..., with q = e^-rate: the law of the radius of a cube.
+    """P(R = r) ∝ q^r · D(r)^m for r = 0, 1, 2, ..., with q = e^-rate: the law of the radius of a block of m rows.
 
-    A vector drawn uniformly from the (2R + 1)^m whole vectors with max|z_t| <= R has
+    D(r) is the number of whole rows of b entries with ‖z‖₁ <= r, Σ_k C(b, k) C(r, k) 2^k (k entries are not 0; 2r + 1
+    for one entry). A block drawn uniformly from the D(R)^m with max ‖z_t‖₁ <= R has
 
-        P(z) ∝ Σ over r >= max|z_t| of q^r = q^max|z_t| / (1 - q),
+        P(z) ∝ Σ over r >= max ‖z_t‖₁ of q^r = q^max‖z_t‖₁ / (1 - q),
 
-    which is the law that is wanted. From r >= 2m/rate on, each weight is at most e^(-rate/2) times the one before it,
-    because (1 + 2/(2r + 1))^m <= e^(2m/(2r+1)) <= e^(rate/2); what lies beyond n is thus at most w(n) · (1 + 2/rate).
-    All sums are intervals rounded outwards, with enough bits to spare for the powers of 2r + 1.
+    which is the law that is wanted. C(r+1, k)/C(r, k) = (r+1)/(r+1-k) gives D(r+1)/D(r) <= 1 + b/(r+1-b), so that from
+    r >= 2mb/rate + b on each weight is at most e^(-rate/2) times the one before it; what lies beyond n is thus at most
+    w(n) · (1 + 2/rate). All sums are intervals rounded outwards, with enough bits to spare for the powers of D.
     """
 
     rate: Fraction
     length: int
+    entries: int = 1
 
     @property
     def first(self) -> int:
@@ -67,13 +71,18 @@ class CubeRadius:
 
     def _sums(self, bits: int, at_least: int) -> tuple[list[Interval], Interval]:
         """The sums of the first 1, 2, 3, ... weights, and that of all, in the same unit."""
-        longest = max(at_least, ceil(2 * self.length / self.rate)) + ceil(bits / self.rate)
+        longest = max(at_least, self._falling) + ceil(bits / self.rate)
         while True:
-            work = bits + _GUARD_BITS + self.length * (2 * longest + 1).bit_length()
+            work = bits + _GUARD_BITS + self.length * rows_within(longest, self.entries).bit_length()
             sums, weight = self._weighed(bits, at_least, longest, work)
             if len(sums) <= longest:
                 return sums, (sums[-1][0], sums[-1][1] + self._beyond(weight))
             longest *= 2
+
+    @property
+    def _falling(self) -> int:
+        """From this radius on weights fall by e^(-rate/2) at least."""
+        return ceil(2 * self.length * self.entries / self.rate) + self.entries
 
     def _beyond(self, weight: Interval) -> int:
         """At least w · (1 + 2/rate), for a weight w."""
@@ -86,9 +95,9 @@ class CubeRadius:
         power: Interval = (1 << work, 1 << work)
         sums: list[Interval] = []
         total: Interval = (0, 0)
-        enough = max(at_least, ceil(2 * self.length / self.rate))
+        enough = max(at_least, self._falling)
         while True:
-            cube = (2 * len(sums) + 1) ** self.length
+            cube = rows_within(len(sums), self.entries) ** self.length
             weight = power[0] * cube, power[1] * cube
             if len(sums) >= enough and (self._beyond(weight) < total[0] >> bits or len(sums) > longest):
                 return sums, weight
@@ -97,9 +106,18 @@ class CubeRadius:
             power = multiply(power, ratio, work)
 
 
+def rows_within(radius: int, entries: int) -> int:
+    """How many whole rows of ``entries`` numbers have ‖z‖₁ <= ``radius``.
+
+    >>> [rows_within(r, 2) for r in range(4)]
+    [1, 5, 13, 25]
+    """
+    return sum(comb(entries, k) * comb(radius, k) << k for k in range(entries + 1))
+
+
 @lru_cache(maxsize=_CACHED_TABLES)
-def _table(rate: Fraction, length: int) -> InverseTable:
-    return InverseTable(CubeRadius(rate, length), lookup_bits=0)
+def _table(rate: Fraction, length: int, entries: int = 1) -> InverseTable:
+    return InverseTable(CubeRadius(rate, length, entries), lookup_bits=0)
 
 
 def draw_cube(source: BitSource, rate: Fraction, length: int, count: int) -> NDArray[np.int64]:
@@ -121,6 +139,43 @@ def draw_cube(source: BitSource, rate: Fraction, length: int, count: int) -> NDA
         done += drawn.size
     each = np.repeat(radii, length)
     return (below_each(source, 2 * each + 1) - each).reshape(count, length)
+
+
+def draw_blocks(source: BitSource, rate: Fraction, length: int, entries: int, count: int) -> NDArray[np.int64]:
+    """``count`` independent blocks, count × length × entries, with P(z) ∝ e^(-rate · max ‖z_t‖₁).
+
+    First the radius (:class:`CubeRadius`), then rows that are independent and uniform among those within it.
+    """
+    radii = np.empty(count, dtype=np.int64)
+    table = _table(rate, length, entries)
+    for done in range(0, count, BLOCK):
+        part = min(BLOCK, count - done)
+        radii[done : done + part] = table.draw(source, part)
+    each = np.repeat(radii, length)
+    rows = np.zeros((each.size, entries), dtype=np.int64)
+    waiting = np.flatnonzero(each > 0)
+    while waiting.size:
+        drawn, valid = _row_proposals(source, each[waiting], entries)
+        rows[waiting[valid]] = drawn[valid]
+        waiting = waiting[~valid]
+    return rows.reshape(count, length, entries)
+
+
+def _row_proposals(
+    source: BitSource, radii: NDArray[np.int64], entries: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """A row within each radius, and whether it counts: uniform among the rows within, given that it does.
+
+    b different whole numbers below r + b, in order, are b magnitudes of sum at most r by their gaps: all sets, hence all
+    magnitudes, are equally likely once repeats are rejected. Each magnitude gets a sign; a 0 that gets a minus is
+    rejected, so that every row has exactly one way to come about.
+    """
+    bounds = np.repeat(radii + entries, entries)
+    chosen = np.sort(below_each(source, bounds).reshape(-1, entries), axis=1)
+    magnitudes = np.diff(chosen, axis=1, prepend=-1) - 1
+    negative = below_each(source, np.full(bounds.size, 2)).reshape(-1, entries) == 1
+    valid = (magnitudes >= 0).all(axis=1) & ~(negative & (magnitudes == 0)).any(axis=1)
+    return np.where(negative, -magnitudes, magnitudes), valid
 
 
 def _accepted_radii(source: BitSource, rate: Fraction, length: int, count: int) -> NDArray[np.int64]:

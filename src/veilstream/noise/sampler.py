@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError, SealedAccessError
-from veilstream.noise.cube import LARGEST_CUBE_RATE, MAX_LENGTH, SMALLEST_CUBE_RATE, draw_cube
+from veilstream.noise.cube import (
+    LARGEST_CUBE_RATE,
+    MAX_ENTRIES,
+    MAX_LENGTH,
+    SMALLEST_CUBE_RATE,
+    draw_blocks,
+    draw_cube,
+)
 from veilstream.noise.plans import gaussian_plan, grain_for, laplace_plan
 from veilstream.noise.scale import (
     RationalLike,
@@ -147,12 +155,22 @@ class ExactSampler:
         >>> SecureNoise().cube(1, 24, 10).shape
         (10, 24)
         """
-        exact_rate = rational(rate, "rate")
-        if not SMALLEST_CUBE_RATE <= exact_rate <= LARGEST_CUBE_RATE:
-            raise InvalidInputError(name="rate", value=rate, limit="it must lie between 10^-9 and 2^20")
-        if type(length) is not int or not 1 <= length <= MAX_LENGTH:
-            raise InvalidInputError(name="length", value=length, limit=f"a whole number from 1 to {MAX_LENGTH}")
-        return draw_cube(self._source, exact_rate, length, checked_length(count, count))
+        return draw_cube(self._source, _checked_block(rate, length), length, checked_length(count, count))
+
+    def blocks(self, rate: RationalLike, length: int, entries: int, count: int) -> NDArray[np.int64]:
+        """``count`` blocks of ``length`` rows of ``entries`` whole numbers, each with P(z) ∝ e^(-rate · max ‖z_t‖₁).
+
+        Moving every row by at most 1 in the L1 norm changes the probability by a factor of at most e^rate.
+
+        >>> SecureNoise().blocks(1, 4, 3, 10).shape
+        (10, 4, 3)
+        """
+        exact_rate = _checked_block(rate, length)
+        if type(entries) is not int or not 1 <= entries <= MAX_ENTRIES:
+            raise InvalidInputError(name="entries", value=entries, limit=f"a whole number from 1 to {MAX_ENTRIES}")
+        if entries == 1:
+            return self.cube(exact_rate, length, count)[..., None]
+        return draw_blocks(self._source, exact_rate, length, entries, checked_length(count, count))
 
     def uniform_words(self, count: int) -> NDArray[np.uint64]:
         """``count`` independent uniform 64-bit words.
@@ -161,6 +179,15 @@ class ExactSampler:
         5
         """
         return self._source.words(checked_length(count, count))
+
+
+def _checked_block(rate: object, length: object) -> Fraction:
+    exact_rate = rational(rate, "rate")
+    if not SMALLEST_CUBE_RATE <= exact_rate <= LARGEST_CUBE_RATE:
+        raise InvalidInputError(name="rate", value=rate, limit="it must lie between 10^-9 and 2^20")
+    if type(length) is not int or not 1 <= length <= MAX_LENGTH:
+        raise InvalidInputError(name="length", value=length, limit=f"a whole number from 1 to {MAX_LENGTH}")
+    return exact_rate
 
 
 class SecureNoise(ExactSampler):

@@ -13,6 +13,7 @@ from veilstream.errors import InvalidInputError
 from veilstream.personalised.partition import Group
 from veilstream.personalised.roster import Roster
 from veilstream.trusted.counts import Sealed, seal
+from veilstream.trusted.snapshots import snapshot_of_groups
 
 MAX_CELLS = 1 << 26
 
@@ -42,7 +43,7 @@ class PeopleCounts:
         """Counts of the people of one group: everybody else moves them by nothing."""
         labels = np.full((self.roster.levels, self.bins), -1, dtype=np.int64)
         labels[group.levels] = np.arange(self.bins)
-        return self.table.sums(labels.reshape(-1), self.bins)
+        return snapshot_of_groups(self.table, labels.reshape(-1), self.bins)
 
 
 def count_people(

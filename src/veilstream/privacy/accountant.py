@@ -16,6 +16,7 @@ from veilstream.privacy.blocks import Block
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.past_windows import ZERO
+from veilstream.privacy.presence_timeline import presence_timeline
 from veilstream.privacy.timeline import Timeline
 from veilstream.privacy.window_timeline import WindowTimeline
 
@@ -48,15 +49,15 @@ class Accountant:
         self.answer_guarantee = guarantee.per_timestamp() if self.per_timestamp else guarantee
         """What one answer is measured by: the guarantee, or the share of one timestamp."""
         self.now: int | None = None
-        self._pure: Timeline = BinTimeline(bins) if self.per_timestamp else WindowTimeline(guarantee.w)
-        self._gaussian: Timeline = WindowTimeline(guarantee.w)
+        self._pure: Timeline = BinTimeline(bins) if self.per_timestamp else _timeline(guarantee)
+        self._gaussian: Timeline = _timeline(guarantee)
         self._next_block = 0
 
     @property
     def left(self) -> Fraction:
         """Pure epsilon left in the fullest window that includes now."""
         left = self.answer_left
-        return left * (self.guarantee.w or 1) if self.per_timestamp else left
+        return left * (self.guarantee.reach or 1) if self.per_timestamp else left
 
     @property
     def answer_left(self) -> Fraction:
@@ -177,3 +178,8 @@ class Accountant:
             if charge.bins is not None:
                 self._gaussian = self._gaussian.by_bin(self.bins, self.now)
             self._gaussian.add(charge.mu_squared, charge)
+
+
+def _timeline(guarantee: Guarantee) -> Timeline:
+    rule = guarantee.rule
+    return WindowTimeline(guarantee.w) if rule is None else presence_timeline(rule)

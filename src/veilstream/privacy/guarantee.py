@@ -1,18 +1,25 @@
-"""What a stream promises: epsilon (and delta) for all of one unit's data inside any w successive timestamps."""
+"""What a stream promises: epsilon (and delta) for one unit, such as all data of a person in w successive timestamps."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import EllipsisType
+from typing import Any
 
 from veilstream.errors import InvalidBudgetError
+from veilstream.privacy.presence import Rule, dearest, rule_of
+from veilstream.privacy.presence_blocks import Blocks
 from veilstream.privacy.rationals import GRID, Exact, rational
 
 MAX_EPSILON = 10**6
 """Above this, e^epsilon protects nobody and a typing error is likelier than a wish."""
 MAX_WINDOW = 10**9
+USUAL_PURE_SHARE = Fraction(1, 10)
+"""Of epsilon, for pure charges where there are Gaussian ones too."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -31,11 +38,18 @@ class Guarantee:
     likelihood ratio is a martingale, and the left side is the mean of a convex function of it, so that it is largest
     when all of μ² is spent. The 2⁻³⁰ pays for the noise being discrete (see ``Meter.gaussian``).
 
+    ``presence=c`` says that the data were bounded over time, so that a person counts in few steps (docs/presence.md):
+    with ``w`` at a step before which they were present in fewer than c of the last w−1, with ``w=None`` in c steps for
+    ever, and with ``per`` in c steps of each public block, in which the person is then the unit: a number of steps
+    or a duration such as "1w".
+
     >>> g = Guarantee("0.5", w=24)
     >>> g.epsilon, g.w, g.pure, g.mu_squared
     (Fraction(1, 2), 24, Fraction(1, 2), Fraction(0, 1))
     >>> print(g)
     epsilon 1/2 within any 24 successive steps
+    >>> print(Guarantee(1, per="1w", presence=2))
+    epsilon 1 for what one person contributes in one block of 1w, where a person counts in at most 2 of its steps
     """
 
     epsilon: Fraction
@@ -45,72 +59,218 @@ class Guarantee:
     mu_squared: Fraction
     pure: Fraction = field(repr=False, compare=False)
     """The part of epsilon that pure charges may use."""
+    presence: int | None = None
+    """In how many steps a person counts; None if in all."""
+    per: Blocks | None = None
+    """The blocks in which a person is one unit; None if units are windows or whole people."""
 
-    def __init__(self, epsilon: Exact, w: int | None, delta: Exact = 0, pure_share: Exact | None = None) -> None:
+    def __init__(
+        self,
+        epsilon: Exact,
+        w: int | EllipsisType | None = ...,
+        delta: Exact = 0,
+        pure_share: Exact | None = None,
+        *,
+        presence: int | None = None,
+        per: int | str | Blocks | None = None,
+    ) -> None:
         exact = rational(epsilon, "epsilon", InvalidBudgetError)
         if not 0 < exact <= MAX_EPSILON:
             raise InvalidBudgetError(
                 name="epsilon", value=epsilon, limit=f"it must be above 0 and at most {MAX_EPSILON}"
             )
-        if w is not None and (type(w) is not int or not 1 <= w <= MAX_WINDOW):
+        window = None if per is not None and w is ... else w
+        if window is not None and (type(window) is not int or not 1 <= window <= MAX_WINDOW):
             raise InvalidBudgetError(
-                name="window", value=w, limit=f"a whole number from 1 to {MAX_WINDOW}, or None for user level"
+                name="window",
+                value="missing" if window is ... else window,
+                limit=f"a whole number from 1 to {MAX_WINDOW}, or None for user level",
             )
+        blocks = per if per is None or isinstance(per, Blocks) else Blocks(per)
+        _check_presence(presence, window, blocks)
         slack = rational(delta, "delta", InvalidBudgetError)
         if not 0 <= slack < 1:
             raise InvalidBudgetError(name="delta", value=delta, limit="it must be at least 0 and below 1")
-        default = Fraction(1) if slack == 0 else Fraction(1, 10)
+        default = Fraction(1) if slack == 0 else USUAL_PURE_SHARE
         share = default if pure_share is None else rational(pure_share, "pure_share", InvalidBudgetError)
         if not 0 <= share <= 1 or (slack == 0 and share != 1):
             raise InvalidBudgetError(name="pure_share", value=share, limit="between 0 and 1, and 1 when delta is 0")
         object.__setattr__(self, "epsilon", exact)
-        object.__setattr__(self, "w", w)
+        object.__setattr__(self, "w", window)
+        object.__setattr__(self, "presence", presence)
+        object.__setattr__(self, "per", blocks)
         object.__setattr__(self, "delta", slack)
         object.__setattr__(self, "pure_share", share)
         object.__setattr__(self, "pure", exact * share)
         object.__setattr__(self, "mu_squared", gaussian_budget(exact * (1 - share), slack))
 
-    def per_timestamp(self) -> Guarantee:
-        """What each single timestamp may cost so that ``w`` of them cost no more than ``pure``.
+    @property
+    def rule(self) -> Rule | None:
+        """Which sets of timestamps one unit can reach, None without ``presence``."""
+        return None if self.presence is None else rule_of(self.presence, self.w, self.per)
 
-        Streams that differ within w timestamps are w streams apart that differ in one, so whoever promises pure/w for
+    @property
+    def reach(self) -> int | None:
+        """In how many timestamps neighbouring data can differ; None if there is no limit.
+
+        >>> [Guarantee(1, w=40).reach, Guarantee(1, w=40, presence=3).reach, Guarantee(1, w=None, presence=3).reach]
+        [40, 6, 3]
+        """
+        rule = self.rule
+        return self.w if rule is None else rule.reach
+
+    @property
+    def period(self) -> int | None:
+        """How many successive timestamps share one budget, all later ones having a fresh one; None if all do.
+
+        >>> [Guarantee(1, w=40).period, Guarantee(1, w=40, presence=3).period, Guarantee(1, per=7, presence=3).period]
+        [40, 79, 7]
+        """
+        if self.per is not None:
+            return self.per.longest
+        return self.w if self.w is None or self.presence is None else 2 * self.w - 1
+
+    @property
+    def endless(self) -> bool:
+        """Whether a stream can go on for ever: budget comes back, or no person meets more than a few steps."""
+        return self.reach is not None
+
+    def shares(self, releases: int | None, steps: int = 1) -> int:
+        """How many of ``releases`` within one period, each of which reads ``steps`` timestamps, one unit can meet.
+
+        ``releases=None`` says that there is no limit to them, which only ``presence`` allows; if no period ends, there
+        is none either.
+
+        >>> plain, seldom = Guarantee(1, w=40), Guarantee(1, w=40, presence=3)
+        >>> [plain.shares(40), seldom.shares(79), seldom.shares(4), seldom.shares(None, steps=2)]
+        [40, 6, 4, 12]
+        """
+        rule = self.rule
+        if rule is not None:
+            most = rule.reach * steps
+            return most if releases is None or self.period is None else min(releases, most)
+        if releases is None:
+            raise InvalidBudgetError(f"{self}: there is no end of releases to share it")
+        return releases
+
+    def met(self, spent: Sequence[tuple[int, Fraction]], t: int) -> Fraction:
+        """The most that one unit which counts at ``t`` has met of ``spent``, earlier steps with amounts of one period.
+
+        >>> Guarantee(1, w=None, presence=3).met([(0, Fraction(1, 2)), (1, Fraction(1, 9)), (2, Fraction(1, 4))], t=3)
+        Fraction(3, 4)
+        """
+        rule = self.rule
+        if rule is None:
+            return sum((amount for _, amount in spent), Fraction(0))
+        unit = math.lcm(*(amount.denominator for _, amount in spent))
+        whole = [(step, amount.numerator * (unit // amount.denominator)) for step, amount in spent]
+        return Fraction(dearest(rule, whole, t), unit)
+
+    def remembered(self, spent: Sequence[tuple[int, Fraction]], t: int) -> tuple[tuple[int, Fraction], ...]:
+        """Those of ``spent`` that a unit which counts at ``t`` or later can have met."""
+        if self.period is not None:
+            return tuple(entry for entry in spent if entry[0] > t - self.period)
+        if self.presence is None:
+            return tuple(spent)
+        return tuple(sorted(sorted(spent, key=lambda entry: -entry[1])[: self.presence - 1]))
+
+    def per_timestamp(self) -> Guarantee:
+        """What each single timestamp may cost so that all that one unit can reach cost no more than ``pure``.
+
+        Streams that differ in w timestamps are w streams apart that differ in one, so whoever promises pure/w for
         one timestamp promises ``pure`` for a window.
 
         >>> print(Guarantee(1, w=4).per_timestamp())
         epsilon 1/4 for what one person contributes in one step
         """
-        if self.w is None:
+        if self.reach is None:
             raise InvalidBudgetError(f"{self}: there is no end of timestamps to share it")
-        return self if self.w == 1 else Guarantee(self.pure / self.w, w=1)
+        return self if self.w == 1 else Guarantee(self.pure / self.reach, w=1)
 
     def steps_at_once(self, steps: int) -> int:
         """How many of ``steps`` successive timestamps one unit may have data in."""
-        return steps if self.w is None else min(self.w, steps)
+        return steps if self.reach is None else min(self.reach, steps)
+
+    def with_pure_share(self, share: Exact) -> Guarantee:
+        """The same promise, divided otherwise between pure and Gaussian charges.
+
+        >>> seldom = Guarantee(1, w=40, delta="1e-6", presence=3)
+        >>> seldom.with_pure_share(1).pure, seldom.with_pure_share(1).presence
+        (Fraction(1, 1), 3)
+        """
+        return Guarantee(self.epsilon, self.w, self.delta, share, presence=self.presence, per=self.per)
+
+    def placed(self, start: str, every: str, zone: str = "UTC") -> Guarantee:
+        """The same promise with its blocks on the calendar of the steps; see ``Blocks``.
+
+        >>> Guarantee(1, per="1mo", presence=2).placed("2026-01-01", "1d").period
+        31
+        """
+        if self.per is None:
+            return self
+        return Guarantee(
+            self.epsilon,
+            self.w,
+            self.delta,
+            self.pure_share,
+            presence=self.presence,
+            per=self.per.placed(start, every, zone),
+        )
 
     def to_json(self) -> str:
         """Canonical text, exact."""
-        return json.dumps(
-            {
-                "epsilon": str(self.epsilon),
-                "w": self.w,
-                "delta": str(self.delta),
-                "pure_share": str(self.pure_share),
-            }
-        )
+        fields: dict[str, Any] = {
+            "epsilon": str(self.epsilon),
+            "w": self.w,
+            "delta": str(self.delta),
+            "pure_share": str(self.pure_share),
+        }
+        if self.presence is not None:
+            fields["presence"] = self.presence
+        if self.per is not None:
+            fields["per"] = self.per.fields()
+        return json.dumps(fields)
 
     @classmethod
     def from_json(cls, text: str) -> Guarantee:
-        return cls(**json.loads(text))
+        fields: dict[str, Any] = json.loads(text)
+        if "per" in fields:
+            fields["per"] = Blocks(**fields["per"])
+        return cls(**fields)
 
     def __str__(self) -> str:
         cost = f"epsilon {self.epsilon}" + (f", delta {self.delta}" if self.delta else "")
+        counts = "" if self.presence is None else f", where a person counts in at most {self.presence}"
+        if self.per is not None:
+            return f"{cost} for what one person contributes in one block of {self.per}{counts} of its steps"
         match self.w:
             case None:
-                return f"{cost} for all that one person ever contributes"
+                return f"{cost} for all that one person ever contributes{counts and counts + ' steps'}"
             case 1:
                 return f"{cost} for what one person contributes in one step"
             case w:
-                return f"{cost} within any {w} successive steps"
+                return f"{cost} within any {w} successive steps{counts and counts + ' of them'}"
+
+
+def _check_presence(presence: int | None, w: int | EllipsisType | None, per: Blocks | None) -> None:
+    """Refuse a presence bound that says nothing, or that costs more than none."""
+    if per is not None and (presence is None or w is not None):
+        raise InvalidBudgetError(
+            name="per",
+            value=str(per),
+            limit="it needs presence, in how many steps of a block a person counts, and no w",
+        )
+    if presence is None:
+        return
+    if type(presence) is not int or presence < 1:
+        raise InvalidBudgetError(name="presence", value=presence, limit="a whole number of steps from 1, or None")
+    if isinstance(w, int) and 2 * presence >= w:
+        raise InvalidBudgetError(
+            name="presence",
+            value=presence,
+            limit=f"in a window of {w} steps it costs {2 * presence} steps, where no bound at all costs {w}: give less "
+            f"than {w}/2, or leave it out",
+        )
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:

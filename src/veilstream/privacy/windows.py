@@ -25,25 +25,25 @@ def fullest_window(
     >>> fullest_window(charges, w=2), fullest_window(charges, w=None)
     ((Fraction(1, 2), Fraction(0, 1)), (Fraction(3, 4), Fraction(0, 1)))
     """
-    merged = list(_merged(charges))
+    merged = list(merged_blocks(charges))
     if not merged:
         return Fraction(0), Fraction(0)
     spans = [c.span for same in merged for c in same]
     first, last = min(span.first for span in spans), max(span.last for span in spans)
     if per_timestamp and w is not None and w > 1:
-        each = [_cost(merged, Span(t, t), bins)[0] for t in range(first, last + 1)]
+        each = [window_cost(merged, Span(t, t), bins)[0] for t in range(first, last + 1)]
         return max(sum(each[t : t + w], Fraction(0)) for t in range(len(each))), Fraction(0)
     if w is None:
-        return _cost(merged, Span(first, last), bins)
+        return window_cost(merged, Span(first, last), bins)
     # A charge counts in the windows that end within an interval; most intervals meet where one of them begins.
     ends = {span.first for span in spans} | {
         int(t) for same in merged for c in same if c.starts is not None for t in np.unique(c.starts)
     }
-    costs = [_cost(merged, Span(end - w + 1, end), bins) for end in ends]
+    costs = [window_cost(merged, Span(end - w + 1, end), bins) for end in ends]
     return max(pure for pure, _ in costs), max(squared for _, squared in costs)
 
 
-def _cost(charges: Sequence[Sequence[Charge]], window: Span, bins: int) -> tuple[Fraction, Fraction]:
+def window_cost(charges: Sequence[Sequence[Charge]], window: Span, bins: int) -> tuple[Fraction, Fraction]:
     """Pure epsilon and μ² of the fullest bin in one window."""
     pure, squared = Fraction(0), Fraction(0)
     for b in range(bins) if any(c.bins is not None for same in charges for c in same) else (None,):
@@ -53,7 +53,7 @@ def _cost(charges: Sequence[Sequence[Charge]], window: Span, bins: int) -> tuple
     return pure, squared
 
 
-def _merged(charges: Iterable[Charge]) -> Iterator[Sequence[Charge]]:
+def merged_blocks(charges: Iterable[Charge]) -> Iterator[Sequence[Charge]]:
     """Each charge by itself, but those of one block together: a window that any of them touches pays the largest."""
     blocks: dict[int, list[Charge]] = {}
     for charge in charges:

@@ -175,7 +175,7 @@ class Publisher(LedgerHolder, Generic[S]):
                 transaction.commit_failure(t, meter.charges, type(error).__name__)
             raise
         left = self._accountant.nominal_left
-        spent = newly_spent(meter.charges, self.guarantee)
+        spent = newly_spent(meter.charges, self._accountant.guarantee)
         release = transaction.commit_step(t, meter.charges, encoded, values, spent, left)
         self._state, self._at = state, t
         # Nobody else could charge the stream since ``_catch_up``: it need not read these charges again.

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.data import Domain
+from veilstream.data.bounding.choice import first_of_each
 from veilstream.data.bounding.keyed import Key, Words
 from veilstream.data.bounding.people import identify
 from veilstream.data.readers import open_batches
@@ -60,7 +61,7 @@ def read_rows(
     hashes = content_hashes(joined, secret)
     if user is not None and people:
         low, high = (np.concatenate(parts) for parts in zip(*people, strict=True))
-        chosen = _first_of_each(low, high, secret.hash(*joined, 1), rows_per_user)
+        chosen = first_of_each(low, high, secret.hash(*joined, 1), rows_per_user)
         joined = [column[chosen] for column in joined]
         hashes = content_hashes(joined, secret)
     return ordered_rows(joined, hashes, schema.shape, t, rows_per_user)
@@ -100,16 +101,6 @@ def _encoded(
             raise UnknownValueError(f"attribute '{name}': a row has a value that is missing or outside its bins")
         usable &= inside
     return codes, usable
-
-
-def _first_of_each(low: NDArray[np.int64], high: Words, order: Words, count: int) -> NDArray[np.int64]:
-    """Positions of the ``count`` rows of every person that come first in a keyed order of their content."""
-    ranked = np.lexsort((order, high, low))
-    new = np.ones(low.size, dtype=np.bool_)
-    new[1:] = (low[ranked[1:]] != low[ranked[:-1]]) | (high[ranked[1:]] != high[ranked[:-1]])
-    position = np.arange(low.size)
-    number = position - np.maximum.accumulate(np.where(new, position, 0))
-    return np.sort(ranked[number < count])
 
 
 def _nothing(schema: TableDomain) -> Columns:

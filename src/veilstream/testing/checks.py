@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import partial
 from typing import Any, Final
@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import CheckFailedError, InvalidInputError, VeilstreamError
-from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism, accountant_for, describe
+from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism, accountant_for, describe, divided
 from veilstream.mechanisms.streams.sample import Sample
 from veilstream.mechanisms.traits import Traits
 from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.privacy.windows import fullest_window
+from veilstream.privacy.presence_windows import fullest
 from veilstream.storage.codec import decode, encode
 from veilstream.testing.recording import Recording, RecordingMeter, ReplayingMeter
 from veilstream.testing.simulation import SeededSource
@@ -41,7 +41,13 @@ GUARANTEES: Final = (
     Guarantee(1, w=None),
     Guarantee(1, w=4, delta="1e-6"),
 )
-"""The guarantees that the suite tries: event level, windows, user level, and a Gaussian part."""
+"""Guarantees that the suite tries: event level, windows, user level, and a Gaussian part."""
+SELDOM: Final = (
+    Guarantee(1, w=5, presence=2),
+    Guarantee(1, w=None, delta="1e-6", presence=3),
+    Guarantee(1, per=4, presence=2),
+)
+"""Guarantees for people who count in few steps, which the suite tries on streams: for a single step they are no news."""
 
 
 def adversarial_streams(steps: int = STEPS, bins: int = BINS) -> dict[str, NDArray[np.int64]]:
@@ -112,8 +118,9 @@ def check_charges(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None
     for name, stream in adversarial_streams().items():
         charges = _walk(mechanism, guarantee, stream).charges
         per_timestamp = Traits.of(mechanism).per_timestamp
-        pure, squared = fullest_window(charges, guarantee.w, BINS, per_timestamp=per_timestamp)
-        if pure > guarantee.pure or squared > guarantee.mu_squared:
+        pure, squared = fullest(charges, guarantee, BINS, per_timestamp=per_timestamp)
+        budget = divided(mechanism, guarantee, BINS)
+        if pure > budget.pure or squared > budget.mu_squared:
             raise CheckFailedError(f"{type(mechanism).__name__} on {name!r}: a window costs {pure} under {guarantee}")
 
 
@@ -176,10 +183,12 @@ STREAM_CHECKS: Final = (
 )
 
 
-def applicable(mechanism: StreamMechanism[Any]) -> list[Guarantee]:
+def applicable(
+    mechanism: StreamMechanism[Any], guarantees: Sequence[Guarantee] = (*GUARANTEES, *SELDOM)
+) -> list[Guarantee]:
     """The guarantees of the suite that the mechanism accepts; it must accept one, and refuse with a clear error."""
     accepted: list[Guarantee] = []
-    for guarantee in GUARANTEES:
+    for guarantee in guarantees:
         try:
             _walk(mechanism, guarantee, adversarial_streams()["constant"])
         except InvalidInputError:
@@ -192,13 +201,13 @@ def applicable(mechanism: StreamMechanism[Any]) -> list[Guarantee]:
     return accepted
 
 
-def check_stream(mechanism: StreamMechanism[Any]) -> None:
+def check_stream(mechanism: StreamMechanism[Any], guarantees: Sequence[Guarantee] = (*GUARANTEES, *SELDOM)) -> None:
     """Run every check of a stream mechanism; raises CheckFailedError on the first rule broken."""
-    for guarantee in applicable(mechanism):
+    for guarantee in applicable(mechanism, guarantees):
         for check in STREAM_CHECKS:
             check(mechanism, guarantee)
 
 
 def check_histogram(histogram: HistogramMechanism) -> None:
     """Run every check of a one-time histogram, as the release step of a stream."""
-    check_stream(Sample(histogram))
+    check_stream(Sample(histogram), GUARANTEES)

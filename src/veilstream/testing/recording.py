@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from veilstream.errors import CheckFailedError
 from veilstream.privacy.accountant import Accountant
+from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter, NoiseSource
 from veilstream.trusted.points import SealedFlow
@@ -61,6 +62,14 @@ class _AskingMeter(Meter):
     def gaussian(self, x: Sealed, mu_squared: Fraction, purpose: str) -> Values:
         question = ("gaussian", x.size, x.span, mu_squared, purpose)
         return self._answer(question, lambda: super(_AskingMeter, self).gaussian(x, mu_squared, purpose))
+
+    def block_laplace(
+        self, x: Sealed, epsilon: Fraction, length: int, purpose: str, block: NoiseBlock | None = None
+    ) -> tuple[Values, NoiseBlock]:
+        question = ("block", x.size, x.span, epsilon, length, purpose, block is None)
+        return self._answer(
+            question, lambda: super(_AskingMeter, self).block_laplace(x, epsilon, length, purpose, block)
+        )
 
     def select(self, scores: Scores, epsilon: Fraction, purpose: str) -> int:
         question = ("select", scores.size, scores.span, epsilon, purpose)

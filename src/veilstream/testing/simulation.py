@@ -86,7 +86,7 @@ def _run(
         )
         run.values[t] = values.numbers
         run.fresh[t] = values.fresh
-        run.spent.append(newly_spent(meter.charges, guarantee))
+        run.spent.append(newly_spent(meter.charges, accountant.guarantee))
         run.std[t] = np.mean(values.std)
     return run
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from veilstream.privacy.charge import Span
+from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.opening import opened
@@ -65,3 +66,23 @@ def threshold_to_plain(x: Threshold) -> dict[str, Any]:
 def threshold_from_plain(plain: dict[str, Any]) -> Threshold:
     """The block that was stored."""
     return Threshold(**plain)
+
+
+@hide_frames
+def noise_block_to_plain(x: NoiseBlock) -> dict[str, Any]:
+    """Everything that ``noise_block_from_plain`` needs, the secret noise included."""
+    return {
+        "rows": opened(x),
+        "block": x.block,
+        "opened": x.opened,
+        "epsilon": x.epsilon,
+        "max_contribution": x.max_contribution,
+        "purpose": x.purpose,
+        "used": x.used,
+    }
+
+
+@hide_frames
+def noise_block_from_plain(plain: dict[str, Any]) -> NoiseBlock:
+    """The block that was stored."""
+    return NoiseBlock(**plain)

@@ -20,6 +20,7 @@ from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge, Names, Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.rationals import sqrt_up
+from veilstream.trusted.block_noise import NoiseBlock, block_variance, drawn_rows
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.noisy_cells import TailNoise, noisy_cells
@@ -178,6 +179,29 @@ class Meter:
         noise = self._noise.gaussian(sigma, self._draw_shape(x.size))
         exact = (open_counts(x) << (finer - x.grid)) + noise
         return Values(_off_grid(exact, finer), float(sigma) * 2.0**-finer, NoiseLaw.GAUSSIAN)
+
+    @hide_frames
+    def block_laplace(
+        self, x: Sealed, epsilon: Fraction, length: int, purpose: str, block: NoiseBlock | None = None
+    ) -> tuple[Values, NoiseBlock]:
+        """``x`` plus the next row of a block of ``length`` rows of noise, for one charge in every window that touches it.
+
+        Without ``block`` a new one is drawn, with P(z) ∝ e^(−ε·max ‖z_t‖₁/l1): a unit that moves every one of its rows
+        by l1 changes that by e^ε at most, in however many of them it is. PROOF_block_noise.md has the theorem.
+        """
+        if x.span.steps != 1 or x.grid or x.bins is not None:
+            raise InvalidInputError(name="look for", value=purpose, limit="whole counts of one step are needed")
+        if block is None:
+            self._positive(epsilon, purpose)
+            number = self._accountant.new_block()
+            self._admit([Charge(epsilon, Span(self.t, self.t), purpose, block=number)])
+            rows = drawn_rows(self._noise, epsilon / x.l1, length, x.size, self._draw_shape(0)[:-1], purpose)
+            block = NoiseBlock(rows, number, self.t, epsilon, x.l1, purpose)
+        if block.left < 1 or block.size != x.size or x.l1 > block.max_contribution or x.span.first < block.opened:
+            raise InvalidInputError(name="look for", value=purpose, limit=f"it does not fit to {block!r}")
+        self._admit([charge for charge in block.charges(self.t) if charge not in self.charges])
+        std = math.sqrt(block_variance(block.length, block.size, float(block.epsilon / block.max_contribution)))
+        return Values(open_counts(x) + opened(block)[..., block.used, :], std), block.after_look()
 
     @hide_frames
     def select(self, scores: Scores, epsilon: Fraction, purpose: str) -> int:

@@ -19,7 +19,8 @@ def onto_simplex(values: NDArray[np.float64], total: ArrayLike) -> NDArray[np.fl
     """
     sums = np.asarray(total, dtype=np.float64)
     falling = -np.sort(-values, axis=-1)
-    surplus = (np.cumsum(falling, axis=-1) - sums) / np.arange(1, values.shape[-1] + 1)
-    last = (falling > surplus).sum(axis=-1, keepdims=True)
+    counted = np.arange(1, int(values.shape[-1]) + 1)
+    surplus: NDArray[np.float64] = (np.cumsum(falling, axis=-1) - sums) / counted
+    last = np.sum(falling > surplus, axis=-1, keepdims=True)
     theta = np.take_along_axis(surplus, np.maximum(last, 1) - 1, axis=-1)
     return np.where(sums > 0, np.maximum(values - theta, 0.0), 0.0)

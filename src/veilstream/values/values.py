@@ -22,6 +22,13 @@ class NoiseLaw(StrEnum):
     GAUSSIAN = "gaussian"
     MIXED = "mixed"
     """Symmetric and unimodal, otherwise unknown: sums and averages of several noises."""
+    MODEL = "model"
+    """Not noise: what a model believes of the true count around the value."""
+
+    @property
+    def covers(self) -> str:
+        """What an interval made of the standard deviation holds: the value before noise, or the true count."""
+        return "count" if self is NoiseLaw.MODEL else "value before noise"
 
 
 def half_width(level: float, std: Any, law: NoiseLaw, integer: bool) -> Any:
@@ -53,6 +60,11 @@ def half_width(level: float, std: Any, law: NoiseLaw, integer: bool) -> Any:
                 width = std * float(ndtri(1 - miss / 2))
             case NoiseLaw.MIXED:
                 width = std * math.sqrt(max(4 / (9 * miss), 1.0))
+            case NoiseLaw.MODEL:
+                from scipy.special import ndtri
+
+                # A count is whole, so half a count each way costs nothing and saves what rounding would lose.
+                return std * float(ndtri(1 - miss / 2)) + 0.5
     return np.where(std == 0, 0.0, width)[()]
 
 
@@ -61,7 +73,7 @@ class Values:
     """Noisy, hence public, numbers with the standard deviation of their noise.
 
     ``std`` is one number for all bins or one per bin. It speaks of noise alone: not of the bias of a method that
-    smooths, nor of what has changed since a value was released.
+    smooths, nor of what has changed since a value was released. Under ``NoiseLaw.MODEL`` it speaks of the true count.
     """
 
     numbers: Numbers

@@ -115,7 +115,7 @@ def test_spilling_and_sharding_change_nothing(tmp_path: Path, monkeypatch: pytes
     expected = counts(mixed, bins_per_user=2, counts_per_user=2)
     monkeypatch.setattr("veilstream.data.bounding.runs.RUN_ROWS", 1000)
     monkeypatch.setattr("veilstream.data.bounding.runs.MAX_PARTS", 3)
-    monkeypatch.setattr("veilstream.data.bounding.bounded.MAX_ROWS_AT_ONCE", 500)
+    monkeypatch.setattr("veilstream.data.bounding.buckets.MAX_ROWS_AT_ONCE", 500)
     options = {"bins_per_user": 2, "counts_per_user": 2, "memory_bytes": 10_000, "directory": tmp_path}
     assert (counts(mixed, **options) == expected).all()
     with bounded(mixed, **options) as held:

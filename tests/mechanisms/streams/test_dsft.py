@@ -101,7 +101,7 @@ def by_hand(
     outputs: list[list[int]] = []
     fresh: list[int] = []
     rho: int | None = None
-    drawn = 0
+    block = 0
     last: list[int] = []
 
     def release(t: int) -> list[int]:
@@ -113,11 +113,11 @@ def by_hand(
         if t == 0:
             last = release(t)
         elif len(recent) < plan.releases:
-            if w is not None and plan.renewal is Renewal.EVERY_WINDOW and t - drawn >= w:
+            if w is not None and plan.renewal is Renewal.EVERY_WINDOW and block != t // w:
                 rho = None
             if rho is None:
                 rho = int(noise.laplace(grid / plan.epsilon_rho, (1,))[0])
-                drawn = t
+                block = t // w if w is not None else 0
             distance = sum(abs(int(c) - x) for c, x in zip(counts, last, strict=True))
             nu = int(noise.laplace(grid / plan.epsilon_nu, (1,))[0])
             if distance * grid + nu >= round((floor + above) * grid) + rho:

@@ -1,7 +1,7 @@
 """The exact privacy loss of a path of questions, for every neighbour at once.
 
-Given the answers of the comparisons, all other noise is independent. So the largest ln P(transcript)/P'(transcript) over
-transcripts with these answers is the sum of the largest loss of every noisy number and choice, which are attained
+Given the answers of the comparisons, all other noise is independent. So the largest ln P(transcript)/P'(transcript)
+over transcripts with these answers is the sum of the largest loss of every noisy number and choice, which are attained
 together, and of the loss of the answers themselves. With Gaussian noise the divergence max Σ (P − e^ε·P')₊ is the
 mean, over the losses of all else, of that of Gaussian noise (``divergence``).
 """
@@ -109,4 +109,5 @@ def _laplace_atoms(shift: int, scale: float) -> Atoms:
 def _merged(losses: Floats, chances: Floats) -> Atoms:
     """Equal losses as one."""
     distinct, inverse = np.unique(np.round(losses.reshape(-1), 12), return_inverse=True)
-    return distinct, np.bincount(inverse.reshape(-1), weights=chances.reshape(-1), minlength=distinct.size)
+    total = np.bincount(inverse.reshape(-1), weights=chances.reshape(-1), minlength=distinct.size)
+    return distinct, total.astype(np.float64)

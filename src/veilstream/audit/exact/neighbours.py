@@ -20,12 +20,12 @@ def moves(bins: int, max_contribution: int) -> Integers:
     (5, 13, 25)
     """
     reach = range(-max_contribution, max_contribution + 1)
-    every = np.array(list(product(reach, repeat=bins)), dtype=np.int64)
-    return every[np.abs(every).sum(axis=1) <= max_contribution]
+    every: Integers = np.array(list(product(reach, repeat=bins)), dtype=np.int64)
+    return np.asarray(every[np.abs(every).sum(axis=1) <= max_contribution])
 
 
 def neighbours(steps: int, bins: int, w: int | None, max_contribution: int, dice: Dice) -> Integers:
-    """Changes (patterns, timestamps, bins) within any window: all of them, or for each window a sample and the extremes.
+    """Changes (patterns, timestamps, bins) within any window: all of them, or of each window a sample and extremes.
 
     One unit comes or goes at every timestamp of the window as it likes: counts may rise at one and fall at another.
     """

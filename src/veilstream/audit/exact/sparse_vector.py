@@ -9,14 +9,13 @@ lies between 1/3 and 1, so that for at most six comparisons cancellation costs l
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import pairwise, product
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
-MOST_COMPARISONS = 6
 
 
 def log_chance(gaps: NDArray[np.int64], answers: NDArray[np.bool_], scale_rho: float, scale_nu: float) -> Floats:
@@ -33,11 +32,11 @@ def log_chance(gaps: NDArray[np.int64], answers: NDArray[np.bool_], scale_rho: f
 
 
 def _chance(gaps: Floats, answers: NDArray[np.bool_], scale_rho: float, scale_nu: float) -> Floats:
-    rows, count = gaps.shape
+    rows = len(gaps)
     edges = np.sort(np.concatenate([gaps, np.zeros((rows, 1))], axis=1), axis=1)
     ends = [np.full(rows, -np.inf), *edges.T, np.full(rows, np.inf)]
     total = np.zeros(rows)
-    for low, high in zip(ends[:-1], ends[1:], strict=True):
+    for low, high in pairwise(ends):
         total += _segment(low, high, gaps, answers, scale_rho, scale_nu)
     return total
 
@@ -58,7 +57,8 @@ def _segment(
     picked = np.array(list(product((False, True), repeat=gaps.shape[1])))
     factors = np.where(simple[:, None, :], np.where(picked, half, 0.0), np.where(picked, -half, 1.0)).prod(axis=2)
     rates = rho_slope[:, None] + slope @ picked.T
-    return weight * (factors * _geometric(low[:, None], high[:, None], rates, shift @ picked.T)).sum(axis=1)
+    series = _geometric(low[:, None], high[:, None], rates, shift @ picked.T)
+    return np.asarray(weight * (factors * series).sum(axis=1))
 
 
 def _geometric(low: Floats, high: Floats, rate: Floats, start: Floats) -> Floats:

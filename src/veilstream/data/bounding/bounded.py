@@ -11,16 +11,20 @@ from typing import Self
 
 import numpy as np
 
-from veilstream.data.bounding.choice import Integers, Limit, Rows, choose
-from veilstream.data.bounding.keyed import Key
-from veilstream.data.bounding.people import identify
+from veilstream.data.bounding.buckets import chosen_of_part
+from veilstream.data.bounding.choice import Limit
+from veilstream.data.bounding.encoded import encode_rows
+from veilstream.data.bounding.keyed import PEOPLE, Key
+from veilstream.data.bounding.presence import PresenceHistory
+from veilstream.data.bounding.presence_runs import PresentRuns
 from veilstream.data.bounding.private import Private, cleared_on_error
-from veilstream.data.bounding.runs import MAX_ROWS_AT_ONCE, Runs
+from veilstream.data.bounding.runs import Runs
 from veilstream.data.calendar import Calendar
 from veilstream.data.domain import Domain
 from veilstream.data.encoding import Dropped, Encoder, Policy
 from veilstream.data.events import Events
 from veilstream.errors import InvalidInputError
+from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed, seal
 
 MEMORY_BYTES = 512 << 20
@@ -60,7 +64,9 @@ class Bounded(Private):
                 yield snapshot
 
     def _sealed(self, part: int, first_t: int) -> Iterator[Sealed]:
-        cells, steps = self._chosen(part), self._runs.steps_of(part)
+        cells = chosen_of_part(self._runs, part, self.limit, self._key)
+        self._dropped.note_bounding(part, self._runs.rows(part), len(cells))
+        steps = self._runs.steps_of(part)
         ends = [0, len(cells)]
         if len(steps) > 1:
             cells.sort()
@@ -70,13 +76,10 @@ class Bounded(Private):
             counts = np.bincount(flat, minlength=self.domain.bins).astype(np.int64, copy=False)
             yield seal(counts, first_t + step, self.limit.counts_per_user, self.domain.shape or None)
 
-    def _chosen(self, part: int) -> Integers:
-        shards = -(-self._runs.rows(part) // MAX_ROWS_AT_ONCE) or 1
-        bins = self.domain.bins
-        chosen = [choose(self._runs.load(part, shard, shards), bins, self.limit, self._key) for shard in range(shards)]
-        cells = chosen[0] if shards == 1 else np.concatenate(chosen)
-        self._dropped.note_bounding(part, self._runs.rows(part), len(cells))
-        return cells
+    @property
+    def history(self) -> PresenceHistory | None:
+        """Who was present up to the last snapshot that was taken, for the next day; None without ``presence``."""
+        return self._runs.history if isinstance(self._runs, PresentRuns) else None
 
     def close(self) -> None:
         """Forget the events."""
@@ -106,6 +109,8 @@ def bound(
     missing_time: Policy = "error",
     memory_bytes: int = MEMORY_BYTES,
     directory: str | Path | None = None,
+    presence: Guarantee | PresenceHistory | None = None,
+    first_step: int = 0,
 ) -> Bounded:
     """Read all events and let each person count in at most k bins and l1 counts per step.
 
@@ -114,6 +119,10 @@ def bound(
     a keyed hash: the same key gives the same counts whatever the order of rows, the batches and the kind of
     source; the default key is fresh from the operating system. Rows without a user are dropped and counted.
     Beyond ``memory_bytes`` of encoded rows the rest goes to an unnamed temporary file in ``directory``.
+
+    With ``presence``, a guarantee that has one, people count in few steps (docs/presence.md). For data that come day
+    by day it is the history of the days before (``PresenceHistory``), made with the same ``key``, in which the first
+    step of the calendar has the number ``first_step``; afterwards ``Bounded.history`` is that of the next day.
 
     >>> from veilstream.data import Categories
     >>> from veilstream.data import read_events
@@ -135,6 +144,17 @@ def bound(
         )
     encoder = Encoder(domain, calendar, events.time, unknown, missing_time)
     runs = Runs(calendar.steps, domain.bins, memory_bytes, directory)
+    if presence is not None:
+        history = PresenceHistory(presence, secret) if isinstance(presence, Guarantee) else presence
+        runs = PresentRuns(
+            calendar.steps,
+            domain.bins,
+            memory_bytes,
+            directory,
+            history=history,
+            first_step=first_step,
+            dropped=encoder.dropped,
+        )
     try:
         with cleared_on_error():
             read_rows(events, encoder, runs, secret)
@@ -146,15 +166,7 @@ def bound(
 
 def read_rows(events: Events, encoder: Encoder, runs: Runs, key: Key) -> None:
     """Encode every event that counts."""
-    names_key, bins = key.derive(b"people"), encoder.domain.bins
+    people_key = key.derive(PEOPLE)
     for batch in events.batches():
-        frame, people = batch, identify(batch[events.user], names_key)
-        low, high = people.low, people.high
-        if people.present is not None:
-            encoder.dropped.no_user += len(batch) - int(np.count_nonzero(people.present))
-            frame, low = batch.filter(people.present), low[people.present]
-            high = None if high is None else high[people.present]
-        steps, flat, accepted = encoder.encode(frame)
-        rows = Rows(low, high, steps * bins + flat)
-        runs.add(rows if accepted is None else rows.where(accepted))
+        runs.add(encode_rows(batch, events.user, encoder, people_key))
     runs.finish()

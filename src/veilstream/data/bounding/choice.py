@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.data.bounding.keyed import Key
+from veilstream.data.bounding.keyed import KeyedHash, Words
 from veilstream.data.bounding.private import Private
 from veilstream.errors import InvalidInputError
 
@@ -50,7 +50,7 @@ class Limit:
                 )
 
 
-def choose(rows: Rows, bins: int, limit: Limit, key: Key) -> Integers:
+def choose(rows: Rows, bins: int, limit: Limit, key: KeyedHash) -> Integers:
     """The cells that count, one entry per count.
 
     Of a person's bins at a step those k with the smallest H(person, cell, 0) are selected; of the copies j =
@@ -58,7 +58,7 @@ def choose(rows: Rows, bins: int, limit: Limit, key: Key) -> Integers:
     bins.
 
     >>> rows = Rows(np.array([5, 5, 6]), None, np.array([0, 1, 1]))
-    >>> len(choose(rows, 2, Limit(), Key(bytes(16))))
+    >>> len(choose(rows, 2, Limit(), KeyedHash(bytes(16))))
     2
     """
     if not len(rows.cell):
@@ -81,6 +81,40 @@ def choose(rows: Rows, bins: int, limit: Limit, key: Key) -> Integers:
     group = np.repeat(np.arange(np.count_nonzero(~within)), sizes[~within])
     chosen = _choose_among(ranked, excess, group, limit, key)
     return np.concatenate([cell[rows_within], chosen])
+
+
+def prune(rows: Rows, bins: int, limit: Limit, key: KeyedHash) -> Rows:
+    """The rows that can still count when more rows of the same people come.
+
+    Of each person and step the k bins with the smallest H(person, cell, 0) stay, with at most l1 copies each. A bin
+    that is among the first k of all rows is so among any part of them that holds it, so that choosing from pruned
+    parts together gives what choosing from all rows gives.
+
+    >>> len(prune(Rows(np.full(100, 5), None, np.arange(100) % 2), 2, Limit(), KeyedHash(bytes(16))))
+    1
+    """
+    if not len(rows.cell):
+        return rows
+    ranked = rank_rows(rows)
+    firsts, copies = _distinct(ranked.packed, limit.counts_per_user)
+    person, cell = ranked.person()[firsts], ranked.cell()[firsts]
+    step = cell // bins
+    fresh = np.ones(len(firsts), dtype=np.bool_)
+    fresh[1:] = (person[1:] != person[:-1]) | (step[1:] != step[:-1])
+    low, high = ranked.identity(person)
+    selected = smallest(np.cumsum(fresh) - 1, key.hash(low, high, cell, 0), limit.bins_per_user)
+    remaining = np.repeat(selected, copies[selected])
+    return Rows(low[remaining], None if isinstance(high, int) else high[remaining], cell[remaining])
+
+
+def first_of_each(low: Integers, high: Words, order: Words, count: int) -> Integers:
+    """Positions of the ``count`` rows of every person that come first in a keyed order of their content."""
+    ranked = np.lexsort((order, high, low))
+    new = np.ones(low.size, dtype=np.bool_)
+    new[1:] = (low[ranked[1:]] != low[ranked[:-1]]) | (high[ranked[1:]] != high[ranked[:-1]])
+    position = np.arange(low.size)
+    number = position - np.maximum.accumulate(np.where(new, position, 0))
+    return np.sort(ranked[number < count])
 
 
 class _Ranked(Private):
@@ -137,13 +171,10 @@ def dense_rank(rows: Rows) -> tuple[Integers, Integers, NDArray[np.uint64] | Non
     return person, low[fresh], high[fresh]
 
 
-def _choose_among(ranked: _Ranked, excess: Integers, group: Integers, limit: Limit, key: Key) -> Integers:
+def _choose_among(ranked: _Ranked, excess: Integers, group: Integers, limit: Limit, key: KeyedHash) -> Integers:
     """The cells that count of those who have more rows at a step than may count."""
     packed = ranked.packed[excess]
-    fresh = np.ones(len(packed), dtype=np.bool_)
-    fresh[1:] = packed[1:] != packed[:-1]
-    firsts = np.flatnonzero(fresh)
-    copies = np.minimum(np.diff(firsts, append=len(packed)), limit.counts_per_user)
+    firsts, copies = _distinct(packed, limit.counts_per_user)
     cell, group = ranked.cell()[excess[firsts]], group[firsts]
     low, high = ranked.identity(packed[firsts] >> ranked.width)
     selected = smallest(group, key.hash(low, high, cell, 0), limit.bins_per_user)
@@ -156,6 +187,14 @@ def _choose_among(ranked: _Ranked, excess: Integers, group: Integers, limit: Lim
     high = high if isinstance(high, int) else high[expanded]
     priority = key.hash(low[expanded], high, cell[expanded], copy)
     return cell[expanded[smallest(group[expanded], priority, limit.counts_per_user)]]
+
+
+def _distinct(packed: Integers, most: int) -> tuple[Integers, Integers]:
+    """Where each distinct entry of a sorted array begins, and how often it comes, ``most`` at most."""
+    fresh = np.ones(len(packed), dtype=np.bool_)
+    fresh[1:] = packed[1:] != packed[:-1]
+    firsts = np.flatnonzero(fresh)
+    return firsts, np.minimum(np.diff(firsts, append=len(packed)), most)
 
 
 def smallest(group: Integers, priority: NDArray[np.uint64], count: int) -> Integers:

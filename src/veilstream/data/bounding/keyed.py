@@ -18,13 +18,44 @@ Words = NDArray[np.uint64]
 CHUNK: Final = 1 << 14
 """Rows hashed together: few enough to stay in the processor's cache."""
 MIN_KEY_BYTES: Final = 16
+CHOICE: Final = b"choice"
+PEOPLE: Final = b"people"
+"""The purposes that keys are derived for: the order of a person's rows, and the identities of texts."""
 
 
-class Key(Private):
+class KeyedHash(Private):
+    """A hash under sixteen secret bytes. It shows itself nowhere and cannot be pickled."""
+
+    __slots__ = ("_start",)
+
+    def __init__(self, key: bytes) -> None:
+        self._start = np.frombuffer(key, dtype="<u8")
+
+    def hash(self, *words: NDArray[np.int64] | Words | int) -> Words:
+        """A 64-bit hash of each row of words; integers stand for a constant column.
+
+        >>> key = Key(bytes(16))
+        >>> bool(key.hash(np.array([1, 2]), 0)[0] == key.hash(np.array([1]), 0)[0])
+        True
+        """
+        rows = next(len(word) for word in words if not isinstance(word, int))
+        result = np.empty(rows, dtype=np.uint64)
+        for first in range(0, rows, CHUNK):
+            part = slice(first, first + CHUNK)
+            result[part] = siphash(
+                self._start,
+                [np.uint64(word) if isinstance(word, int) else word[part].view(np.uint64) for word in words],
+                len(result[part]),
+            )
+        return result
+
+
+class Key(KeyedHash):
     """The secret that decides which of a person's rows count.
 
     The bound on a contribution holds whatever the key is; the key only keeps the choice out of everybody's
-    hands. It shows itself nowhere and cannot be pickled.
+    hands. Workers of a cluster get what is derived from it for their purpose, ``CHOICE`` and ``PEOPLE``, and never the
+    secret itself.
     """
 
     __slots__ = ("_secret",)
@@ -37,29 +68,11 @@ class Key(Private):
                 outcome="nothing was read",
             )
         self._secret = secret
+        super().__init__(self.derive(CHOICE))
 
     def derive(self, purpose: bytes) -> bytes:
         """Sixteen bytes for one purpose."""
         return hashlib.blake2b(self._secret, digest_size=16, person=purpose).digest()
-
-    def hash(self, *words: NDArray[np.int64] | Words | int) -> Words:
-        """A 64-bit hash of each row of words; integers stand for a constant column.
-
-        >>> key = Key(bytes(16))
-        >>> bool(key.hash(np.array([1, 2]), 0)[0] == key.hash(np.array([1]), 0)[0])
-        True
-        """
-        rows = next(len(word) for word in words if not isinstance(word, int))
-        result = np.empty(rows, dtype=np.uint64)
-        start = np.frombuffer(self.derive(b"choice"), dtype="<u8")
-        for first in range(0, rows, CHUNK):
-            part = slice(first, first + CHUNK)
-            result[part] = siphash(
-                start,
-                [np.uint64(word) if isinstance(word, int) else word[part].view(np.uint64) for word in words],
-                len(result[part]),
-            )
-        return result
 
 
 def siphash(key: Words, words: list[np.uint64 | Words], rows: int) -> Words:

@@ -71,7 +71,7 @@ class Runs(Private):
         """Sort the rows that wait into a run; spill all runs when they outgrow memory."""
         if not self._waiting:
             return
-        rows, self._waiting = _join(self._waiting), []
+        rows, self._waiting = join(self._waiting), []
         part = self._part(rows.cell)
         order = np.argsort(part, kind="stable")
         ends = np.zeros(self.parts + 1, dtype=np.int64)
@@ -95,12 +95,10 @@ class Runs(Private):
         for run in self._runs:
             low, high, cell = self._slice(run, part)
             if shards > 1:
-                # A person's rows all have the same identity, hence the same shard.
-                mixed = (low.view(np.uint64) if high is None else low.view(np.uint64) ^ high) * SPREAD
-                mine = (mixed >> np.uint64(33)) % np.uint64(shards) == shard
+                mine = shard_of(low, high, shards) == shard
                 low, high, cell = low[mine], None if high is None else high[mine], cell[mine]
             pieces.append(Rows(low, high, cell.astype(np.int64)))
-        return _join(pieces)
+        return join(pieces)
 
     def close(self) -> None:
         """Forget every row."""
@@ -145,7 +143,14 @@ class Runs(Private):
         return np.frombuffer(os.pread(self._file.fileno(), (rows.stop - rows.start) * size, start), dtype=column.dtype)
 
 
-def _join(pieces: list[Rows]) -> Rows:
+def shard_of(low: NDArray[np.int64], high: NDArray[np.uint64] | None, shards: int) -> NDArray[np.uint64]:
+    """The part of the people, of ``shards``, that each row belongs to: one identity is in one part."""
+    mixed = (low.view(np.uint64) if high is None else low.view(np.uint64) ^ high) * SPREAD
+    return (mixed >> np.uint64(33)) % np.uint64(shards)
+
+
+def join(pieces: list[Rows]) -> Rows:
+    """All rows of several pieces."""
     if len(pieces) == 1:
         return pieces[0]
     high = None

@@ -9,6 +9,7 @@ from veilstream.mechanisms.streams.dsat import DSAT
 from veilstream.mechanisms.streams.dsft import DSFT
 from veilstream.mechanisms.streams.fast import Fast
 from veilstream.mechanisms.streams.fixed_rate import FixedRate
+from veilstream.mechanisms.streams.model import ModelBased
 from veilstream.mechanisms.streams.retroactive_grouping import RetroactiveGrouping
 from veilstream.mechanisms.streams.sample import Sample
 from veilstream.mechanisms.streams.scheduled import Scheduled
@@ -29,6 +30,7 @@ STREAMS: Final[dict[str, type[StreamMechanism[Any]]]] = {
     "sliding-window": SlidingWindow,
     "retroactive-grouping": RetroactiveGrouping,
     "scheduled": Scheduled,
+    "model": ModelBased,
 }
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "BudgetDistribution",
     "Fast",
     "FixedRate",
+    "ModelBased",
     "RetroactiveGrouping",
     "Sample",
     "Scheduled",

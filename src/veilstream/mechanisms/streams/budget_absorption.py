@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,12 +18,16 @@ from veilstream.values.values import Values
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """``published`` is the step of the last release and ``shares`` the number of shares that it used."""
+    """``published`` is the step of the last release and ``shares`` the number of shares that it used.
+
+    Where people count in few steps, ``spent`` holds step and budget of each release that still matters.
+    """
 
     step: int = 0
     last: Values | None = None
     published: int = 0
     shares: int = 0
+    spent: tuple[tuple[int, Fraction], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +60,12 @@ class BudgetAbsorption(ByDissimilarity):
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
         guarantee = meter.guarantee
         schedule.within_horizon(guarantee, state.step, self.horizon)
-        steps = schedule.steps_to_cover(guarantee, self.horizon, self)
-        unit = guarantee.pure / (2 * steps)
+        unit = schedule.share(guarantee, self.horizon, 1, self) / 2
         if state.last is None:
             shares, bins = 1, np.ones(now.size, dtype=np.bool_)
         else:
-            quiet = State(state.step + 1, state.last, state.published, state.shares)
-            shares = min(state.step - (state.published + state.shares - 1), steps)
+            quiet = replace(state, step=state.step + 1)
+            shares = self._usable(state, guarantee, unit)
             if shares < 1:
                 return quiet, state.last.repeated()
             error = float(now.l1 / (shares * unit))
@@ -69,7 +73,19 @@ class BudgetAbsorption(ByDissimilarity):
             if not bins.any():
                 return quiet, state.last.repeated()
         values = publish_columns(self.histogram, now, state.last, bins, shares * unit, meter)
-        return State(state.step + 1, values, state.step, shares), values
+        spent = state.spent
+        if guarantee.presence is not None:
+            spent = (*guarantee.remembered(spent, state.step), (state.step, shares * unit))
+        return State(state.step + 1, values, state.step, shares, spent), values
+
+    def _usable(self, state: State, guarantee: Guarantee, unit: Fraction) -> int:
+        """How many shares a release may use now: its own and all that went unused since the last one."""
+        most = int(guarantee.pure / 2 / unit)
+        if guarantee.presence is None:
+            return min(state.step - (state.published + state.shares - 1), most)
+        # Silence after a release frees nothing for a person who did not count in it: what one can have met decides.
+        left = guarantee.pure / 2 - guarantee.met(guarantee.remembered(state.spent, state.step), state.step)
+        return min(state.step - state.published, math.floor(left / unit), most)
 
     def best_release(self, guarantee: Guarantee) -> Fraction:
         """The shares of a whole window."""

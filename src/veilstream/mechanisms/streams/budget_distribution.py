@@ -72,11 +72,8 @@ class BudgetDistribution(ByDissimilarity):
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
         guarantee = meter.guarantee
         schedule.within_horizon(guarantee, state.step, self.horizon)
-        steps = schedule.steps_to_cover(guarantee, self.horizon, self)
-        remembered = state.spent
-        if guarantee.w is not None:
-            remembered = tuple(entry for entry in remembered if entry[0] > state.step - guarantee.w)
-        left = guarantee.pure / 2 - sum((amount for _, amount in remembered), Fraction(0))
+        remembered = guarantee.remembered(state.spent, state.step)
+        left = guarantee.pure / 2 - guarantee.met(remembered, state.step)
         share = half_of(left)
         if state.last is None:
             bins = np.ones(now.size, dtype=np.bool_)
@@ -84,7 +81,8 @@ class BudgetDistribution(ByDissimilarity):
             return State(state.step + 1, state.last, remembered), state.last.repeated()
         else:
             error = float(now.l1 / share)
-            bins = changed_columns(now, state.last, self.columns, guarantee.pure / (2 * steps), error, meter)
+            asked = schedule.share(guarantee, self.horizon, 1, self) / 2
+            bins = changed_columns(now, state.last, self.columns, asked, error, meter)
             if not bins.any():
                 return State(state.step + 1, state.last, remembered), state.last.repeated()
         values = publish_columns(self.histogram, now, state.last, bins, share, meter)

@@ -46,8 +46,10 @@ class Plan:
     * 1 and 2(C−1) at user level: one secret, and the first release needs no decision;
     * C and 2C with a fresh secret after each positive: a window with k positives touches at most min(k+1, C) blocks,
       because comparisons pause while C releases lie in the last w−1 steps;
-    * 2 and 3C with a fresh secret w timestamps after the last: a window touches two blocks, each with at most C
-      positives, which it pays for wherever in the block they lie, and at most C positives of its own.
+    * 2 and 3C with a fresh secret for every stretch of w timestamps: a window touches two blocks, each with at most C
+      positives, which it pays for wherever in the block they lie, and at most C positives of its own;
+    * R and 2R with a fresh secret after each positive where people count in few steps: of C releases in a period one
+      unit meets at most R, each of its timestamps lies in one block, and a block has one positive.
 
     For a given decision budget the variance 1/epsilon_rho² + 1/epsilon_nu² is least at
     epsilon_rho = decision/(K·weight_rho^⅓), epsilon_nu = decision/(K·weight_nu^⅓), K = weight_rho^⅔ + weight_nu^⅔.
@@ -87,22 +89,25 @@ def root_down(value: int) -> Fraction:
 def make_plan(guarantee: Guarantee, steps: int, releases: int, decision_share: Fraction | None, bins: int) -> Plan:
     """The plan for at most ``releases`` histograms of ``bins`` values in any ``steps`` timestamps."""
     most = min(releases, steps)
-    if guarantee.w is None:
+    met = guarantee.shares(most)
+    if not guarantee.endless:
         weights, renewal = (1, 2 * (most - 1)), Renewal.NEVER
+    elif guarantee.presence is not None:
+        weights, renewal = (met, 2 * met), Renewal.AFTER_POSITIVE
     elif most <= FRESH_AFTER_EACH:
         weights, renewal = (most, 2 * most), Renewal.AFTER_POSITIVE
     else:
         weights, renewal = (2, 3 * most), Renewal.EVERY_WINDOW
     zero = Fraction(0)
     if 0 in weights:
-        return Plan(steps, most, guarantee.pure / most, zero, zero, zero, renewal)
+        return Plan(steps, most, guarantee.pure / met, zero, zero, zero, renewal)
     roots = [root_down(weight) for weight in weights]
     whole = sum((root * root for root in roots), zero)
-    share = decision_share or _default_share(whole, bins, most)
+    share = decision_share or _default_share(whole, bins, met)
     decision = guarantee.pure * share
     epsilon_nu = decision * Fraction(math.floor((1 << ROOT_BITS) / (whole * roots[1])), 1 << ROOT_BITS)
     epsilon_rho = (decision - weights[1] * epsilon_nu) / weights[0]
-    return Plan(steps, most, (guarantee.pure - decision) / most, decision, epsilon_rho, epsilon_nu, renewal)
+    return Plan(steps, most, (guarantee.pure - decision) / met, decision, epsilon_rho, epsilon_nu, renewal)
 
 
 def _default_share(whole: Fraction, bins: int, releases: int) -> Fraction:
@@ -127,7 +132,11 @@ def floor_distance(last: Values, bins: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where a stream by distance stands. ``releases`` are the steps of those that still count."""
+    """Where a stream by distance stands.
+
+    ``releases`` are the steps of those that still count, ``origin`` is the timestamp of the first step (None before
+    it, and in states of earlier versions).
+    """
 
     step: int = 0
     last: Values | None = None
@@ -137,6 +146,7 @@ class State:
     releases: tuple[int, ...] = ()
     threshold: Threshold | None = None
     control: Control | None = None
+    origin: int | None = None
 
 
 def default_releases(steps: int) -> int:
@@ -195,9 +205,11 @@ class Sampler:
         guarantee = meter.guarantee
         schedule.within_horizon(guarantee, state.step, self.horizon)
         plan = self.plan(guarantee, now.size)
-        if guarantee.w is not None:
-            state = replace(state, releases=tuple(r for r in state.releases if r > state.step - guarantee.w))
-        if guarantee.w is None and state.step == plan.steps - 1 and len(state.releases) < plan.releases:
+        if state.origin is None:
+            state = replace(state, origin=now.span.last - state.step)
+        if guarantee.endless:
+            state = replace(state, releases=tuple(r for r in state.releases if r > state.step - plan.steps))
+        if not guarantee.endless and state.step == plan.steps - 1 and len(state.releases) < plan.releases:
             return self._release(plan, state, now, meter, _remaining(plan, state, guarantee))
         if state.last is None:
             return self._release(plan, state, now, meter, plan.share)
@@ -218,6 +230,7 @@ class Sampler:
             releases=(*state.releases, state.step),
             threshold=state.threshold,
             control=state.control or Control(self._above(unit)),
+            origin=state.origin,
         )
         return next_state, values
 
@@ -239,7 +252,7 @@ class Sampler:
         threshold = state.threshold
         if threshold is not None and not meter.is_open(threshold):
             threshold = None
-        if threshold is not None and plan.renewal is Renewal.EVERY_WINDOW and _is_full(plan, threshold, now):
+        if threshold is not None and plan.renewal is Renewal.EVERY_WINDOW and _is_past(plan, state, threshold, now):
             meter.close(threshold)
             threshold = None
         if threshold is None:
@@ -263,13 +276,14 @@ class Sampler:
         return replace(state, step=state.step + 1), last.repeated()
 
 
-def _is_full(plan: Plan, threshold: Threshold, now: Sealed) -> bool:
-    """Whether w timestamps have passed since the secret was drawn.
+def _is_past(plan: Plan, state: State, threshold: Threshold, now: Sealed) -> bool:
+    """Whether the secret was drawn in an earlier one of the successive stretches of w timestamps.
 
-    Timestamps, not steps of the mechanism: where some were skipped, blocks would be shorter than a window otherwise,
-    and a window could touch three of them.
+    Timestamps, not steps of the mechanism: where some were skipped, blocks would be shorter than planned otherwise, and
+    a window could touch three of them.
     """
-    return now.span.last - threshold.opened >= plan.steps
+    assert state.origin is not None
+    return (threshold.opened - state.origin) // plan.steps != (now.span.last - state.origin) // plan.steps
 
 
 def _remaining(plan: Plan, state: State, guarantee: Guarantee) -> Fraction:

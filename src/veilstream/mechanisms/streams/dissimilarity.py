@@ -40,7 +40,7 @@ class ByDissimilarity(ABC):
 
     def check(self, guarantee: Guarantee, bins: int) -> None:
         """Refuse a guarantee without an end to its horizon, and more parts than bins."""
-        schedule.steps_to_cover(guarantee, self.horizon, self)
+        schedule.share(guarantee, self.horizon, 1, self)
         if self.columns > bins:
             raise InvalidInputError(
                 f"columns {self.columns} of {type(self).__name__}: the stream has {bins} bins, and every part needs one"

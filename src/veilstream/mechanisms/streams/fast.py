@@ -191,22 +191,29 @@ class Fast:
         return LookPacer(*gains, self.memory, theta, self.set_point, self.hurry)
 
     def _looks(self, guarantee: Guarantee) -> Budgeted:
-        steps = guarantee.w if guarantee.w is not None else self.horizon
+        steps = guarantee.period if guarantee.period is not None else self.horizon
+        if steps is None and guarantee.endless:
+            return Budgeted(1, 1, user_level=False)
         if steps is None:
             raise InvalidInputError(
                 "horizon of Fast: missing, but at user level (w=None) its samples share one budget for the "
                 "whole stream; give the public number of steps T, as in Fast(horizon=500), or for a stream "
                 "without an end use w-event privacy, Guarantee(epsilon, w=...)"
             )
-        samples = max(1, round(SHARE_OF_STEPS[self.filter] * steps)) if self.samples is None else self.samples
+        samples = self._default_samples(guarantee, steps) if self.samples is None else self.samples
         if samples > steps:
             raise self._too_many(samples, steps)
         return Budgeted.of(guarantee, samples, steps)
 
     def _share(self, guarantee: Guarantee, budgeted: Budgeted) -> Fraction:
         if self.sampling is SamplingRule.FIXED:
-            return schedule.share(guarantee, budgeted.steps, budgeted.even)
-        return guarantee.pure / budgeted.samples
+            return schedule.share(guarantee, budgeted.steps, budgeted.even, self)
+        return guarantee.pure / guarantee.shares(budgeted.samples)
+
+    def _default_samples(self, guarantee: Guarantee, steps: int) -> int:
+        """A part of all steps, or every step where nobody meets more of them than of that part."""
+        part = max(1, round(SHARE_OF_STEPS[self.filter] * steps))
+        return steps if guarantee.presence is not None and guarantee.shares(steps) <= part else part
 
     def _one_of(self, name: str, kinds: type[StrEnum]) -> None:
         value = getattr(self, name)

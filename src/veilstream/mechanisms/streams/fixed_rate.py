@@ -52,15 +52,15 @@ class FixedRate:
         return [{"interval": 1 << power} for power in range(1, steps.bit_length()) if 1 << power < steps]
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
-        schedule.steps_to_cover(guarantee, self.horizon, self)
+        schedule.share(guarantee, self.horizon, self.interval, self)
         return State()
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
         schedule.within_horizon(meter.guarantee, state.step, self.horizon)
         if state.last is not None and state.step % self.interval:
             return State(state.step + 1, state.last), state.last.repeated()
-        steps = schedule.steps_to_cover(meter.guarantee, self.horizon, self)
-        values = self.histogram.estimate(now, schedule.share(meter.guarantee, steps, self.interval), meter)
+        epsilon = schedule.share(meter.guarantee, self.horizon, self.interval, self)
+        values = self.histogram.estimate(now, epsilon, meter)
         return State(state.step + 1, values), values
 
     def expected_error(self, guarantee: Guarantee, bins: int, max_contribution: int = 1) -> float:
@@ -76,5 +76,5 @@ class FixedRate:
         )
 
     def _rehearsed(self, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
-        epsilon = schedule.share(guarantee, schedule.steps_to_cover(guarantee, self.horizon, self), self.interval)
+        epsilon = schedule.share(guarantee, self.horizon, self.interval, self)
         return release_of_zeros(self.histogram, guarantee, epsilon, bins, max_contribution)

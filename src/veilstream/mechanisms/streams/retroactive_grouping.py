@@ -115,7 +115,7 @@ class RetroactiveGrouping:
             )
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
-        if guarantee.w is None:
+        if not guarantee.endless:
             raise InvalidInputError(
                 "guarantee at user level (w=None): one budget cannot pay for an endless stream of groups; "
                 "give a window w, or TimeUnit(horizon=...) for a stream that ends"

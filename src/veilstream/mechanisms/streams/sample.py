@@ -42,8 +42,8 @@ class Sample:
         return State()
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
-        w = meter.guarantee.w
-        if state.last is not None and (w is None or state.step % w):
+        period = meter.guarantee.period
+        if state.last is not None and (period is None or state.step % period):
             return State(state.step + 1, state.last), state.last.repeated()
         values = self.histogram.estimate(now, meter.guarantee.pure, meter)
         return State(state.step + 1, values), values

@@ -92,7 +92,7 @@ class Budgeted:
 
     @classmethod
     def of(cls, guarantee: Guarantee, samples: int, steps: int) -> Budgeted:
-        return cls(samples, steps, guarantee.w is None)
+        return cls(samples, steps, not guarantee.endless)
 
     @property
     def even(self) -> int:

@@ -17,9 +17,12 @@ def whole(value: int | None, name: str, mechanism: object) -> None:
 
 
 def steps_to_cover(guarantee: Guarantee, horizon: int | None, mechanism: object) -> int:
-    """The number of timestamps that share one budget: the window, or the horizon at user level."""
-    if guarantee.w is not None:
-        return guarantee.w
+    """The number of timestamps that share one budget: the period of the guarantee, or the horizon at user level.
+
+    Where people count in few steps for ever, the horizon is the number of steps over which releases are paced.
+    """
+    if guarantee.period is not None:
+        return guarantee.period
     if horizon is None:
         name = type(mechanism).__name__
         raise InvalidInputError(
@@ -31,14 +34,19 @@ def steps_to_cover(guarantee: Guarantee, horizon: int | None, mechanism: object)
     return horizon
 
 
-def share(guarantee: Guarantee, steps: int, interval: int) -> Fraction:
-    """The pure budget of each release if one is made every ``interval`` of ``steps`` timestamps."""
-    return guarantee.pure / (-(-steps // interval))
+def share(guarantee: Guarantee, horizon: int | None, interval: int, mechanism: object) -> Fraction:
+    """The pure budget of each release if one is made every ``interval`` timestamps.
+
+    Where people count in few steps for ever, no horizon is needed.
+    """
+    if guarantee.period is None and guarantee.endless:
+        return guarantee.pure / guarantee.shares(None)
+    return guarantee.pure / guarantee.shares(-(-steps_to_cover(guarantee, horizon, mechanism) // interval))
 
 
 def within_horizon(guarantee: Guarantee, step: int, horizon: int | None) -> None:
     """At user level nothing can be published after the horizon that the budget was planned for."""
-    if guarantee.w is None and horizon is not None and step >= horizon:
+    if not guarantee.endless and horizon is not None and step >= horizon:
         raise BudgetExceededError(
             f"step {step + 1} of a stream planned for {horizon} steps at user level: the budget "
             f"{guarantee.pure} is spoken for"

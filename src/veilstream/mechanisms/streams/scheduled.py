@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from heapq import nlargest
 from typing import ClassVar, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
@@ -55,6 +56,9 @@ class Scheduled:
     at user level). ``online=True`` never looks ahead: each budget depends on the weights so far and their public
     ``bounds``, memory is bounded by the window, and a ``Weigher`` may choose weights as it goes. ``power`` says which
     error counts: 2 for the variance of Laplace noise, 1 for its mean absolute error and the variance of Gaussian noise.
+
+    Where people count in few steps, budgets of this shape are scaled to what one person can meet (online, they are
+    those of all steps of a period).
 
     With equal weights this is Uniform. The gain over it is (Σw)(Σ1)²/(Σw^(1/3))³ in weighted variance for weights that
     repeat with the window: none for equal weights, 1.6 for a day with eight quiet hours of weight 1/64.
@@ -122,7 +126,11 @@ class Scheduled:
         if self.online:
             self._rule(guarantee)
             return State(online=OnlineState())
-        planned = [in_units(budget) for budget in self.plan(guarantee).budgets]
+        planned_steps = self.plan(guarantee)
+        scale = Fraction(1)
+        if guarantee.presence is not None:
+            scale = guarantee.pure / dearest_steps(planned_steps, guarantee)
+        planned = [in_units(scale * budget) for budget in planned_steps.budgets]
         return State(planned=np.array(planned, dtype=np.int64))
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
@@ -172,6 +180,15 @@ class Scheduled:
             used = [weight for weight in self._period if weight]
             bounds = (min(used), max(used))
         return OnlineRule(guarantee.pure, window, bounds, self.power)
+
+
+def dearest_steps(planned: Schedule, guarantee: Guarantee) -> Fraction:
+    """The most that as many steps of one period cost as one unit can reach."""
+    period, reach = guarantee.period or len(planned.budgets), guarantee.reach
+    repeats = 1 + -(-period // len(planned.budgets)) if planned.cyclic else 1
+    line = planned.budgets * repeats
+    starts = range(max(1, min(len(planned.budgets), len(line) - period + 1)))
+    return max(sum(nlargest(reach or period, line[first : first + period]), Fraction(0)) for first in starts)
 
 
 def _numbers(given: Sequence[Exact] | str, name: str) -> tuple[Fraction, ...]:

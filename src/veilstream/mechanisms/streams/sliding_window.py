@@ -55,7 +55,7 @@ class SlidingWindow:
         schedule.whole(self.window, "window", self)
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
-        if guarantee.w is None:
+        if not guarantee.endless:
             raise InvalidInputError(
                 "guarantee at user level (w=None): an endless stream of windows would divide the budget for "
                 "ever; give a window w, or TimeUnit(horizon=...) for a stream that ends"
@@ -73,9 +73,9 @@ class SlidingWindow:
             ending.pop()
         fresh.append(now)
         fresh_sum = now if fresh_sum is None else fresh_sum + now
-        w = meter.guarantee.w
-        assert w is not None
-        epsilon = meter.guarantee.pure / (w + self.window - 1)
+        period = meter.guarantee.period
+        releases = None if period is None else period + self.window - 1
+        epsilon = meter.guarantee.pure / meter.guarantee.shares(releases, self.window)
         whole = ending[-1] + fresh_sum if ending else fresh_sum
         return State(ending, fresh, fresh_sum), self.histogram.estimate(whole, epsilon, meter)
 

@@ -61,13 +61,12 @@ class TimeUnit:
         schedule.whole(self.horizon, "horizon", self)
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
-        schedule.steps_to_cover(guarantee, self.horizon, self)
+        schedule.share(guarantee, self.horizon, 1, self)
         return State()
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
         schedule.within_horizon(meter.guarantee, state.step, self.horizon)
-        steps = schedule.steps_to_cover(meter.guarantee, self.horizon, self)
-        unit = self.histogram.estimate(now, schedule.share(meter.guarantee, steps, 1), meter)
+        unit = self.histogram.estimate(now, schedule.share(meter.guarantee, self.horizon, 1, self), meter)
         new_variance: float | NDArray[np.float64] = unit.std * unit.std
         units, variances = list(state.units), list(state.variances)
         total: Numbers = unit.numbers if state.total is None else _sum(state.total, unit.numbers)

@@ -44,13 +44,12 @@ class Uniform:
         schedule.whole(self.horizon, "horizon", self)
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
-        schedule.steps_to_cover(guarantee, self.horizon, self)
+        schedule.share(guarantee, self.horizon, 1, self)
         return State()
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
         schedule.within_horizon(meter.guarantee, state.step, self.horizon)
-        steps = schedule.steps_to_cover(meter.guarantee, self.horizon, self)
-        epsilon = schedule.share(meter.guarantee, steps, 1)
+        epsilon = schedule.share(meter.guarantee, self.horizon, 1, self)
         return State(state.step + 1), self.histogram.estimate(now, epsilon, meter)
 
     def expected_error(self, guarantee: Guarantee, bins: int, max_contribution: int = 1) -> float:
@@ -66,5 +65,5 @@ class Uniform:
         )
 
     def _rehearsed(self, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
-        epsilon = schedule.share(guarantee, schedule.steps_to_cover(guarantee, self.horizon, self), 1)
+        epsilon = schedule.share(guarantee, self.horizon, 1, self)
         return release_of_zeros(self.histogram, guarantee, epsilon, bins, max_contribution)

@@ -144,8 +144,8 @@ def sum_bound(values: Values, query_bins: int, sigma: float) -> float:
             return laplace_sum_quantile(scale, query_bins, sigma, integer=integer)
         case NoiseLaw.GAUSSIAN:
             return std * math.sqrt(query_bins) * NormalDist().inv_cdf(1 - sigma / 2)
-        case NoiseLaw.MIXED:
-            # The noises of a smoothing method may all be one and the same.
+        case NoiseLaw.MIXED | NoiseLaw.MODEL:
+            # The noises of a smoothing method, or the errors of a model, may all be one and the same.
             return std * query_bins / math.sqrt(sigma)
 
 
@@ -259,7 +259,7 @@ def forecast(
     a sum of 50 bins: within ±78 at a release, with probability 95%
     between releases the error is what has changed since, without a bound
     """
-    wanted = min(steps or 2 * (guarantee.w or TRIAL_STEPS), TRIAL_STEPS)
+    wanted = min(steps or 2 * (guarantee.period or TRIAL_STEPS), TRIAL_STEPS)
     values = run_on_zeros(mechanism, guarantee, bins, max_contribution, max(1, min(wanted, TRIAL_NUMBERS // bins)))
     fresh = [value for value in values if value.fresh]
     sizes = sorted({1, bins})

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
+from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.encoding import (
+    noise_block_from_plain,
+    noise_block_to_plain,
     sealed_from_plain,
     sealed_to_plain,
     threshold_from_plain,
@@ -35,4 +38,5 @@ CODERS: Final[dict[type[Any], Coder]] = {
     Fraction: Coder(_from_fraction, _to_fraction),
     Sealed: Coder(sealed_to_plain, sealed_from_plain),
     Threshold: Coder(threshold_to_plain, threshold_from_plain),
+    NoiseBlock: Coder(noise_block_to_plain, noise_block_from_plain),
 }

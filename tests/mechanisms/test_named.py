@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from veilstream.errors import InvalidInputError
-from veilstream.jobs.parameters import build_mechanism, parameters
 from veilstream.mechanisms.histograms import HISTOGRAMS, Geometric
+from veilstream.mechanisms.named import build_mechanism, parameters
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.mechanisms.streams import STREAMS
 

@@ -1,0 +1,18 @@
+"""Streams that rows are added to while time goes on: the public clock, the durable spool, closing by time."""
+
+from veilstream.live.clock import ScaledClock, Schedule, WallClock
+from veilstream.live.definition import StreamDefinition
+from veilstream.live.spool import Spool
+from veilstream.live.stream import AsyncLiveStream, LiveStream, open_async_stream, open_stream
+
+__all__ = [
+    "AsyncLiveStream",
+    "LiveStream",
+    "ScaledClock",
+    "Schedule",
+    "Spool",
+    "StreamDefinition",
+    "WallClock",
+    "open_async_stream",
+    "open_stream",
+]

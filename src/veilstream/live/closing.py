@@ -1,0 +1,126 @@
+"""Close the steps that are due: take the rows, bound them, publish, delete them; a kill at any point is survived.
+
+1. *Freeze*: one commit of the spool says that the step takes no more rows.
+2. *Publish*: rows are bounded, which gives the same counts however often it is done, and fed to the publisher. A step
+   that was published before a kill returns the stored release.
+3. *Forget*: one commit of the spool deletes the rows and says that the step is done.
+
+A kill between any two of these leaves a step that is frozen and not done; it is taken up at 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from veilstream.data.bounding.choice import choose
+from veilstream.data.bounding.private import cleared_on_error
+from veilstream.errors import BudgetExceededError, LedgerMismatchError, VeilstreamError
+from veilstream.live.spool import Spool, SpooledStream
+from veilstream.release.publisher import Publisher
+from veilstream.storage.ledger import Ledger
+from veilstream.trusted.counts import Sealed, seal
+from veilstream.values.release import Release
+
+STEPS_AT_ONCE = 256
+
+
+class Closer:
+    """Publishes the closed steps of one stream. One thread at a time."""
+
+    def __init__(self, spool: Spool, ledger: Ledger, name: str) -> None:
+        stream = spool.stream(name)
+        assert stream is not None
+        self.name, self.definition = name, stream.definition
+        self._spool, self._ledger = spool, ledger
+        self._publisher: Publisher[Any] = Publisher(
+            stream.definition.bound_domain,
+            stream.definition.guarantee,
+            stream.definition.make_mechanism(),
+            ledger,
+            stream=name,
+            max_contribution=stream.definition.counts_per_user,
+        )
+        with ledger.transaction(name) as transaction:
+            head = transaction.head
+        if stream.done > stream.first and (head is None or head < stream.done - 1):
+            raise LedgerMismatchError(
+                name="stream",
+                value=name,
+                limit=f"the spool has published steps up to {stream.done - 1}, the ledger knows {head}; an old copy of "
+                "the ledger was put back, and steps would be published twice: restore the present one",
+            )
+
+    def publish(self, stream: SpooledStream, step: int) -> Release:
+        """Publish a frozen step from the rows of the spool."""
+        with cleared_on_error():
+            snapshot = sealed_step(self._spool, stream, step)
+        try:
+            return self._publisher.feed(snapshot)
+        except BudgetExceededError:
+            # Charges of a failed attempt stay, so that the step may be beyond the budget: the last release is repeated.
+            return self._publisher.skip()
+
+
+def sealed_step(spool: Spool, stream: SpooledStream, step: int) -> Sealed:
+    """The bounded counts of a step."""
+    definition = stream.definition
+    bins, rows = definition.bins, spool.rows(stream, step)
+    rows.cell = rows.cell + step * bins
+    chosen = choose(rows, bins, definition.limit, stream.key) - step * bins
+    counts = np.bincount(chosen, minlength=bins).astype(np.int64, copy=False)
+    return seal(counts, step, definition.counts_per_user, definition.bound_domain.shape or None)
+
+
+def due(stream: SpooledStream, now: int) -> int:
+    """The last step that may be closed at ``now``; below ``stream.done`` if there is none."""
+    schedule = stream.definition.schedule
+    step = schedule.step_at(now - schedule.grace - schedule.settle) - 1
+    return max(step, stream.frozen - 1)
+
+
+def close_due(
+    spool: Spool,
+    closers: Mapping[str, Closer],
+    now: Mapping[str, int],
+    published: Callable[[Release], None] = lambda _release: None,
+    failed: Callable[[str, VeilstreamError], None] | None = None,
+) -> int:
+    """Close all steps of the streams that are due at their ``now``; how many were published.
+
+    Streams that are due together share the commits that freeze and forget; of a stream that is far behind some steps
+    are taken at a time. A stream that fails is left for the next call and told to ``failed``; without it the error is
+    raised.
+    """
+    count, waiting = 0, dict(now)
+    while True:
+        work = {stream.definition.name: stream for stream in _behind(spool, waiting)}
+        if not work:
+            return count
+        last = {name: min(due(stream, now[name]), stream.done + STEPS_AT_ONCE - 1) for name, stream in work.items()}
+        spool.freeze(last)
+        done: dict[str, int] = {}
+        try:
+            for name, stream in work.items():
+                try:
+                    for step in range(stream.done, last[name] + 1):
+                        published(closers[name].publish(stream, step))
+                        done[name] = step
+                        count += 1
+                except VeilstreamError as error:
+                    if failed is None:
+                        raise
+                    failed(name, error)
+                    del waiting[name]
+        finally:
+            if done:
+                spool.forget(done, max(now.values()))
+
+
+def _behind(spool: Spool, now: Mapping[str, int]) -> Iterator[SpooledStream]:
+    for name, moment in now.items():
+        stream = spool.stream(name)
+        if stream is not None and due(stream, moment) >= stream.done:
+            yield stream

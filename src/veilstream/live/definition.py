@@ -1,0 +1,161 @@
+"""What a live stream is: everything public about it, recorded once and compared whenever it is opened again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any, Final, Literal, Self, TypeAlias
+
+from veilstream.data import Domain
+from veilstream.data.bounding.choice import Limit
+from veilstream.errors import InvalidInputError, LedgerMismatchError
+from veilstream.live.clock import ClockKind, Schedule, duration
+from veilstream.mechanisms.named import build_mechanism
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.release.sinks import check_names
+
+BadRows: TypeAlias = Literal["drop", "refuse"]
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+WORDS: Final = ("title", "description", "unit", "public")
+"""Fields that may change from one opening to the next: they decide nothing about which rows count or what it costs."""
+
+
+@dataclass(frozen=True)
+class StreamDefinition:
+    """A stream that rows are added to while time goes on.
+
+    ``user`` and ``time`` name columns; without ``time`` a row belongs to the step in which it arrives. ``grace`` is how
+    long after the end of a step its rows may still arrive, ``delay`` how long after that its release is shown.
+    Rows may be at most ``ahead`` before their time. ``bad_rows`` says what happens to rows outside the domain, without
+    a readable time or id: dropped one by one and counted for the operator, or the whole batch is refused. Refusing
+    lets one person's row decide about the others in its batch until it is corrected, so dropping is the default.
+
+    ``clock`` is ``wall`` for the machine's time, or ``manual`` for a stream that is moved by ``close_until`` alone.
+
+    >>> visits = StreamDefinition("visits", user="id", domain={"place": ["a", "b"]}, start="2024-01-01", every="1h",
+    ...     epsilon="1", window=24)
+    >>> visits.bins, str(visits.guarantee), StreamDefinition.from_json(visits.to_json()) == visits
+    (2, 'epsilon 1 within any 24 successive steps', True)
+    """
+
+    name: str
+    user: str
+    start: str | int
+    every: str | int
+    epsilon: str
+    window: int | Literal["user"]
+    time: str | None = None
+    domain: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    zone: str = "UTC"
+    delta: str = "0"
+    mechanism: str = "uniform"
+    histogram: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    bins_per_user: int = 1
+    counts_per_user: int = 1
+    grace: str = "0s"
+    delay: str = "10s"
+    ahead: str = "1d"
+    bad_rows: BadRows = "drop"
+    clock: ClockKind = "wall"
+    title: str = ""
+    description: str = ""
+    unit: str = "people"
+    public: bool = False
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(str(self.name)):
+            raise InvalidInputError(
+                name="stream name", value=self.name, limit="1 to 100 letters, digits, '.', '_' or '-' are needed"
+            )
+        for name, choices in (("bad_rows", ("drop", "refuse")), ("clock", ("wall", "manual"))):
+            if getattr(self, name) not in choices:
+                raise InvalidInputError(name=name, value=getattr(self, name), limit=f"choose {' or '.join(choices)}")
+        for name in ("epsilon", "delta"):
+            object.__setattr__(self, name, str(getattr(self, name)))
+        if isinstance(self.every, int) and (self.clock == "wall" or self.time is None):
+            raise InvalidInputError(name="every", value=self.every, limit="whole-number steps need clock='manual'")
+        if self.user in (self.time, *self.bound_domain.names):
+            raise InvalidInputError(f"column '{self.user}': it is the person's id and cannot be a time or an attribute")
+        check_names(self.bound_domain)
+        _ = self.limit, self.schedule, self.ahead_ticks
+        self.make_mechanism().start(self.guarantee, self.bins)
+
+    @cached_property
+    def bound_domain(self) -> Domain:
+        """The public bins."""
+        return Domain.from_json(self.domain)
+
+    @property
+    def bins(self) -> int:
+        return self.bound_domain.bins
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(self.epsilon, None if self.window == "user" else self.window, self.delta)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        delay = 0 if self.clock == "manual" else duration(self.delay)
+        grace = duration(self.grace) if isinstance(self.every, str) else 0
+        return Schedule(self.start, self.every, self.zone, grace, delay)
+
+    @cached_property
+    def limit(self) -> Limit:
+        return Limit(self.bins_per_user, self.counts_per_user)
+
+    @cached_property
+    def ahead_ticks(self) -> int:
+        return duration(self.ahead)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that rows must have."""
+        own = (self.user,) if self.time is None else (self.user, self.time)
+        return (*own, *(name for name in self.bound_domain.names if name not in own))
+
+    def make_mechanism(self) -> StreamMechanism[Any]:
+        return build_mechanism(self.mechanism, self.histogram, self.settings)
+
+    def to_json(self) -> dict[str, Any]:
+        """The value that ``from_json`` reads."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @classmethod
+    def from_json(cls, source: Mapping[str, Any]) -> Self:
+        """Read a definition; names that do not exist are errors."""
+        known = {item.name for item in fields(cls)}
+        given = dict(source)
+        if "set" in given:
+            given["settings"] = given.pop("set")
+        for name in given:
+            if name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f"did you mean '{near[0]}'?" if near else f"the settings are {', '.join(sorted(known))}"
+                raise InvalidInputError(name="stream setting", value=name, limit=f"unknown, {hint}")
+        try:
+            return cls(**given)
+        except TypeError:
+            required = ("name", "user", "start", "every", "epsilon", "window")
+            missing = [name for name in required if name not in given]
+            raise InvalidInputError(
+                name="stream", value=given.get("name", "?"), limit=f"missing {', '.join(missing) or 'a value'}"
+            ) from None
+
+    def check_same(self, given: StreamDefinition) -> StreamDefinition:
+        """The recorded definition with the words of the given one; anything else that differs is refused."""
+        mine, other = self.to_json(), given.to_json()
+        for name in sorted({*mine, *other} - {*WORDS}):
+            if json.dumps(mine.get(name)) != json.dumps(other.get(name)):
+                raise LedgerMismatchError(
+                    name="stream",
+                    value=self.name,
+                    limit=f"{name} is recorded as {mine.get(name)!r}, given {other.get(name)!r}; use another name",
+                    outcome="nothing was changed, nothing was released",
+                )
+        return replace(self, **{name: getattr(given, name) for name in WORDS})

@@ -1,0 +1,218 @@
+"""Rows of a batch as the spool stores them: who and which bin, step by step, once all that a row decides is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from veilstream.data.bounding.choice import Rows
+from veilstream.data.bounding.keyed import Key
+from veilstream.data.bounding.people import People, identify
+from veilstream.data.bounding.private import Private, cleared_on_error
+from veilstream.data.calendar import MISSING, OUTSIDE
+from veilstream.data.instants import Instants
+from veilstream.data.readers import open_batches
+from veilstream.errors import InvalidInputError, LedgerError, UnknownValueError
+from veilstream.live.definition import StreamDefinition
+
+T = TypeVar("T")
+ON_ARRIVAL: Final = -1
+"""The step of rows that belong to the step in which they arrive."""
+WITH_NAMES: Final = 1
+LITTLE: Final = "<i8"
+NOT_SPOOLED: Final = "nothing was stored"
+
+
+@dataclass(slots=True)
+class Fates:
+    """How many rows of a batch were left out and why. Exact, for the operator alone."""
+
+    rows: int = field(default=0, repr=False)
+    late: int = field(default=0, repr=False)
+    no_user: int = field(default=0, repr=False)
+    unknown: int = field(default=0, repr=False)
+    bad_time: int = field(default=0, repr=False)
+    bad_user: int = field(default=0, repr=False)
+    unreadable: int = field(default=0, repr=False)
+
+    def __add__(self, other: Fates) -> Fates:
+        return Fates(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+
+class EncodedBatch(Private):
+    """The accepted rows of a batch by step, and the numbers of those left out."""
+
+    __slots__ = ("fates", "parts")
+
+    def __init__(self, parts: dict[int, Rows], fates: Fates) -> None:
+        self.parts, self.fates = parts, fates
+
+
+def encode_batch(source: Any, definition: StreamDefinition, key: Key) -> EncodedBatch:
+    """Encode a table of rows; what becomes of a row depends on that row alone, unless bad rows refuse the batch."""
+    pieces: dict[int, list[Rows]] = {}
+    fates = Fates()
+    with cleared_on_error():
+        for frame in open_batches(source, definition.columns):
+            try:
+                fates += _encode(frame, definition, key, pieces)
+            except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+                # What Polars says may quote a value.
+                raise InvalidInputError(
+                    "batch: a column has a type that cannot be read; send text or numbers", outcome=NOT_SPOOLED
+                ) from None
+    return EncodedBatch({step: join(parts) for step, parts in pieces.items()}, fates)
+
+
+def _encode(frame: pl.DataFrame, definition: StreamDefinition, key: Key, pieces: dict[int, list[Rows]]) -> Fates:
+    fates = Fates(rows=len(frame))
+    strict = definition.bad_rows == "refuse"
+    people, bad = _people(frame[definition.user], key.derive(b"people"), strict)
+    fates.bad_user = int(np.count_nonzero(bad))
+    usable = ~bad
+    if people.present is not None:
+        fates.no_user = int(np.count_nonzero(usable & ~people.present))
+        usable &= people.present
+    steps = _steps(frame, definition, strict)
+    timed = steps >= ON_ARRIVAL
+    fates.bad_time = int(np.count_nonzero(usable & ~timed))
+    usable &= timed
+    flat = _bins(frame, definition)
+    known = flat >= 0
+    if strict and (usable & ~known).any():
+        _refuse_unknown(frame.filter(usable & ~known), definition)
+    fates.unknown = int(np.count_nonzero(usable & ~known))
+    usable &= known
+    rows = Rows(people.low, people.high, flat)
+    if not usable.all():
+        rows, steps = rows.where(usable), steps[usable]
+    for step, chosen in _by_step(steps):
+        pieces.setdefault(step, []).append(rows if chosen is None else rows.where(chosen))
+    return fates
+
+
+def _by_step(steps: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64] | None]]:
+    if not len(steps):
+        return
+    if steps.min() == steps.max():
+        yield int(steps[0]), None
+        return
+    order = np.argsort(steps, kind="stable")
+    ordered = steps[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
+    for first, last in zip(starts, [*starts[1:], len(order)], strict=True):
+        yield int(ordered[first]), order[first:last]
+
+
+def _people(column: pl.Series, key: bytes, strict: bool) -> tuple[People, NDArray[np.bool_]]:
+    if strict:
+        return identify(column, key), np.zeros(len(column), np.bool_)
+    low, bad = np.zeros(len(column), np.int64), np.zeros(len(column), np.bool_)
+    high, present = np.zeros(len(column), np.uint64), np.zeros(len(column), np.bool_)
+    for first, last, found in _readable(column, lambda part: identify(part, key)):
+        place = slice(first, last)
+        if found is None:
+            bad[place] = True
+            continue
+        low[place] = found.low
+        high[place] = 0 if found.high is None else found.high
+        present[place] = True if found.present is None else found.present
+    return People(low, high if high.any() else None, None if present.all() else present), bad
+
+
+def _steps(frame: pl.DataFrame, definition: StreamDefinition, strict: bool) -> NDArray[np.int64]:
+    """The step of every row; below ``ON_ARRIVAL`` for rows without one."""
+    if definition.time is None:
+        return np.full(len(frame), ON_ARRIVAL, np.int64)
+    column, schedule = frame[definition.time], definition.schedule
+    if strict:
+        steps = schedule.place(schedule.calendar.read(column))
+        if (steps < 0).any():
+            raise UnknownValueError(
+                f"time column '{column.name}': a row has no time, or one before the stream's start", outcome=NOT_SPOOLED
+            )
+        return steps
+    ticks, present = np.zeros(len(column), np.int64), np.zeros(len(column), np.bool_)
+    for first, last, found in _readable(column, schedule.calendar.read):
+        if found is not None:
+            ticks[first:last], present[first:last] = found.ticks, found.present
+    steps = schedule.place(Instants(ticks, present, None))
+    steps[(steps == OUTSIDE) | (steps == MISSING)] = ON_ARRIVAL - 1
+    return steps
+
+
+def _readable(column: pl.Series, read: Callable[[pl.Series], T]) -> Iterator[tuple[int, int, T | None]]:
+    """Pieces of the column with what was read from them; pieces of one row that cannot be read have None.
+
+    A piece is read whole only if each of its rows could be read alone, so what becomes of a row does not depend on
+    the others. A type of column that can never be read is refused.
+    """
+    read(column.clear())
+    waiting = [(0, len(column))]
+    while waiting:
+        first, last = waiting.pop()
+        try:
+            yield first, last, read(column[first:last])
+        except InvalidInputError:
+            if last - first == 1:
+                yield first, last, None
+            else:
+                middle = (first + last) // 2
+                waiting += [(first, middle), (middle, last)]
+
+
+def _bins(frame: pl.DataFrame, definition: StreamDefinition) -> NDArray[np.int64]:
+    for name in definition.bound_domain.names:
+        if isinstance(frame[name].dtype, pl.Object):
+            raise InvalidInputError(f"column '{name}': values of several types in one column", outcome=NOT_SPOOLED)
+    return definition.bound_domain.encode(frame)
+
+
+def _refuse_unknown(frame: pl.DataFrame, definition: StreamDefinition) -> None:
+    name = definition.bound_domain.unknown_attributes(frame)[0]
+    raise UnknownValueError(
+        f"attribute '{name}': a row has a value that is missing or not in the public domain; correct the rows, or "
+        "define the stream with bad_rows='drop'",
+        outcome=NOT_SPOOLED,
+    )
+
+
+def join(parts: list[Rows]) -> Rows:
+    """Rows of several pieces as one."""
+    if len(parts) == 1:
+        return parts[0]
+    high = None
+    if any(part.high is not None for part in parts):
+        high = np.concatenate([np.zeros(len(part), np.uint64) if part.high is None else part.high for part in parts])
+    empty = np.zeros(0, np.int64)
+    return Rows(
+        np.concatenate([part.low for part in parts] or [empty]),
+        high,
+        np.concatenate([part.cell for part in parts] or [empty]),
+    )
+
+
+def pack(rows: Rows) -> bytes:
+    """Rows of one step as bytes: a mark, then people, second integers where ids are text, and bins."""
+    pieces = [bytes([0 if rows.high is None else WITH_NAMES]), rows.low.astype(LITTLE).tobytes()]
+    if rows.high is not None:
+        pieces.append(rows.high.astype("<u8").tobytes())
+    pieces.append(rows.cell.astype("<u4").tobytes())
+    return b"".join(pieces)
+
+
+def unpack(payload: bytes) -> Rows:
+    """The rows that ``pack`` wrote."""
+    named = payload[:1] == bytes([WITH_NAMES])
+    count, left = divmod(len(payload) - 1, 20 if named else 12)
+    if left or not payload:
+        raise LedgerError("spool: a stored batch is damaged; restore the spool from a backup")
+    low = np.frombuffer(payload, LITTLE, count, 1)
+    high = np.frombuffer(payload, "<u8", count, 1 + 8 * count) if named else None
+    cell = np.frombuffer(payload, "<u4", count, 1 + (16 if named else 8) * count)
+    return Rows(low, high, cell.astype(np.int64))

@@ -1,0 +1,147 @@
+"""The tables of the spool, and how its database is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import BigInteger, Column, Connection, Engine, ForeignKey, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from veilstream.errors import InvalidInputError, LedgerBusyError, LedgerError, LedgerFullError, MissingExtraError
+
+Id = BigInteger().with_variant(Integer(), "sqlite")
+metadata = MetaData()
+
+streams = Table(
+    "live_streams",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("definition", Text, nullable=False),
+    Column("key", LargeBinary, nullable=False),
+    Column("first", BigInteger, nullable=False),
+    Column("frozen", BigInteger, nullable=False),
+    Column("done", BigInteger, nullable=False),
+    Column("frozen_at", BigInteger, nullable=False),
+    Column("manual_now", BigInteger, nullable=False),
+)
+
+batches = Table(
+    "live_batches",
+    metadata,
+    Column("stream_id", Id, ForeignKey("live_streams.id"), primary_key=True, autoincrement=False),
+    Column("batch_id", Text, primary_key=True),
+    Column("digest", LargeBinary, nullable=False),
+    Column("arrived", BigInteger, nullable=False),
+)
+
+parts = Table(
+    "live_parts",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("stream_id", Id, ForeignKey("live_streams.id"), nullable=False),
+    Column("step", BigInteger, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+    sa.Index("live_parts_by_step", "stream_id", "step"),
+)
+
+positions = Table(
+    "live_positions",
+    metadata,
+    Column("source", Text, primary_key=True),
+    Column("part", Text, primary_key=True),
+    Column("position", Text, nullable=False),
+)
+
+counters = Table(
+    "live_counters",
+    metadata,
+    Column("stream_id", Id, ForeignKey("live_streams.id"), primary_key=True, autoincrement=False),
+    Column("hour", BigInteger, primary_key=True, autoincrement=False),
+    *(
+        Column(name, BigInteger, nullable=False)
+        for name in ("rows", "late", "no_user", "unknown", "bad_time", "bad_user", "unreadable")
+    ),
+)
+
+
+def connect(url: str | Path, timeout: float) -> tuple[Engine, str]:
+    """An engine for a path, a ``sqlite:///`` or a ``postgresql://`` URL, and a name for messages without secrets."""
+    text = str(url)
+    try:
+        parsed = make_url(text) if "://" in text else URL.create("sqlite", database=str(Path(text).expanduser()))
+    except (ArgumentError, ValueError):
+        raise InvalidInputError("spool url: it cannot be parsed", outcome="nothing was opened") from None
+    if parsed.drivername.startswith("postgres"):
+        return _postgres(parsed, timeout), parsed.render_as_string(hide_password=True)
+    if not parsed.database or parsed.database == ":memory:":
+        raise InvalidInputError(
+            "spool: a file or a PostgreSQL database is needed; accepted rows must survive a crash",
+            outcome="nothing was opened",
+        )
+    return _sqlite(Path(parsed.database), timeout), parsed.database
+
+
+def _sqlite(path: Path, timeout: float) -> Engine:
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise LedgerError(name="spool", value=str(path), limit=f"{error.strerror}") from None
+    engine = sa.create_engine(
+        URL.create("sqlite", database=str(path)),
+        hide_parameters=True,
+        connect_args={"isolation_level": None, "timeout": timeout, "check_same_thread": False},
+    )
+    sa.event.listen(engine, "connect", _configure)
+    sa.event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _configure(connection: Any, _record: object) -> None:
+    cursor = connection.cursor()
+    # Rows come as blobs of about a megabyte: fewer, larger pages.
+    cursor.execute("PRAGMA page_size = 16384")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA secure_delete = ON")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql(connection.get_execution_options().get("spool_begin", "BEGIN"))
+
+
+def _postgres(url: URL, timeout: float) -> Engine:
+    try:
+        import psycopg  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    except ImportError:
+        raise MissingExtraError("PostgreSQL spools need: pip install 'veilstream[postgres]'") from None
+    options = {"connect_timeout": max(2, round(timeout))}
+    chosen = url.set(drivername="postgresql+psycopg")
+    return sa.create_engine(chosen, hide_parameters=True, pool_pre_ping=True, connect_args=options)
+
+
+@contextmanager
+def write(engine: Engine, label: str) -> Generator[Connection]:
+    """One transaction that holds SQLite's write lock; its errors in our own words, since drivers quote values."""
+    try:
+        with engine.connect().execution_options(spool_begin="BEGIN IMMEDIATE") as connection, connection.begin():
+            yield connection
+    except DBAPIError as error:
+        name = getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None) or "database"
+        kind: type[LedgerError] = LedgerError
+        if name in ("SQLITE_BUSY", "SQLITE_LOCKED", "55P03"):
+            kind = LedgerBusyError
+        elif name in ("SQLITE_FULL", "53100"):
+            kind = LedgerFullError
+        raise kind(
+            name="spool", value=label, limit=f"the database refused ({name})", outcome="nothing was stored"
+        ) from None

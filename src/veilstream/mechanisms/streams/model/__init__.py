@@ -1,0 +1,5 @@
+"""Model-based release: all that noisy looks tell about counts, and a schedule of looks that follows from it."""
+
+from veilstream.mechanisms.streams.model.mechanism import ModelBased
+
+__all__ = ["ModelBased"]

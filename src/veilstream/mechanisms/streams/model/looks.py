@@ -1,0 +1,131 @@
+"""When to look and with which noise: decided by what was released before, and by public facts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.mechanisms.streams.model.bank import Mixture
+from veilstream.mechanisms.streams.model.observation import Floats, Look
+from veilstream.mechanisms.streams.model.periods import UNITS, Period
+from veilstream.mechanisms.streams.model.plans import block_plan, expected_errors, gaps_of, target, wanted_gap
+from veilstream.mechanisms.streams.model.reserve import Book
+from veilstream.trusted.block_noise import NoiseBlock
+from veilstream.trusted.counts import Sealed
+from veilstream.trusted.meter import Meter
+from veilstream.values.values import NoiseLaw, Values
+
+OPENING: Final = 8
+"""The first look costs this part of the budget."""
+SHORTEST_WITH_OPENING: Final = 16
+"""In shorter windows the first look is as any other."""
+FALSE_ALARM: Final = 0.01
+"""Chance that the most surprising bin of a look alarms though nothing has changed."""
+TOGETHER: Final = 3.5
+"""Standard deviations at which the sum of all surprises alarms."""
+FEWEST_TOGETHER: Final = 4
+"""Bins whose sum is looked at."""
+PATIENCE: Final = 2.0
+"""Each alarm multiplies the quiet that longer gaps need."""
+SMALLEST_VARIANCE: Final = 0.05
+"""Of noise: below it rounding to whole numbers is the larger error."""
+
+
+class Reason(StrEnum):
+    """Why a step was looked at, or not."""
+
+    OPENING = "opening"
+    EVERY_STEP = "every step"
+    BLOCK = "block"
+    DUE = "due"
+    ALARM = "alarm"
+    WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Looks:
+    """``gap`` is the index of the gap between looks, ``due`` the next look's step, ``quiet`` the steps since an alarm.
+
+    ``patience`` grows with every alarm and wears off with time.
+    """
+
+    book: Book = field(default_factory=Book.empty)
+    block: NoiseBlock | None = None
+    gap: int = 0
+    due: int = 0
+    quiet: int = 0
+    patience: float = 1.0
+    reason: Reason = Reason.WAITING
+
+    def in_block(self) -> bool:
+        return self.block is not None and self.block.left > 0
+
+    def waited(self) -> Looks:
+        return replace(self, quiet=self.quiet + 1, reason=Reason.WAITING)
+
+
+def gaussian_look(now: Sealed, meter: Meter, period: Period) -> Look:
+    """A look with an equal share of μ²."""
+    return _as_look(meter.gaussian(now, meter.guarantee.mu_squared * period.share / period.window, "look"))
+
+
+def pure_look(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period, opening: bool) -> tuple[Looks, Look]:
+    """A look for as much as the plan wants and the reserve has room for, in a block where that is quieter."""
+    budget = meter.guarantee.pure * period.share
+    if looks.block is not None and looks.block.left:
+        noisy, block = meter.block_laplace(now, looks.block.epsilon, looks.block.length, "look", looks.block)
+        return replace(looks, block=block), _as_look(noisy)
+    gap = gaps_of(period)[looks.gap]
+    wanted = UNITS // OPENING if opening else target(gap, period)
+    plan = None if opening or gap > 1 else block_plan(period, now.size)
+    if plan is not None:
+        length = plan.length if period.last is None else min(plan.length, period.last - step + 1)
+        if plan.amount <= looks.book.room(step, period, length):
+            noisy, block = meter.block_laplace(now, budget * Fraction(plan.amount, UNITS), length, "look")
+            book = looks.book.charged(step + length - 1, plan.amount, step, period)
+            return replace(looks, block=block, book=book, reason=Reason.BLOCK), _as_look(noisy)
+    amount = min(wanted, looks.book.room(step, period))
+    noisy = meter.laplace(now, budget * Fraction(amount, UNITS), "look")
+    return replace(looks, book=looks.book.charged(step, amount, step, period), block=None), _as_look(noisy)
+
+
+def alarming(look: Look, prior: Mixture) -> NDArray[np.bool_]:
+    """Whether a look is too far from what was foreseen, in one bin or in the sum of all."""
+    total = prior.variance + look.variance
+    surprise = look.numbers - prior.mean
+    bins = surprise.shape[-1]
+    most = np.max(np.abs(surprise) / np.sqrt(total), axis=-1) > math.log(bins / FALSE_ALARM) / math.sqrt(2)
+    if bins < FEWEST_TOGETHER:
+        return most
+    return most | (np.abs(surprise.sum(axis=-1)) > TOGETHER * np.sqrt(total.sum(axis=-1)))
+
+
+def planned(
+    looks: Looks, step: int, weights: Floats, seasons: int, period: Period, alarmed: NDArray[np.bool_], meter: Meter
+) -> Looks:
+    """The next look, by the errors that the experts expect of every gap; after an alarm at once."""
+    gaps = gaps_of(period)
+    plan = block_plan(period, weights.shape[-1])
+    table = expected_errors(period, 1.0 if plan is None else plan.relative, seasons)
+    costs = np.einsum("ge,...eb->...g", table, weights)
+    longest = sum(gap <= 1 + looks.quiet / (2 * looks.patience) for gap in gaps) - 1
+    chosen = wanted_gap(costs, np.full(costs.shape[:-1], looks.gap), longest)
+    index = int(meter.branch(np.where(alarmed, -1, np.minimum(chosen, 0) if looks.in_block() else chosen)))
+    patience = 1 + (looks.patience - 1) * math.exp(-gaps[looks.gap] / (4 * period.window))
+    if index < 0:
+        most = max(PATIENCE, period.window / 2)
+        patience = min(patience * PATIENCE, most)
+        return replace(looks, gap=0, quiet=0, patience=patience, due=step + 1, reason=Reason.ALARM)
+    return replace(looks, gap=index, quiet=looks.quiet + 1, patience=patience, due=step + gaps[index])
+
+
+def _as_look(noisy: Values) -> Look:
+    variance = max(float(noisy.std) ** 2, SMALLEST_VARIANCE)
+    scale = math.sqrt(variance / 2) if noisy.law is NoiseLaw.LAPLACE else None
+    return Look(np.asarray(noisy.numbers, dtype=np.float64), variance, scale)

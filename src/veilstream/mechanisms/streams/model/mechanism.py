@@ -1,0 +1,144 @@
+"""Release by models: a look where it pays, and at every step what all looks so far foretell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.streams import schedule
+from veilstream.mechanisms.streams.model import looks as look_plans
+from veilstream.mechanisms.streams.model.bank import Bank, Mixture
+from veilstream.mechanisms.streams.model.calibration import Calibration
+from veilstream.mechanisms.streams.model.looks import SHORTEST_WITH_OPENING, SMALLEST_VARIANCE, Looks, Reason
+from veilstream.mechanisms.streams.model.observation import Floats, Look
+from veilstream.mechanisms.streams.model.output import Sparsity
+from veilstream.mechanisms.streams.model.periods import Period, period_at
+from veilstream.mechanisms.streams.model.plans import block_plan
+from veilstream.mechanisms.streams.model.shock import FEWEST_BINS, Shock
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.trusted.counts import Sealed
+from veilstream.trusted.meter import Meter
+from veilstream.values.values import Values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Belief:
+    """All that was learned from looks."""
+
+    bank: Bank
+    shock: Shock
+    calibration: Calibration
+    sparsity: Sparsity
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    step: int = 0
+    looks: Looks = field(default_factory=Looks)
+    belief: Belief | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelBased:
+    """Looks when it pays."""
+
+    horizon: int | None = None
+    periods: tuple[int, ...] = ()
+    safe: bool = False
+    batchable: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        schedule.whole(self.horizon, "horizon", self)
+        for period in self.periods:
+            if type(period) is not int or period < 2:
+                raise InvalidInputError(
+                    name="periods", of="ModelBased", value=period, limit="whole numbers of steps from 2 on are needed"
+                )
+        object.__setattr__(self, "periods", tuple(self.periods))
+
+    def divided(self, guarantee: Guarantee, bins: int) -> Guarantee:
+        """All of the budget for the kind of noise that is the quieter one at every step."""
+        period = period_at(0, guarantee, self.horizon)
+        gaussian = guarantee.with_pure_share(0)
+        plan = block_plan(period, bins)
+        pure = 2 * float(period.window / guarantee.epsilon) ** 2 * (1.0 if plan is None else plan.relative)
+        quieter = period.window / float(gaussian.mu_squared) < pure
+        return gaussian if quieter else guarantee.with_pure_share(1)
+
+    def start(self, guarantee: Guarantee, bins: int) -> State:
+        return State()
+
+    def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
+        step, guarantee = state.step, meter.guarantee
+        schedule.within_horizon(guarantee, step, self.horizon)
+        period = period_at(step, guarantee, self.horizon)
+        if period.begins(step):
+            state = _in_new_stretch(state, _unit(now, guarantee, period))
+        if state.belief is None:
+            return self._opened(state, now, meter, period)
+        bank = state.belief.bank.predicted(step)
+        prior = bank.together(step, bank.weights(step))
+        belief = replace(state.belief, bank=bank)
+        if step < state.looks.due:
+            values = belief.sparsity.published(prior, belief.calibration.variance(prior, None))
+            return State(step + 1, state.looks.waited(), belief), values
+        looks, look = self._look(state.looks, step, now, meter, period)
+        alarmed = look_plans.alarming(look, prior)
+        belief, prior, weights = _learned(belief, look, prior, step)
+        looks = replace(looks, due=step + 1)
+        if not (guarantee.mu_squared or self.safe):
+            looks = look_plans.planned(looks, step, weights, len(self.periods), period, alarmed, meter)
+        values = belief.sparsity.published(belief.bank.believed, belief.calibration.variance(prior, look))
+        return State(step + 1, looks, belief), values
+
+    def _opened(self, state: State, now: Sealed, meter: Meter, period: Period) -> tuple[State, Values]:
+        """The first step: all that is known is its look."""
+        opening = period.window >= SHORTEST_WITH_OPENING and not self.safe
+        looks, look = self._look(state.looks, state.step, now, meter, period, opening)
+        shape = look.numbers.shape
+        unit = _unit(now, meter.guarantee, period)
+        bank = Bank.begun(look, unit, self.periods, bool(meter.guarantee.mu_squared))
+        belief = Belief(bank, Shock.begun(shape[:-1]), Calibration.begun(shape), Sparsity.begun(bank.believed))
+        nothing = Mixture(look.numbers, np.full(shape, 1e9 * look.variance))
+        values = belief.sparsity.published(bank.believed, belief.calibration.variance(nothing, look))
+        return State(1, replace(looks, due=state.step + 1, reason=Reason.OPENING), belief), values
+
+    def _look(
+        self, looks: Looks, step: int, now: Sealed, meter: Meter, period: Period, opening: bool = False
+    ) -> tuple[Looks, Look]:
+        looks = replace(looks, reason=Reason.EVERY_STEP if looks.gap == 0 else Reason.DUE)
+        if meter.guarantee.mu_squared:
+            return looks, look_plans.gaussian_look(now, meter, period)
+        return look_plans.pure_look(looks, step, now, meter, period, opening)
+
+
+def _learned(belief: Belief, look: Look, prior: Mixture, step: int) -> tuple[Belief, Mixture, Floats]:
+    """The belief after a look, what was foreseen once all bins' common growth is known, and the experts' weights."""
+    bank, shock = belief.bank, belief.shock
+    if look.numbers.shape[-1] >= FEWEST_BINS:
+        shock, by = shock.shared(look, prior)
+        bank = bank.moved(by)
+        prior = replace(prior, mean=prior.mean + by)
+    bank, weights = bank.corrected(look, step)
+    calibration = belief.calibration.learned(look, prior)
+    return Belief(bank, shock, calibration, belief.sparsity.learned(bank.believed)), prior, weights
+
+
+def _unit(now: Sealed, guarantee: Guarantee, period: Period) -> float:
+    """The variance of Uniform's noise."""
+    if guarantee.mu_squared:
+        variance = float(period.window * now.l2**2 / (guarantee.mu_squared * period.share))
+    else:
+        variance = 2 * float(period.window * now.l1 / (guarantee.pure * period.share)) ** 2
+    return max(variance, SMALLEST_VARIANCE)
+
+
+def _in_new_stretch(state: State, unit: float) -> State:
+    """At user level without a horizon a stretch begins with a budget, and noise, of its own."""
+    if state.belief is None:
+        return state
+    belief = replace(state.belief, bank=state.belief.bank.rescaled(unit))
+    return replace(state, looks=replace(Looks(), quiet=state.looks.quiet, due=state.step), belief=belief)

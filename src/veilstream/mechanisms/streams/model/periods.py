@@ -1,0 +1,59 @@
+"""Which steps share one budget: a sliding window, a horizon, or one of many stretches that double in length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from veilstream.privacy.guarantee import Guarantee
+
+FIRST_STRETCH: Final = 64
+"""Steps of the first stretch of a stream at user level without a horizon."""
+UNITS: Final = 1 << 50
+"""A whole budget: charges are counted in whole multiples of its 2⁻⁵⁰, so that every sum is exact."""
+KEPT: Final = Fraction(3, 4)
+"""Of Uniform's charge, what is kept for each step to come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """``window`` successive steps, or all steps of a stretch that ends with ``last``, share ``share`` of the budget."""
+
+    window: int
+    last: int | None = None
+    share: Fraction = Fraction(1)
+
+    @property
+    def even(self) -> int:
+        """Uniform's charge for a step, in units."""
+        return UNITS // self.window
+
+    @property
+    def kept(self) -> int:
+        """What is kept for every step to come, in units."""
+        return int(KEPT * UNITS / self.window)
+
+    def begins(self, step: int) -> bool:
+        """Whether a stretch of its own begins at ``step``."""
+        return self.last is not None and step == self.last - self.window + 1
+
+
+def period_at(step: int, guarantee: Guarantee, horizon: int | None) -> Period:
+    """The period of a step.
+
+    At user level without a horizon stretch number i = 0, 1, 2, ... has 64·2^i steps and the share 1/((i+1)(i+2)) of
+    the budget; these add up to 1. After N steps the noise of a step is about ½·log₂²(N/64) times that of Uniform with
+    the horizon N, its square root for Gaussian noise: the price of not saying when the stream ends.
+
+    >>> user = Guarantee(1, w=None)
+    >>> [period_at(step, user, None).share for step in (0, 63, 64, 191, 192)]
+    [Fraction(1, 2), Fraction(1, 2), Fraction(1, 6), Fraction(1, 6), Fraction(1, 12)]
+    """
+    if guarantee.w is not None:
+        return Period(guarantee.w)
+    if horizon is not None:
+        return Period(horizon, horizon - 1)
+    number = (step // FIRST_STRETCH + 1).bit_length() - 1
+    length = FIRST_STRETCH << number
+    return Period(length, FIRST_STRETCH * ((2 << number) - 1) - 1, Fraction(1, (number + 1) * (number + 2)))

@@ -1,0 +1,105 @@
+"""Plans of looks: how many steps lie between two of them, and which number of them the experts call for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.mechanisms.streams.model.experts import LEVELS, SEASONS
+from veilstream.mechanisms.streams.model.observation import Floats
+from veilstream.mechanisms.streams.model.periods import UNITS, Period
+from veilstream.trusted.block_noise import block_variance
+
+GAPS: Final = (1, 2, 3, 5, 7, 11, 17, 23, 37, 59, 97)
+"""Steps from look to look: primes, which no season meets at the same phases only."""
+FEWEST_LOOKS: Final = 4
+"""In a window."""
+LONGER: Final = 0.8
+"""A longer gap must promise so much of the present error."""
+SHORTER: Final = 0.95
+MOST_BINS_IN_BLOCKS: Final = 8
+LONGEST_BLOCK: Final = 128
+WORTH_A_BLOCK: Final = 0.95
+"""Of Uniform's variance: blocks that promise less than this are not worth it."""
+SLOWEST: Final = 1e-6
+"""Variance per step, over that of Uniform's noise, below which no level is taken to stand."""
+
+
+def gaps_of(period: Period) -> tuple[int, ...]:
+    """The gaps that leave enough looks in a window."""
+    return tuple(gap for gap in GAPS if gap == 1 or -(-period.window // gap) >= FEWEST_LOOKS)
+
+
+def target(gap: int, period: Period) -> int:
+    """What a look every ``gap`` steps costs in the long run, in units."""
+    if gap == 1:
+        return period.even
+    looks = -(-period.window // gap)
+    return min((UNITS - (gap - 1) * period.kept) // looks, UNITS - (period.window - 1) * period.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlan:
+    """Looks at every step in blocks of ``length``, each for ``amount`` units; ``relative`` to Uniform's variance."""
+
+    length: int
+    amount: int
+    relative: float
+
+
+@lru_cache(maxsize=64)
+def block_plan(period: Period, bins: int) -> BlockPlan | None:
+    """The blocks with the least noise, None where single looks have as little.
+
+    The windows that most blocks of m steps touch see 1 + ⌈(w−1)/m⌉ of them (⌈N/m⌉ of N steps in all).
+    """
+    if bins > MOST_BINS_IN_BLOCKS or period.window < 2:
+        return None
+    plans: list[BlockPlan] = []
+    for length in range(2, min(period.window, LONGEST_BLOCK) + 1):
+        blocks = -(-period.window // length) if period.last is not None else 1 + -(-(period.window - 1) // length)
+        variance = block_variance(length, bins, 1 / blocks) / (2 * period.window**2)
+        plans.append(BlockPlan(length, UNITS // blocks, variance))
+    best = min(plans, key=lambda plan: plan.relative)
+    return best if best.relative < WORTH_A_BLOCK else None
+
+
+@lru_cache(maxsize=64)
+def expected_errors(period: Period, at_every_step: float, seasons: int) -> Floats:
+    """Gaps × experts: mean standard deviation over time, in units of Uniform's noise, once the expert is settled.
+
+    ``at_every_step`` is the variance of a look when there is one at every step, over that of Uniform's noise. A level
+    of persistence φ has P ← φ²P + q from step to step and P ← PR/(P + R) at a look.
+    """
+    experts = [(max(q, SLOWEST), 1.0) for q in LEVELS]
+    experts += [(q, persistence) for q, persistence, _ in SEASONS] * seasons
+    step, persistence = np.array(experts).T
+    rows: list[Floats] = []
+    for gap in gaps_of(period):
+        noise = at_every_step if gap == 1 else (period.even / target(gap, period)) ** 2
+        settled = step + noise
+        for _ in range(400):
+            settled = settled * noise / (settled + noise)
+            for _ in range(gap):
+                settled = persistence**2 * settled + step
+        after = settled * noise / (settled + noise)
+        total = np.zeros_like(after)
+        for _ in range(gap):
+            total += np.sqrt(after)
+            after = persistence**2 * after + step
+        rows.append(total / gap)
+    return np.array(rows)
+
+
+def wanted_gap(costs: Floats, current: NDArray[np.int64], longest: int) -> NDArray[np.int64]:
+    """The index of the gap to go on with, from expected ``costs`` (..., gaps), the ``current`` index and a limit."""
+    allowed = np.arange(costs.shape[-1]) <= longest
+    best = np.where(allowed, costs, np.inf).argmin(axis=-1)
+    now = np.take_along_axis(costs, current[..., None], axis=-1)[..., 0]
+    then = np.take_along_axis(costs, best[..., None], axis=-1)[..., 0]
+    better = np.where(best > current, then < LONGER * now, then < SHORTER * now)
+    return np.where(better, best, np.minimum(current, longest))

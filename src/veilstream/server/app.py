@@ -1,0 +1,129 @@
+"""The application that a server runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from importlib.resources import files
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from veilstream.errors import (
+    BatchConflictError,
+    InvalidInputError,
+    LedgerError,
+    SpoolFullError,
+    StaleBatchError,
+    VeilstreamError,
+)
+from veilstream.server import events, operate, readers
+from veilstream.server.access import Access, DeniedError
+from veilstream.server.bodies import BodyTooLargeError, UnknownFormatError
+from veilstream.server.events import SlowBodyError, TooFastError
+from veilstream.server.guard import Guard
+from veilstream.server.intake import OverloadedError
+from veilstream.server.service import Service
+from veilstream.server.tokens import UnknownTokenError
+
+STATUS: Final[tuple[tuple[type[VeilstreamError], int], ...]] = (
+    (BatchConflictError, 409),
+    (SpoolFullError, 429),
+    (OverloadedError, 429),
+    (TooFastError, 429),
+    (StaleBatchError, 503),
+    (SlowBodyError, 408),
+    (BodyTooLargeError, 413),
+    (UnknownFormatError, 415),
+    (UnknownTokenError, 404),
+    (InvalidInputError, 422),
+    (LedgerError, 503),
+)
+ASSETS: Final = {
+    "app.js": "text/javascript",
+    "charts.js": "text/javascript",
+    "views.js": "text/javascript",
+    "guide.js": "text/javascript",
+    "style.css": "text/css",
+    "uplot.js": "text/javascript",
+    "uplot.css": "text/css",
+    "uplot-license.txt": "text/plain",
+    "icon.svg": "image/svg+xml",
+}
+PAGES: Final = ("/", "/streams/{name}", "/embed/{name}", "/operate", "/guide")
+
+
+def make_app(service: Service) -> Guard:
+    """The application around a service, which starts and stops with it."""
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncGenerator[None]:
+        service.start()
+        yield
+        await service.stop()
+
+    app = FastAPI(
+        title="veilstream",
+        version=version("veilstream"),
+        summary="Private statistics about people, published as they come.",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
+    access = Access(service)
+    app.include_router(events.router(service, access))
+    app.include_router(readers.router(service, access))
+    app.include_router(operate.router(service, access))
+    _page_routes(app)
+    app.add_exception_handler(VeilstreamError, _explain)
+    app.add_exception_handler(RequestValidationError, _explain_parameters)
+    app.add_exception_handler(HTTPException, _explain_http)
+    return Guard(app, service)
+
+
+def _page_routes(app: FastAPI) -> None:
+    folder = files("veilstream") / "server" / "page"
+
+    async def page() -> Response:
+        return Response((folder / "index.html").read_bytes(), media_type="text/html; charset=utf-8")
+
+    for path in PAGES:
+        app.add_api_route(path, page, include_in_schema=False)
+
+    @app.get("/assets/{name}", include_in_schema=False)
+    async def asset(name: str) -> Response:
+        if name not in ASSETS:
+            raise HTTPException(404)
+        headers = {"cache-control": "no-cache"}
+        return Response((folder / name).read_bytes(), media_type=ASSETS[name], headers=headers)
+
+
+def _answer(status: int, kind: str, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"error": {"type": kind, "message": message}}, status, headers)
+
+
+async def _explain(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, VeilstreamError)
+    if isinstance(error, DeniedError):
+        headers = {"www-authenticate": "Bearer"} if error.status == 401 else None
+        return _answer(error.status, type(error).__name__, str(error), headers)
+    status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+    retry: Any = getattr(error, "retry_after", 1)
+    headers = {"retry-after": str(retry)} if status in (429, 503) else None
+    return _answer(status, type(error).__name__, str(error), headers)
+
+
+async def _explain_parameters(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    # The value that was sent is not repeated.
+    names = ", ".join(sorted({str(item["loc"][-1]) for item in error.errors()}))
+    return _answer(422, "InvalidInputError", f"{names}: not as the description at /openapi.json says")
+
+
+async def _explain_http(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return _answer(error.status_code, "HTTPError", str(error.detail), dict(error.headers or {}))

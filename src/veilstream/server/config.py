@@ -1,0 +1,60 @@
+"""The file that describes a service: where its ledger is, and its streams."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from veilstream.errors import InvalidInputError
+from veilstream.live.definition import StreamDefinition
+
+NAMES: Final = ("ledger", "spool", "hosts", "streams")
+NOT_READ: Final = "nothing was opened"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What a configuration file holds."""
+
+    ledger: str | None
+    spool: str | None
+    hosts: tuple[str, ...]
+    streams: tuple[StreamDefinition, ...]
+
+
+def read_config(path: Path) -> Config:
+    """Read a configuration; paths in it are relative to its own directory."""
+    try:
+        settings: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInputError(name="config", value=path, limit=f"{error.strerror}", outcome=NOT_READ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise InvalidInputError(name="config", value=path, limit="not valid TOML", outcome=NOT_READ) from None
+    for name in settings:
+        if name not in NAMES:
+            raise InvalidInputError(
+                name="config setting", value=name, limit=f"unknown, choose among {', '.join(NAMES)}", outcome=NOT_READ
+            )
+    streams = settings.get("streams", {})
+    if not isinstance(streams, dict):
+        raise InvalidInputError("streams: write each as a table [streams.NAME]", outcome=NOT_READ)
+    return Config(
+        _place(path, settings.get("ledger")),
+        _place(path, settings.get("spool")),
+        tuple(str(host) for host in settings.get("hosts", ())),
+        tuple(StreamDefinition.from_json({**_texts(one), "name": name}) for name, one in streams.items()),
+    )
+
+
+def _place(config: Path, given: str | None) -> str | None:
+    return given if given is None or "://" in given else str(config.parent / given)
+
+
+def _texts(settings: Any) -> dict[str, Any]:
+    """TOML writes dates and numbers without quotes; a definition keeps them as text, exactly."""
+    if not isinstance(settings, dict):
+        raise InvalidInputError("streams: write each as a table [streams.NAME]", outcome=NOT_READ)
+    dated = {name: str(settings[name]) for name in ("start",) if not isinstance(settings.get(name, 0), int)}
+    return {**settings, **dated}

@@ -1,0 +1,144 @@
+"""Batches in: ``POST /v1/streams/{name}/events``."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import time
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Request
+from fastapi.responses import JSONResponse
+from starlette.requests import ClientDisconnect
+
+from veilstream.errors import InvalidInputError, VeilstreamError
+from veilstream.server import bodies
+from veilstream.server.access import Access
+from veilstream.server.intake import Rate
+from veilstream.server.service import Service
+from veilstream.server.shapes import Accepted, ProblemBody
+
+BATCH_ID: Final = re.compile(r"[\x21-\x7e]{1,200}")
+PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
+    status: {"model": ProblemBody, "description": words}
+    for status, words in {
+        400: "the batch id is missing or malformed",
+        401: "no valid token",
+        403: "the token lacks the scope",
+        404: "no such stream",
+        408: "the body did not come in time",
+        409: "the batch id was used for other content",
+        413: "too large",
+        415: "not a format that is taken",
+        422: "the rows cannot be read or are refused",
+        429: "too fast, or the server is full; wait for Retry-After",
+        503: "it took too long to store, or storage is not available; send it again",
+    }.items()
+}
+BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            bodies.NDJSON: {"schema": {"type": "string"}},
+            bodies.CSV: {"schema": {"type": "string"}},
+            bodies.ARROW: {"schema": {"type": "string", "format": "binary"}},
+            bodies.PARQUET: {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
+
+
+class TooFastError(VeilstreamError):
+    """A client that sends faster than it may."""
+
+    outcome = "nothing was stored"
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(name="client", limit="more batches a second than allowed; wait for Retry-After")
+        self.retry_after = max(1, math.ceil(seconds))
+
+
+class SlowBodyError(VeilstreamError):
+    """A body that did not come in time."""
+
+    outcome = "nothing was stored"
+
+
+def router(service: Service, access: Access) -> APIRouter:
+    """The routes of clients that send rows."""
+    routes = APIRouter(prefix="/v1", tags=["ingest"])
+    limits = service.options.limits
+    rate = Rate(limits.batches_per_second, limits.burst)
+
+    @routes.post(
+        "/streams/{name}/events",
+        status_code=202,
+        response_model=Accepted,
+        responses={**PROBLEMS, 200: {"model": Accepted, "description": "the same batch was stored before"}},
+        openapi_extra=BODY,
+    )
+    async def send_events(
+        name: str,
+        request: Request,
+        batch_id: Annotated[
+            str | None, Header(alias="Batch-Id", description="The same id with the same content is stored once.")
+        ] = None,
+    ) -> JSONResponse:
+        """Add a batch of rows to a stream. 202 means that it is on the disk."""
+        received, began = service.clock.now(), time.monotonic()
+        grant = access.require(request, "ingest", name)
+        wait = rate.wait(grant.id, began)
+        if wait:
+            raise TooFastError(wait)
+        stream = service.spooled.get(name)
+        if stream is None:
+            return JSONResponse(_problem("InvalidInputError", "stream: there is none of that name"), 404)
+        if batch_id is not None and not BATCH_ID.fullmatch(batch_id):
+            return JSONResponse(_problem("InvalidInputError", "Batch-Id: 1 to 200 printable ASCII characters"), 400)
+        kind = bodies.media_type(request.headers.get("content-type"))
+        size = _declared(request, limits.most_bytes)
+        service.intake.reserve(size)
+        try:
+            body = await _body(request, limits)
+            outcome = await service.intake.take(stream, body, kind, received, batch_id)
+        except VeilstreamError as error:
+            service.metrics.count("batches", outcome=type(error).__name__)
+            raise
+        finally:
+            service.intake.release(size)
+        service.metrics.count("batches", outcome=outcome)
+        service.metrics.observe("batch_seconds", time.monotonic() - began)
+        return JSONResponse({"status": outcome}, 202 if outcome == "accepted" else 200)
+
+    return routes
+
+
+def _problem(kind: str, message: str) -> dict[str, Any]:
+    return {"error": {"type": kind, "message": f"{message}; nothing was stored"}}
+
+
+def _declared(request: Request, most_bytes: int) -> int:
+    length = request.headers.get("content-length")
+    if length is None:
+        return most_bytes
+    if not re.fullmatch(r"\d{1,15}", length):
+        raise InvalidInputError(name="Content-Length", limit="a whole number is needed", outcome="nothing was stored")
+    if int(length) > most_bytes:
+        raise bodies.BodyTooLargeError(name="body", limit=f"at most {most_bytes} bytes; send smaller batches")
+    return int(length)
+
+
+async def _body(request: Request, limits: Any) -> bytes:
+    unpacker = bodies.Unpacker(request.headers.get("content-encoding"), limits.most_bytes, limits.most_unpacked)
+    try:
+        async with asyncio.timeout(limits.seconds):
+            async for piece in request.stream():
+                unpacker.feed(piece)
+    except TimeoutError:
+        raise SlowBodyError(
+            name="body", limit=f"it must come within {limits.seconds:g} s; send smaller batches"
+        ) from None
+    except ClientDisconnect:
+        raise SlowBodyError(name="body", limit="the client went away; send it again") from None
+    return unpacker.finish()

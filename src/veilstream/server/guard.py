@@ -1,0 +1,112 @@
+"""What wraps every answer: security headers, the check of the host's name, and a count without private numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+
+from veilstream.server.board import dumps
+from veilstream.server.service import Service
+
+Message = MutableMapping[str, Any]
+Send = Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Awaitable[Message]]
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; manifest-src 'self'; frame-ancestors {frames}"
+)
+HEADERS: Final = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+MOST_JSON: Final = 64 << 10
+"""Bytes of a body on any route but that of batches, which has limits of its own."""
+LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
+
+
+class Guard:
+    """The outermost application."""
+
+    def __init__(self, app: Any, service: Service) -> None:
+        self._app, self._service = app, service
+        self._hosts = service.options.hosts
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = [(name.decode("latin-1").lower(), value) for name, value in scope["headers"]]
+        host = next((value.decode("latin-1") for name, value in headers if name == "host"), "")
+        respond = self._with_headers(scope, send)
+        if self._hosts and _name(host) not in self._hosts:
+            await _refuse(respond, 421, "host: not one that this server answers to; add it with --allow-host")
+            return
+        if not str(scope["path"]).endswith("/events"):
+            length = next((value for name, value in headers if name == "content-length"), b"0")
+            if not length.isdigit() or int(length[:16]) > MOST_JSON:
+                await _refuse(respond, 413, f"body: at most {MOST_JSON} bytes")
+                return
+            receive = _limited(receive)
+        await self._app(scope, receive, respond)
+
+    def _with_headers(self, scope: MutableMapping[str, Any], send: Send) -> Send:
+        embedded = str(scope["path"]).startswith("/embed/")
+        extra = dict(HEADERS)
+        extra["content-security-policy"] = POLICY.format(frames="*" if embedded else "'none'")
+        if not embedded:
+            extra["x-frame-options"] = "DENY"
+        if self._service.options.secure:
+            extra["strict-transport-security"] = "max-age=31536000"
+
+        async def respond(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = {name.decode("latin-1").lower() for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *((name.encode(), value.encode()) for name, value in extra.items()),
+                    *([] if "cache-control" in given else [(b"cache-control", b"no-store")]),
+                ]
+                self._service.metrics.count("http_requests", kind=_kind(scope), status=str(message["status"]))
+            await send(message)
+
+        return respond
+
+
+def _limited(receive: Receive) -> Receive:
+    """Bodies without a length end like a lost connection when they grow too large."""
+    came = 0
+
+    async def limited() -> Message:
+        nonlocal came
+        message = await receive()
+        came += len(message.get("body", b""))
+        return message if came <= MOST_JSON else {"type": "http.disconnect"}
+
+    return limited
+
+
+def _name(host: str) -> str:
+    """The host's name without its port.
+
+    >>> _name("[::1]:8000"), _name("example.org:80")
+    ('[::1]', 'example.org')
+    """
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0].lower()
+
+
+def _kind(scope: MutableMapping[str, Any]) -> str:
+    """The kind of a request: names in a path are left out."""
+    first = str(scope["path"]).strip("/").split("/")
+    known = {"v1", "embed", "assets", "health", "metrics", "openapi.json", ""}
+    return first[0] if first[0] in known else "other"
+
+
+async def _refuse(send: Send, status: int, message: str) -> None:
+    body = dumps({"error": {"type": "InvalidInputError", "message": message}})
+    headers = [(b"content-type", b"application/json")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,61 @@
+"""Numbers for Prometheus: how the service does, never how many people there are."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from typing import Final
+
+BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+HELP: Final = {
+    "http_requests": "Answered requests, by kind of route and status.",
+    "batches": "Batches, by outcome.",
+    "steps_published": "Steps published.",
+    "closing_failures": "Attempts to close a step that failed.",
+    "release_delay_seconds": "How long after its public moment a release was shown.",
+    "batch_seconds": "Time from the arrival of a batch until it was durable.",
+}
+
+
+class Metrics:
+    """Counters and histograms as Prometheus text.
+
+    >>> metrics = Metrics()
+    >>> metrics.count("batches", outcome="accepted")
+    >>> [line for line in metrics.text().splitlines() if not line.startswith("#")]
+    ['veilstream_batches_total{outcome="accepted"} 1']
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counters: dict[str, dict[tuple[tuple[str, str], ...], int]] = {}
+        self._histograms: dict[str, tuple[list[int], list[float]]] = {}
+
+    def count(self, name: str, **labels: str) -> None:
+        with self._lock:
+            series = self._counters.setdefault(name, {})
+            key = tuple(sorted(labels.items()))
+            series[key] = series.get(key, 0) + 1
+
+    def observe(self, name: str, seconds: float) -> None:
+        with self._lock:
+            counts, total = self._histograms.setdefault(name, ([0] * (len(BUCKETS) + 1), [0.0]))
+            counts[bisect_left(BUCKETS, seconds)] += 1
+            total[0] += seconds
+
+    def text(self) -> str:
+        lines: list[str] = []
+        with self._lock:
+            for name, series in sorted(self._counters.items()):
+                lines += [f"# HELP veilstream_{name}_total {HELP[name]}", f"# TYPE veilstream_{name}_total counter"]
+                for key, value in sorted(series.items()):
+                    labels = ",".join(f'{label}="{text}"' for label, text in key)
+                    lines.append(f"veilstream_{name}_total{'{' + labels + '}' if labels else ''} {value}")
+            for name, (counts, total) in sorted(self._histograms.items()):
+                lines += [f"# HELP veilstream_{name} {HELP[name]}", f"# TYPE veilstream_{name} histogram"]
+                seen = 0
+                for limit, count in zip((*BUCKETS, "+Inf"), counts, strict=True):
+                    seen += count
+                    lines.append(f'veilstream_{name}_bucket{{le="{limit}"}} {seen}')
+                lines += [f"veilstream_{name}_sum {total[0]:g}", f"veilstream_{name}_count {seen}"]
+        return "\n".join(lines) + "\n"

@@ -1,0 +1,138 @@
+"""For operators and administrators: health, metrics, tokens, sessions and the log of what was done."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from veilstream.server import shapes
+from veilstream.server.access import COOKIE, SESSION_SECONDS, Access, DeniedError
+from veilstream.server.readers import PROBLEMS
+from veilstream.server.service import Service
+
+TokenId = Annotated[str, Path(max_length=40)]
+MOST_FAILURES: Final = 10
+METRICS: Final[dict[int | str, dict[str, Any]]] = {**PROBLEMS, 200: {"content": {"text/plain": {}}, "description": ""}}
+
+
+def router(service: Service, access: Access) -> APIRouter:
+    """The routes of operators."""
+    routes = APIRouter(tags=["operate"])
+
+    @routes.get("/health/live", response_model=shapes.Health)
+    async def live() -> dict[str, str]:
+        """Whether the process answers."""
+        return {"status": "ok"}
+
+    @routes.get(
+        "/health/ready",
+        response_model=shapes.Health,
+        responses={503: {"model": shapes.Health, "description": "steps are not being closed"}},
+    )
+    async def ready() -> JSONResponse:
+        """Whether steps are being closed."""
+        return JSONResponse({"status": "ok" if service.ready else "not ready"}, 200 if service.ready else 503)
+
+    @routes.get("/metrics", responses=METRICS, response_class=PlainTextResponse)
+    async def metrics(request: Request) -> PlainTextResponse:
+        """Prometheus metrics, without numbers of rows or people."""
+        access.require(request, "operate")
+        return PlainTextResponse(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    @routes.get("/v1/operate", response_model=shapes.OperatorView, responses=PROBLEMS)
+    async def operator_view(request: Request) -> dict[str, Any]:
+        """Exact numbers of rows taken, late and dropped, for the operator alone."""
+        grant = access.require(request, "operate")
+        views = await asyncio.to_thread(service.operator_view)
+        return {"streams": [view for view in views if grant.allows("operate", view["stream"])], "ready": service.ready}
+
+    @routes.get("/v1/audit", response_model=shapes.AuditLog, responses=PROBLEMS)
+    async def audit(request: Request, limit: Annotated[int, Query(ge=1, le=1000)] = 200) -> dict[str, Any]:
+        """Who did what, newest first."""
+        access.require(request, "admin")
+        return {"entries": await asyncio.to_thread(service.tokens.history, limit)}
+
+    _session_routes(routes, service, access)
+    _token_routes(routes, service, access)
+    return routes
+
+
+def _session_routes(routes: APIRouter, service: Service, access: Access) -> None:
+    failures: dict[str, int] = {}
+
+    @routes.get("/v1/session", response_model=shapes.SessionInfo)
+    async def session(request: Request) -> dict[str, Any]:
+        """Who is logged in on the page."""
+        found = access.sessions.find(request)
+        if found is None:
+            return {"label": None, "scopes": [], "streams": [], "csrf": None}
+        grant, known = found
+        return {"label": grant.label, "scopes": grant.scopes, "streams": grant.streams, "csrf": known.csrf}
+
+    @routes.post("/v1/session", response_model=shapes.SessionInfo, responses=PROBLEMS)
+    async def log_in(body: shapes.SessionRequest, request: Request, response: Response) -> dict[str, Any]:
+        """Exchange a token for the page's cookie."""
+        grant = service.tokens.check(body.token)
+        client = request.client.host if request.client else "?"
+        if grant is None:
+            failures[client] = failures.get(client, 0) + 1
+            await asyncio.sleep(min(2.0, 0.05 * 2 ** min(failures[client], MOST_FAILURES)))
+            raise DeniedError(401, "token: not valid, expired or revoked; ask the operator for another")
+        failures.pop(client, None)
+        name, known = access.sessions.begin(grant)
+        response.set_cookie(
+            COOKIE,
+            name,
+            max_age=SESSION_SECONDS,
+            httponly=True,
+            samesite="strict",
+            secure=service.options.secure,
+        )
+        await asyncio.to_thread(service.tokens.log, grant.id, "log in", "page", "done")
+        return {"label": grant.label, "scopes": grant.scopes, "streams": grant.streams, "csrf": known.csrf}
+
+    @routes.delete("/v1/session", status_code=204, responses=PROBLEMS)
+    async def log_out(request: Request) -> Response:
+        """End the page's session."""
+        access.who(request)
+        access.sessions.end(request.cookies.get(COOKIE, ""))
+        response = Response(status_code=204)
+        response.delete_cookie(COOKIE, httponly=True, samesite="strict", secure=service.options.secure)
+        return response
+
+
+def _token_routes(routes: APIRouter, service: Service, access: Access) -> None:
+    @routes.get("/v1/tokens", response_model=shapes.TokenList, responses=PROBLEMS)
+    async def list_tokens(request: Request) -> dict[str, Any]:
+        """Tokens that are valid, without their secrets."""
+        access.require(request, "admin")
+        return {"tokens": [grant.as_json() for grant in service.tokens.grants()]}
+
+    @routes.post("/v1/tokens", status_code=201, response_model=shapes.NewToken, responses=PROBLEMS)
+    async def create_token(body: shapes.TokenRequest, request: Request) -> dict[str, str]:
+        """A new token, shown once."""
+        admin = access.require(request, "admin", "*")
+        token, grant = await asyncio.to_thread(
+            service.tokens.create, body.label, tuple(body.scopes), tuple(body.streams), body.life
+        )
+        await asyncio.to_thread(service.tokens.log, admin.id, "create token", grant.id, "done")
+        return {"token": token, "id": grant.id}
+
+    @routes.post("/v1/tokens/{token_id}/rotate", response_model=shapes.NewToken, responses=PROBLEMS)
+    async def rotate_token(token_id: TokenId, request: Request) -> dict[str, str]:
+        """Another secret for the same rights; the old one is void at once."""
+        admin = access.require(request, "admin", "*")
+        token = await asyncio.to_thread(service.tokens.rotate, token_id)
+        await asyncio.to_thread(service.tokens.log, admin.id, "rotate token", token_id, "done")
+        return {"token": token, "id": token_id}
+
+    @routes.delete("/v1/tokens/{token_id}", status_code=204, responses=PROBLEMS)
+    async def revoke_token(token_id: TokenId, request: Request) -> Response:
+        """Void a token at once, and the page's sessions that came from it."""
+        admin = access.require(request, "admin", "*")
+        await asyncio.to_thread(service.tokens.revoke, token_id)
+        await asyncio.to_thread(service.tokens.log, admin.id, "revoke token", token_id, "done")
+        return Response(status_code=204)

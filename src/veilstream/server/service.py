@@ -1,0 +1,201 @@
+"""The running service: streams, the thread that closes them on time, and the board that readers look at."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from veilstream.errors import VeilstreamError
+from veilstream.live.clock import Clock, WallClock
+from veilstream.live.closing import Closer, close_due
+from veilstream.live.definition import StreamDefinition
+from veilstream.live.spool import Spool, SpooledStream
+from veilstream.live.stream import define, spool_beside
+from veilstream.server.board import Cache, StreamBoard
+from veilstream.server.intake import Intake, Limits
+from veilstream.server.metrics import Metrics
+from veilstream.server.tokens import TokenStore
+from veilstream.storage.ledger import Ledger
+from veilstream.values.release import Release
+
+LOG: Final = logging.getLogger("veilstream.server")
+LONGEST_SLEEP: Final = 1.0
+LOADED_FIRST: Final = ("pyarrow.csv", "pyarrow.ipc", "pyarrow.parquet")
+"""Parts that take long to load, so that the first batch does not have to wait for them."""
+RETRY_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """Where a service keeps what it knows, and whom it trusts."""
+
+    ledger: str | Path
+    spool: str | Path | None = None
+    streams: tuple[StreamDefinition, ...] = ()
+    hosts: tuple[str, ...] = ()
+    secure: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+
+class Service:
+    """Opens ledger and spool, and runs until it is stopped."""
+
+    def __init__(self, options: ServerOptions, clock: Clock | None = None) -> None:
+        self.options = options
+        self.clock: Clock = clock if clock is not None else WallClock()
+        self.ledger = Ledger.open(options.ledger)
+        self.spool = Spool(options.spool if options.spool is not None else spool_beside(options.ledger))
+        self.tokens = TokenStore(self.spool, self.clock)
+        self.metrics = Metrics()
+        self.cache = Cache()
+        self.boards: dict[str, StreamBoard] = {}
+        self.spooled: dict[str, SpooledStream] = {}
+        self.problems: dict[str, tuple[str, float]] = {}
+        self._closers: dict[str, Closer] = {}
+        self._stopping = threading.Event()
+        self._closer: threading.Thread | None = None
+        self._news: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.any_news = asyncio.Event()
+        self.intake = Intake(self.spool, self.clock, options.limits)
+        for definition in options.streams:
+            define(self.spool, definition, self.clock)
+        for name in self.spool.names():
+            self._open(name)
+
+    def _open(self, name: str) -> None:
+        stream = self.spool.stream(name)
+        assert stream is not None
+        if stream.definition.clock == "manual":
+            return
+        self._closers[name] = Closer(self.spool, self.ledger, name)
+        self.spooled[name] = stream
+        self.boards[name] = StreamBoard(stream.definition, self.ledger, stream.first)
+
+    def add_stream(self, definition: StreamDefinition) -> None:
+        """Define another stream while the service runs; it begins with the step under way."""
+        define(self.spool, definition, self.clock)
+        self._open(definition.name)
+
+    @property
+    def ready(self) -> bool:
+        """Whether steps are being closed and nothing has failed."""
+        return self._closer is not None and self._closer.is_alive() and not self.problems
+
+    def start(self) -> None:
+        """Begin to close steps; call it inside the event loop that serves readers."""
+        for part in LOADED_FIRST:
+            import_module(part)
+        self._loop = asyncio.get_running_loop()
+        self._news = asyncio.Event()
+        self._task = self._loop.create_task(self._show())
+        self._closer = threading.Thread(target=self._close_forever, name="closer", daemon=True)
+        self._closer.start()
+
+    async def stop(self) -> None:
+        """End the step under way, store what was accepted, and let go of everything."""
+        self._stopping.set()
+        if self._closer is not None:
+            await asyncio.to_thread(self._closer.join)
+        await asyncio.to_thread(self.intake.stop)
+        if self._task is not None:
+            self._task.cancel()
+        self.close()
+
+    def close(self) -> None:
+        self.spool.close()
+        self.ledger.close()
+
+    def _close_forever(self) -> None:
+        while not self._stopping.is_set():
+            ran, now = time.monotonic(), self.clock.now()
+            names = [name for name in self._closers if self.problems.get(name, ("", 0.0))[1] <= ran]
+            try:
+                close_due(self.spool, self._closers, dict.fromkeys(names, now), self._published, self._failed)
+            except VeilstreamError as error:
+                for name in names:
+                    self._failed(name, error)
+            self._stopping.wait(self._pause())
+
+    def _pause(self) -> float:
+        moments = [self._next_closing(name) for name in self._closers]
+        wait = min((self.clock.seconds_until(tick) for tick in moments), default=LONGEST_SLEEP)
+        return max(0.001, min(wait, LONGEST_SLEEP))
+
+    def _next_closing(self, name: str) -> int:
+        return self.spooled[name].definition.schedule.closes(self.boards[name].published + 1)
+
+    def _published(self, release: Release) -> None:
+        self.problems.pop(release.stream, None)
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._announce, release)
+
+    def _failed(self, name: str, error: VeilstreamError) -> None:
+        # The kind of error alone: messages of the ledger may name steps, never rows, but logs go far.
+        LOG.error("stream %s: closing failed (%s); it will be tried again", name, type(error).__name__)
+        self.problems[name] = (type(error).__name__, time.monotonic() + RETRY_SECONDS)
+        self.metrics.count("closing_failures")
+
+    def _announce(self, release: Release) -> None:
+        self.boards[release.stream].add(release)
+        self.metrics.count("steps_published")
+        assert self._news is not None
+        self._news.set()
+
+    async def _show(self) -> None:
+        """Make releases visible at their public time."""
+        assert self._news is not None
+        while True:
+            now = self.clock.now()
+            self.show(self.boards.values(), now)
+            moments = [tick for board in self.boards.values() if (tick := board.next_moment()) is not None]
+            wait = min((self.clock.seconds_until(tick) for tick in moments), default=LONGEST_SLEEP)
+            try:
+                await asyncio.wait_for(self._news.wait(), max(0.001, min(wait, LONGEST_SLEEP)))
+                self._news.clear()
+            except TimeoutError:
+                continue
+
+    def show(self, boards: Iterable[StreamBoard], now: int) -> None:
+        """Advance the boards to ``now`` and wake the readers of what is new."""
+        changed = False
+        for board in boards:
+            before = board.visible
+            if board.advance(now):
+                changed = True
+                for step in range(before + 1, board.visible + 1):
+                    behind = self.clock.now() - board.definition.schedule.shown(step)
+                    self.metrics.observe("release_delay_seconds", behind / 1e6)
+        if changed:
+            self.any_news.set()
+            self.any_news = asyncio.Event()
+
+    def operator_view(self) -> list[dict[str, Any]]:
+        """Exact numbers for the operator alone, stream by stream."""
+        views: list[dict[str, Any]] = []
+        for name, board in self.boards.items():
+            current = self.spool.stream(name)
+            assert current is not None
+            hours = sorted(self.spool.fates(name).items())[-48:]
+            views.append(
+                {
+                    "stream": name,
+                    "taking": current.frozen,
+                    "published": board.published,
+                    "visible": board.visible,
+                    "problem": self.problems.get(name, (None, 0.0))[0],
+                    "hours": [
+                        {"hour": hour * 3600, **{key: getattr(fates, key) for key in fates.__slots__}}
+                        for hour, fates in hours
+                    ],
+                }
+            )
+        return views

@@ -1,0 +1,170 @@
+"""The JSON that goes in and out, as the OpenAPI description shows it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from veilstream.server.tokens import DEFAULT_LIFE
+
+
+class Problem(BaseModel):
+    """What was wrong and what to do; it never holds a private value."""
+
+    type: str
+    message: str
+
+
+class ProblemBody(BaseModel):
+    error: Problem
+
+
+class Accepted(BaseModel):
+    """The batch is durable."""
+
+    status: Literal["accepted", "duplicate"]
+
+
+class Spark(BaseModel):
+    """Sums over all bins of the last releases."""
+
+    step: list[int]
+    total: list[float]
+    fresh: list[bool]
+
+
+class StreamInfo(BaseModel):
+    """What is public about a stream."""
+
+    name: str
+    title: str
+    description: str
+    unit: str
+    bins: int
+    attributes: dict[str, list[str]]
+    labels: list[str]
+    every: str
+    zone: str
+    start: str
+    epsilon: str
+    delta: str
+    window: int | Literal["user"]
+    mechanism: str
+    bins_per_user: int
+    counts_per_user: int
+    grace: str
+    delay: str
+    promise: str
+    first: int
+    head: int
+    next_step: int
+    next_shown: str
+    now: str
+    spark: Spark
+
+
+class StreamList(BaseModel):
+    streams: list[StreamInfo]
+
+
+class ReleasePage(BaseModel):
+    """Releases column by column. ``half`` is half the width of the interval: one number, or one for each bin."""
+
+    stream: str
+    level: float
+    head: int
+    next: int | None
+    step: list[int]
+    time: list[str]
+    fresh: list[bool]
+    values: list[list[float]]
+    half: list[float | list[float]]
+    spent: list[str]
+    left: list[str]
+
+
+class Returning(BaseModel):
+    """Budget that comes back when a step leaves the window."""
+
+    step: int
+    epsilon: str
+    at: str
+
+
+class Budget(BaseModel):
+    """Of the present window: what is spent, what is left, and when it comes back."""
+
+    epsilon: str
+    window: int | Literal["user"]
+    spent: str
+    left: str
+    returns: list[Returning]
+
+
+class SessionRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    token: str = Field(max_length=200)
+
+
+class SessionInfo(BaseModel):
+    """Who is logged in; ``csrf`` goes into the header X-CSRF-Token of everything that changes something."""
+
+    label: str | None
+    scopes: list[str]
+    streams: list[str]
+    csrf: str | None
+
+
+class TokenRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    label: str = Field(pattern=r"^[A-Za-z0-9 .@_-]{1,80}$")
+    scopes: list[Literal["ingest", "read", "operate", "admin"]] = Field(min_length=1)
+    streams: list[Annotated[str, Field(pattern=r"^(\*|[A-Za-z0-9][A-Za-z0-9._-]{0,99})$")]] = Field(
+        default=["*"], min_length=1, max_length=1000
+    )
+    life: str = Field(default=DEFAULT_LIFE, pattern=r"^[1-9][0-9]{0,4}[smhdw]$")
+
+
+class TokenInfo(BaseModel):
+    id: str
+    label: str
+    scopes: list[str]
+    streams: list[str]
+    expires: str
+
+
+class NewToken(BaseModel):
+    """The token is shown here and never again."""
+
+    token: str
+    id: str
+
+
+class TokenList(BaseModel):
+    tokens: list[TokenInfo]
+
+
+class AuditEntry(BaseModel):
+    at: str
+    who: str
+    action: str
+    subject: str
+    outcome: str
+
+
+class AuditLog(BaseModel):
+    entries: list[AuditEntry]
+
+
+class OperatorView(BaseModel):
+    """Exact numbers of rows by hour and fate: for the operator alone, not to be published."""
+
+    streams: list[dict[str, Any]]
+    ready: bool
+
+
+class Health(BaseModel):
+    status: Literal["ok", "not ready"]

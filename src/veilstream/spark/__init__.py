@@ -1,0 +1,17 @@
+"""Events on a Spark cluster: bounded and counted where they lie, with only sealed counts coming here."""
+
+from veilstream.spark.closing import Clock, ClosedSteps, publish_closed
+from veilstream.spark.counting import snapshots
+from veilstream.spark.session import SAFE_SETTINGS, local_session, require_java
+from veilstream.spark.sparse import records
+
+__all__ = [
+    "SAFE_SETTINGS",
+    "Clock",
+    "ClosedSteps",
+    "local_session",
+    "publish_closed",
+    "records",
+    "require_java",
+    "snapshots",
+]

@@ -1,0 +1,182 @@
+"""Publish the steps that the public clock has closed: one batch job after the other, with the ledger as the checkpoint.
+
+A row counts in a step iff its time lies in the step and it arrived before the step's public end plus a public grace
+period. That is a function of the row and the calendar alone. A watermark of Structured Streaming is not: it follows
+the newest row, so that one person's row decides whether another's counts. Let streaming land data, never decide.
+
+Which steps were published stands in the ledger. A driver that is killed leaves nothing half done; the next call goes
+on after the last committed step, and a step that another driver published meanwhile comes back as it was released.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import reduce
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from veilstream.data import Calendar, Dropped, Policy
+from veilstream.data.bounding.choice import Limit
+from veilstream.data.bounding.keyed import Key
+from veilstream.data.calendar import EPOCH
+from veilstream.errors import BudgetExceededError, InvalidInputError
+from veilstream.privacy.durations import MICROSECONDS, parse_duration
+from veilstream.release.publisher import Publisher
+from veilstream.spark.counting import Settings
+from veilstream.spark.jobs import on_cluster, quoted, selected
+from veilstream.values.release import Release
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+WHOLE_NUMBERS: Final = ("tinyint", "smallint", "int", "bigint")
+
+
+class Clock(Protocol):
+    """Tells the present, in microseconds since 1970 UTC, or in the numbers of an integer calendar."""
+
+    def now(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedSteps:
+    """A stream whose steps are published when the clock has passed them.
+
+    ``arrival`` is the column of the instant at which a row arrived: Kafka's log-append time, an ingest column, or the
+    commit time of the file that holds it. ``time`` is the column that says which step a row belongs to, the arrival
+    unless given. ``grace`` is how long after its step's end a row may arrive and count; ``settle`` is how long rows
+    that have arrived may take to become visible to Spark. ``steps_at_once`` bounds the steps of one job when many are
+    due. A person counts in at most ``bins_per_user`` bins and in as many counts as the publisher was promised.
+    """
+
+    publisher: Publisher[Any]
+    calendar: Calendar
+    user: str
+    arrival: str
+    key: bytes = field(repr=False)
+    time: str | None = None
+    grace: str | int = 0
+    settle: str | int = 0
+    bins_per_user: int = 1
+    unknown: Policy = "error"
+    steps_at_once: int = 24
+    buckets: int | None = None
+    dropped: Dropped = field(default_factory=Dropped)
+
+    def __post_init__(self) -> None:
+        if type(self.steps_at_once) is not int or self.steps_at_once < 1:
+            raise InvalidInputError(
+                name="steps_at_once", value=self.steps_at_once, limit="a whole number of at least 1 is needed"
+            )
+        self.settings()
+        self.due(0)
+
+    def settings(self) -> Settings:
+        """What every job counts."""
+        domain = self.publisher.domain
+        if domain is None:
+            raise InvalidInputError("publisher: it was opened with a number of bins; give it the domain instead")
+        limit = Limit(self.bins_per_user, self.publisher.max_contribution)
+        return Settings(
+            domain, self.calendar, self.user, self.time or self.arrival, limit, self.unknown, buckets=self.buckets
+        )
+
+    def due(self, now: int) -> int:
+        """How many steps, from the first, are closed at ``now``."""
+        wait = self._ticks("grace", self.grace) + self._ticks("settle", self.settle)
+        low, high = 0, self.calendar.steps
+        while low < high:
+            middle = (low + high) // 2
+            if self.ends(middle) + wait <= now:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def begins(self, t: int) -> int:
+        """When step ``t`` begins, in ticks of the clock."""
+        return _tick(self.calendar.begins(t))
+
+    def ends(self, t: int) -> int:
+        """When step ``t`` ends, in ticks of the clock."""
+        return _tick(self.calendar.ends(t))
+
+    def deadline(self, t: int) -> int:
+        """Rows of step ``t`` count if they arrived before this moment."""
+        return self.ends(t) + self._ticks("grace", self.grace)
+
+    def _ticks(self, name: str, given: str | int) -> int:
+        if isinstance(given, str) and not isinstance(self.calendar.every, int):
+            count, unit = parse_duration(given)
+            if unit in MICROSECONDS:
+                return count * MICROSECONDS[unit]
+        elif isinstance(given, int) and given >= 0:
+            return given
+        raise InvalidInputError(
+            name=name, value=given, limit="0 or a duration of us, ms, s, m, h, d or w is needed; a number for numbers"
+        )
+
+
+def publish_closed(df: DataFrame, stream: ClosedSteps, clock: Clock) -> list[Release]:
+    """Publish every step that is closed and not yet in the ledger, empty ones too; what was released now.
+
+    A step that cannot be paid for repeats the last release, as the server does.
+    """
+    releases: list[Release] = []
+    due = stream.due(clock.now())
+    _require_instants(df, stream)
+    rows = selected(df, (*stream.settings().columns, stream.arrival))
+    while (first := _next_step(stream)) < due:
+        steps = range(first, min(due, first + stream.steps_at_once))
+        with on_cluster():
+            closed = rows.where(_rule(stream, steps))
+        for snapshot in stream.settings().run(closed, steps, Key(stream.key), 0, stream.dropped):
+            try:
+                releases.append(stream.publisher.feed(snapshot))
+            except BudgetExceededError:
+                releases.append(stream.publisher.skip())
+    return releases
+
+
+def _next_step(stream: ClosedSteps) -> int:
+    with stream.publisher.ledger.transaction(stream.publisher.stream) as transaction:
+        return 0 if transaction.head is None else transaction.head + 1
+
+
+def _rule(stream: ClosedSteps, steps: range) -> Column:
+    """Which rows count in the steps; they are told by themselves and the calendar."""
+    functions: Any = import_module("pyspark.sql.functions")
+
+    def moment(tick: int) -> Any:
+        number = functions.lit(tick).cast("bigint")
+        return number if isinstance(stream.calendar.every, int) else functions.timestamp_micros(number)
+
+    time, arrival = functions.col(quoted(stream.time or stream.arrival)), functions.col(quoted(stream.arrival))
+    inside = (time >= moment(stream.begins(steps[0]))) & (time < moment(stream.ends(steps[-1])))
+    if stream.time is None or stream.time == stream.arrival:
+        rule: Column = inside
+        return rule
+    in_time = [(time < moment(stream.ends(t))) & (arrival < moment(stream.deadline(t))) for t in steps]
+    later = [time >= moment(stream.begins(t)) for t in steps]
+    each = [after & before for after, before in zip(later, in_time, strict=True)]
+    both: Column = inside & reduce(lambda one, other: one | other, each)
+    return both
+
+
+def _require_instants(df: DataFrame, stream: ClosedSteps) -> None:
+    """Only instants can be compared with the clock: a time without a zone would be read in the session's."""
+    kinds = {entry.name: entry.dataType.simpleString() for entry in df.schema.fields}
+    wanted = WHOLE_NUMBERS if isinstance(stream.calendar.every, int) else ("timestamp",)
+    for column in (stream.time or stream.arrival, stream.arrival):
+        if column in kinds and kinds[column] not in wanted:
+            raise InvalidInputError(
+                name=f"column '{column}' of type",
+                value=kinds[column],
+                limit=f"{' or '.join(wanted)} is needed to compare it with the clock; cast it, naming its zone",
+                outcome="nothing was read",
+            )
+
+
+def _tick(moment: datetime | int) -> int:
+    return moment if isinstance(moment, int) else (moment - EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,189 @@
+"""From a DataFrame of events to sealed counts of every step; nothing in between can be changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from veilstream.data import Calendar, Domain, Dropped, Policy
+from veilstream.data.bounding.choice import Limit
+from veilstream.data.bounding.keyed import CHOICE, PEOPLE, Key
+from veilstream.data.bounding.private import cleared_on_error
+from veilstream.data.encoding import Encoder
+from veilstream.data.events import read_events
+from veilstream.spark.environment import environment
+from veilstream.spark.jobs import bucket_count, collected, grouped, mapped, on_cluster, selected
+from veilstream.spark.notes import Note, settle
+from veilstream.spark.shipping import ship
+from veilstream.spark.worker import COUNTED, DEALT, NOTES, Job, adding, bounding, encoding, payloads, unpacked_run
+from veilstream.trusted.counts import Sealed, seal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MEMORY_BYTES: Final = 256 << 20
+"""Rows of one bucket that an executor's task keeps in memory; more go to a temporary file without a name."""
+LEAST_PARTS: Final = 16
+PART_CELLS: Final = 1 << 22
+ANSWER_CELLS: Final = 1 << 25
+"""Counts that reach the driver at once."""
+
+
+def snapshots(
+    df: DataFrame,
+    *,
+    domain: Domain,
+    calendar: Calendar,
+    user: str,
+    time: str,
+    key: bytes | None = None,
+    bins_per_user: int = 1,
+    counts_per_user: int = 1,
+    unknown: Policy = "error",
+    missing_time: Policy = "error",
+    first_t: int = 0,
+    buckets: int | None = None,
+    memory_bytes: int = MEMORY_BYTES,
+    dropped: Dropped | None = None,
+) -> Iterator[Sealed]:
+    """The sealed counts of every step, bounded and counted on the cluster: the same as on one machine.
+
+    With the same ``key`` each count equals that of :func:`veilstream.data.bounding.bound`, whatever the partitions,
+    the number of executors, and the tasks that failed and ran again. All rows are read and checked before this
+    returns. ``buckets`` is the number of groups of people that are bounded apart (by default as many as
+    ``spark.sql.shuffle.partitions``). Rows left out are added to ``dropped``, for the operator alone.
+    """
+    settings = Settings(
+        domain,
+        calendar,
+        user,
+        time,
+        Limit(bins_per_user, counts_per_user),
+        unknown=unknown,
+        missing_time=missing_time,
+        buckets=buckets,
+        memory_bytes=memory_bytes,
+    )
+    secret = Key(os.urandom(32) if key is None else key)
+    # A report of a crash may record this function's variables.
+    del key
+    return settings.run(df, range(calendar.steps), secret, first_t, Dropped() if dropped is None else dropped)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is counted and how, but for the key."""
+
+    domain: Domain
+    calendar: Calendar
+    user: str
+    time: str
+    limit: Limit
+    unknown: Policy = "error"
+    missing_time: Policy = "error"
+    buckets: int | None = None
+    memory_bytes: int = MEMORY_BYTES
+
+    def __post_init__(self) -> None:
+        # The checks of columns and policies are those of the other sources.
+        read_events((), user=self.user, time=self.time, by=self.domain.names)
+        Encoder(self.domain, self.calendar, self.time, self.unknown, self.missing_time)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.user, self.time, *self.domain.names)))
+
+    def run(self, df: DataFrame, steps: range, key: Key, first_t: int, dropped: Dropped) -> Iterator[Sealed]:
+        """The sealed counts of ``steps`` of the calendar; rows of other steps must not be in the DataFrame."""
+        job = Job(
+            domain=self.domain,
+            calendar=self.calendar,
+            user=self.user,
+            time=self.time,
+            limit=self.limit,
+            unknown=self.unknown,
+            missing_time=self.missing_time,
+            steps=steps,
+            buckets=bucket_count(df, self.buckets),
+            parts=_parts(len(steps), self.domain.bins),
+            memory_bytes=self.memory_bytes,
+            expected=environment(),
+            people_key=key.derive(PEOPLE),
+            choice_key=key.derive(CHOICE),
+        )
+        with cleared_on_error(), on_cluster():
+            answer = _run(df, job, dropped)
+        return _sealed(answer, job, first_t)
+
+
+def _parts(steps: int, bins: int) -> int:
+    return min(steps, max(LEAST_PARTS, -(-steps * bins // PART_CELLS)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """Counts on the cluster, taken over in ranges of parts, or in one piece that is here already."""
+
+    counts: DataFrame
+    ranges: list[range]
+    first: Any
+
+    def tables(self) -> Iterator[tuple[range, Any]]:
+        if self.first is not None:
+            yield self.ranges[0], self.first
+            return
+        try:
+            for parts in self.ranges:
+                with on_cluster():
+                    wanted = f"part between {parts.start} and {parts.stop - 1}"
+                    table = collected(self.counts.where(wanted))
+                yield parts, table
+        finally:
+            self.counts.unpersist()
+
+
+def _run(df: DataFrame, job: Job, dropped: Dropped) -> _Answer:
+    rows = selected(df, (job.user, job.time, *job.domain.names))
+    ship(df.sparkSession)
+    dealt = mapped(rows, encoding(job), DEALT)
+    counts = grouped(grouped(dealt, "bucket", bounding(job), COUNTED), "part", adding(), COUNTED)
+    at_once = max(1, ANSWER_CELLS * job.parts // (len(job.steps) * job.domain.bins))
+    ranges = [range(first, min(first + at_once, job.parts)) for first in range(0, job.parts, at_once)]
+    if len(ranges) == 1:
+        table = collected(counts)
+    else:
+        counts = counts.persist()
+        table = collected(counts.where(f"part = {NOTES}"))
+    notes = table.filter(np.asarray(table.column("part")) == NOTES)
+    settle((Note.from_bytes(value.to_pybytes()) for value in payloads(notes.to_batches())), job.time, dropped)
+    return _Answer(counts, ranges, table if len(ranges) == 1 else None)
+
+
+def _sealed(answer: _Answer, job: Job, first_t: int) -> Iterator[Sealed]:
+    tables = answer.tables()
+    while True:
+        with cleared_on_error():
+            found = next(tables, None)
+        if found is None:
+            return
+        parts, table = found
+        number = np.asarray(table.column("part"))
+        for part in parts:
+            with cleared_on_error():
+                steps = list(_steps_of(table.filter(number == part), job, part, first_t))
+            yield from steps
+
+
+def _steps_of(table: Any, job: Job, part: int, first_t: int) -> Iterator[Sealed]:
+    bins = job.domain.bins
+    runs = [unpacked_run(value) for value in payloads(table.to_batches())]
+    for step in range(job.first_step(part), job.first_step(part + 1)):
+        counts = np.zeros(bins, dtype=np.int64)
+        for cells, numbers in runs:
+            first, last = np.searchsorted(cells, [step * bins, (step + 1) * bins]).tolist()
+            counts[cells[first:last] - step * bins] = numbers[first:last]
+        yield seal(counts, first_t + step, job.limit.counts_per_user, job.domain.shape or None)

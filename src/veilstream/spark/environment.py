@@ -1,0 +1,84 @@
+"""What an executor must have in common with the driver, so that both take the same rows for one person.
+
+Two machines that read ``"é"`` or a decimal differently would count a person twice. The rules live in veilstream's own
+code, in Polars and NumPy, and in Python's tables of Unicode: all of these must agree, and a difference is refused
+before a row is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pkgutil
+import platform
+import unicodedata
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.metadata import version
+from typing import Final
+
+MODULES: Final = (
+    "errors",
+    "data.axes",
+    "data.calendar",
+    "data.domain",
+    "data.encoding",
+    "data.instants",
+    "data.ranges",
+    "data.bounding.buckets",
+    "data.bounding.choice",
+    "data.bounding.encoded",
+    "data.bounding.identity",
+    "data.bounding.keyed",
+    "data.bounding.packing",
+    "data.bounding.people",
+    "data.bounding.private",
+    "data.bounding.runs",
+    "spark.environment",
+    "spark.notes",
+    "spark.record_worker",
+    "spark.worker",
+)
+"""All that executors import of veilstream; beside it they need NumPy, Polars and PyArrow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Versions that must be equal on the driver and on every executor."""
+
+    veilstream: str
+    python: str
+    unicode: str
+    numpy: str
+    polars: str
+    pyarrow: str
+
+    def difference(self, other: Environment) -> tuple[str, str, str] | None:
+        """The first part that differs, its version here and its version there.
+
+        >>> here = environment()
+        >>> here.difference(here) is None
+        True
+        """
+        mine, its = asdict(self), asdict(other)
+        return next(((name, mine[name], its[name]) for name in mine if mine[name] != its[name]), None)
+
+
+def source_path(module: str) -> str:
+    """Where a module of ``MODULES`` lies inside the package."""
+    return module.replace(".", "/") + ".py"
+
+
+@cache
+def environment() -> Environment:
+    """The versions of this process."""
+    code = hashlib.sha256()
+    for module in MODULES:
+        code.update(pkgutil.get_data("veilstream", source_path(module)) or b"")
+    return Environment(
+        veilstream=code.hexdigest()[:12],
+        python=".".join(platform.python_version_tuple()[:2]),
+        unicode=unicodedata.unidata_version,
+        numpy=version("numpy"),
+        polars=version("polars"),
+        pyarrow=version("pyarrow"),
+    )

@@ -1,0 +1,42 @@
+"""Executors get the code that they run from the driver: a small archive of the modules that they import."""
+
+from __future__ import annotations
+
+import atexit
+import pkgutil
+import shutil
+import tempfile
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from veilstream.spark.environment import MODULES, environment, source_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def ship(session: SparkSession) -> None:
+    """Give the session's executors veilstream's code; a second time does nothing.
+
+    Python functions of the same session that import ``veilstream`` find this part of it.
+    """
+    session.addArtifacts(str(archive()), pyfile=True)
+
+
+@cache
+def archive() -> Path:
+    """The archive, named after its content; it is deleted when this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="veilstream-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / f"veilstream_executor_{environment().veilstream}.zip"
+    packages = {str(parent) for module in MODULES for parent in Path("veilstream", source_path(module)).parents}
+    with zipfile.ZipFile(path, "w") as packed:
+        # One date for all, so that equal content gives equal bytes.
+        for package in sorted(packages - {"."}):
+            packed.writestr(zipfile.ZipInfo(f"{package}/__init__.py"), b"")
+        for module in MODULES:
+            source = pkgutil.get_data("veilstream", source_path(module))
+            packed.writestr(zipfile.ZipInfo(f"veilstream/{source_path(module)}"), source or b"")
+    return path

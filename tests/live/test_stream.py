@@ -1,0 +1,255 @@
+"""A live stream: what is taken, what is refused, when steps close, and who may read the spool."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from veilstream.errors import (
+    BatchConflictError,
+    InvalidInputError,
+    LedgerMismatchError,
+    SpoolFullError,
+    StaleBatchError,
+    UnknownValueError,
+)
+from veilstream.live import LiveStream, Spool, StreamDefinition, open_async_stream, open_stream
+from veilstream.live.clock import Schedule, SettableClock, moment, tick_of
+from veilstream.storage.ledger import Ledger
+
+HOUR = 3_600_000_000
+START = tick_of("2024-01-01")
+NO_NOISE = "1000000"
+
+
+def hourly(**changes: Any) -> dict[str, Any]:
+    return {
+        "user": "id",
+        "time": "ts",
+        "domain": {"place": ["a", "b"]},
+        "start": "2024-01-01",
+        "every": "1h",
+        "epsilon": NO_NOISE,
+        "window": 1,
+        "grace": "10m",
+        "delay": "10s",
+        **changes,
+    }
+
+
+def rows(*people: Any, at: int = START + 1, place: str = "a") -> dict[str, list[Any]]:
+    return {"id": list(people), "ts": [moment(at)] * len(people), "place": [place] * len(people)}
+
+
+def opened(path: Path, clock: SettableClock, **changes: Any) -> LiveStream:
+    return open_stream(path / "b.db", "s", hourly(**changes), clock=clock)
+
+
+def test_a_row_counts_iff_it_arrives_before_the_end_of_its_step_plus_grace(tmp_path: Path) -> None:
+    clock = SettableClock(START)
+    with opened(tmp_path, clock) as stream:
+        stream.add(rows(1))
+        clock.tick = START + HOUR + HOUR // 6 - 1
+        stream.add(rows(2))
+        clock.tick += 1
+        stream.add(rows(3))
+        assert stream.close_due() == []
+        clock.tick += 5_000_000
+        (release,) = stream.close_due()
+        assert release.values.tolist() == [2, 0]
+        assert stream.fates.late == 1
+        stream.add(rows(4))
+        assert stream.fates.late == 2
+        assert stream.close_due() == []
+
+
+def test_steps_close_on_time_when_nothing_arrives(tmp_path: Path) -> None:
+    clock = SettableClock(START)
+    with opened(tmp_path, clock) as stream:
+        clock.tick = START + 3 * HOUR + HOUR // 2
+        assert [release.t for release in stream.close_due()] == [0, 1, 2]
+
+
+def test_a_new_stream_begins_with_the_step_under_way(tmp_path: Path) -> None:
+    clock = SettableClock(START + 5 * HOUR + 1)
+    with opened(tmp_path, clock) as stream:
+        clock.tick = START + 7 * HOUR
+        assert [release.t for release in stream.close_due()] == [5]
+
+
+def test_rows_without_a_time_column_belong_to_the_step_of_their_arrival(tmp_path: Path) -> None:
+    clock = SettableClock(START)
+    with opened(tmp_path, clock, time=None) as stream:
+        stream.add({"id": [1, 2], "place": ["a", "b"]})
+        clock.tick = START + HOUR
+        stream.add({"id": [1], "place": ["a"]})
+        clock.tick = START + 3 * HOUR
+        assert [release.values.tolist() for release in stream.close_due()] == [[1, 1], [1, 0]]
+
+
+def test_a_batch_is_taken_once_and_its_id_means_one_content(tmp_path: Path) -> None:
+    clock = SettableClock(START)
+    with opened(tmp_path, clock) as stream:
+        assert [stream.add(rows(1, 2), batch_id="x") for _ in range(3)] == ["accepted", "duplicate", "duplicate"]
+        with pytest.raises(BatchConflictError) as caught:
+            stream.add(rows(1, 3), batch_id="x")
+        assert caught.value.value == "x"
+        clock.tick = START + 2 * HOUR
+        assert stream.close_due()[0].values.tolist() == [2, 0]
+
+
+def test_a_batch_that_takes_too_long_is_refused_rather_than_silently_late(tmp_path: Path) -> None:
+    clock = SettableClock(START)
+    with opened(tmp_path, clock) as stream:
+        slow = iter([START, START + 5_000_001])
+        stream.clock = type("Slow", (), {"now": lambda self: next(slow), "seconds_until": lambda self, tick: 0.0})()
+        with pytest.raises(StaleBatchError):
+            stream.add(rows(1))
+
+
+def test_bad_rows_are_dropped_one_by_one_and_counted(tmp_path: Path) -> None:
+    clock = SettableClock(START)
+    with opened(tmp_path, clock) as stream:
+        good = moment(START + 1)
+        stream.add(
+            {
+                "id": ["1", "2", "1.2e+19", None, "5", "6", "7"],
+                "ts": [good, "soon", good, good, good, None, moment(START + 100 * HOUR)],
+                "place": ["a", "a", "a", "a", "z", "a", "a"],
+            }
+        )
+        clock.tick = START + 2 * HOUR
+        assert stream.close_due()[0].values.tolist() == [1, 0]
+        fates = stream.fates
+        assert (fates.rows, fates.bad_time, fates.bad_user, fates.no_user, fates.unknown) == (7, 3, 1, 1, 1)
+        assert "7" not in repr(fates)
+
+
+def test_bad_rows_can_refuse_the_batch_with_an_error_that_names_the_column(tmp_path: Path) -> None:
+    clock = SettableClock(START)
+    with opened(tmp_path, clock, bad_rows="refuse") as stream:
+        with pytest.raises(UnknownValueError, match="'place'") as caught:
+            stream.add(rows(1, place="secret"))
+        assert "secret" not in str(caught.value)
+        with pytest.raises(InvalidInputError, match="'ts'"):
+            stream.add({"id": [1], "ts": ["soon"], "place": ["a"]})
+        assert stream.fates.rows == 0
+
+
+def test_a_missing_column_refuses_the_batch(tmp_path: Path) -> None:
+    with opened(tmp_path, SettableClock(START)) as stream, pytest.raises(InvalidInputError, match="'place'"):
+        stream.add({"id": [1], "ts": [moment(START)]})
+
+
+def test_a_full_spool_refuses_and_loses_nothing(tmp_path: Path) -> None:
+    clock = SettableClock(START)
+    with Spool(tmp_path / "spool", most_bytes=1) as spool, Ledger.open(None) as ledger:
+        stream = open_stream(ledger, "s", hourly(), spool=spool, clock=clock)
+        stream.add(rows(1))
+        with pytest.raises(SpoolFullError):
+            stream.add(rows(2))
+        clock.tick = START + 2 * HOUR
+        assert stream.close_due()[0].values.tolist() == [1, 0]
+
+
+def test_another_definition_is_refused_and_words_may_change(tmp_path: Path) -> None:
+    clock = SettableClock(START)
+    opened(tmp_path, clock).close()
+    with opened(tmp_path, clock, title="Visits") as stream:
+        assert stream.definition.title == "Visits"
+    with pytest.raises(LedgerMismatchError, match="grace"):
+        opened(tmp_path, clock, grace="1h")
+
+
+def test_an_old_copy_of_the_ledger_is_noticed(tmp_path: Path) -> None:
+    clock = SettableClock(START)
+    with opened(tmp_path, clock) as stream:
+        clock.tick = START + 3 * HOUR
+        stream.close_due()
+    for file in tmp_path.glob("b.db*"):
+        if "spool" not in file.name:
+            file.unlink()
+    with pytest.raises(LedgerMismatchError, match="published twice"):
+        opened(tmp_path, clock)
+
+
+def test_closing_the_future_is_refused(tmp_path: Path) -> None:
+    clock = SettableClock(START)
+    with opened(tmp_path, clock) as stream, pytest.raises(InvalidInputError, match="still to come"):
+        stream.close_until(START + HOUR)
+
+
+def test_the_spool_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
+    with opened(tmp_path, SettableClock(START)) as stream:
+        stream.add(rows(1))
+        files = list(tmp_path.glob("b.db.spool*"))
+        assert len(files) == 3
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+
+def test_rows_are_gone_from_the_spool_when_their_step_is_published(tmp_path: Path) -> None:
+    clock = SettableClock(START)
+    with opened(tmp_path, clock) as stream:
+        stream.add(rows("a person with a name"))
+        clock.tick = START + 2 * HOUR
+        stream.close_due()
+        with stream.spool.write() as connection:
+            assert connection.exec_driver_sql("SELECT count(*) FROM live_parts").scalar_one() == 0
+
+
+def test_the_same_on_postgresql(new_postgres: Callable[[], str]) -> None:
+    clock = SettableClock(START)
+    url = new_postgres()
+    with open_stream(url, "s", hourly(), clock=clock) as stream:
+        assert [stream.add(rows(1, "ann"), batch_id="x") for _ in range(2)] == ["accepted", "duplicate"]
+    with open_stream(url, "s", clock=clock) as stream:
+        clock.tick = START + 2 * HOUR
+        assert stream.close_due()[0].values.tolist() == [2, 0]
+
+
+def test_the_async_twin(tmp_path: Path) -> None:
+    async def use() -> list[list[float]]:
+        async with open_async_stream(tmp_path / "b.db", "s", hourly(clock="manual", grace="0s")) as stream:
+            outcomes = await asyncio.gather(*(stream.add(rows(n), batch_id=str(n)) for n in range(8)))
+            assert set(outcomes) == {"accepted"}
+            await stream.close_until("2024-01-01T01:00")
+            return [release.values.tolist() for release in await stream.releases()]
+
+    assert asyncio.run(use()) == [[8, 0]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"every": "1x"}, "duration"),
+        ({"grace": "1mo"}, "duration"),
+        ({"clock": "sun"}, "clock"),
+        ({"bad_rows": "keep"}, "bad_rows"),
+        ({"mechanism": "unifrom"}, "did you mean"),
+        ({"winodw": 3}, "did you mean 'window'"),
+        ({"user": "place"}, "place"),
+        ({"epsilon": "-1"}, "epsilon"),
+        ({"every": 10, "start": 0}, "manual"),
+    ],
+)
+def test_a_definition_says_what_is_wrong_with_it(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        StreamDefinition.from_json({**hourly(**changes), "name": "s"})
+    assert StreamDefinition.from_json({**hourly(), "name": "s"}).bins == 2
+
+
+@pytest.mark.parametrize("every", ["1s", "15m", "1d", "1w", "1mo"])
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Paris"])
+def test_steps_follow_one_another_and_know_their_own_beginning(every: str, zone: str) -> None:
+    schedule = Schedule("2024-01-01", every, zone, grace=5, delay=4)
+    for t in (0, 1, 90, 1000):
+        assert schedule.ends(t) == schedule.begins(t + 1)
+        assert schedule.step_at(schedule.begins(t)) == t
+        assert schedule.step_at(schedule.ends(t) - 1) == t
+        assert schedule.deadline(t) < schedule.closes(t) < schedule.shown(t)
+    assert schedule.step_at(schedule.begins(0) - 1) == -1

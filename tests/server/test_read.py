@@ -1,0 +1,182 @@
+"""Releases out: at their public time, in every format, once for all readers."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import time
+from typing import Any
+
+import httpx
+import polars as pl
+import pytest
+
+from tests.server.conftest import Running, StartServer, definition
+from tests.server.test_ingest import CSV, body, frame, send
+
+
+def published(start_server: StartServer, steps: int = 5, **changes: Any) -> Running:
+    server = start_server(definition(public=True, **changes))
+    with server.client("ingest") as client:
+        send(client, body(frame(*range(7)), CSV))
+    server.until_visible("visits", steps - 1)
+    return server
+
+
+def test_releases_in_pages_without_gaps(start_server: StartServer) -> None:
+    server = published(start_server)
+    with server.client() as client:
+        whole = client.get("/v1/streams/visits/releases").json()
+        assert whole["step"] == [0, 1, 2, 3, 4]
+        assert whole["values"][0] == [7, 0]
+        assert whole["next"] is None
+        seen: list[int] = []
+        step: Any = 0
+        while step is not None:
+            page = client.get("/v1/streams/visits/releases", params={"from": step, "limit": 2}).json()
+            seen += page["step"]
+            step = page["next"]
+        assert seen == whole["step"]
+        newest = client.get("/v1/streams/visits/releases", params={"limit": 2, "newest": True}).json()
+        assert newest["step"] == [3, 4]
+        part = client.get("/v1/streams/visits/releases", params={"from": 1, "to": 2}).json()
+        assert (part["step"], part["next"]) == ([1, 2], None)
+
+
+@pytest.mark.parametrize(
+    ("form", "read"), [("csv", pl.read_csv), ("parquet", pl.read_parquet), ("arrow", pl.read_ipc_stream)]
+)
+def test_releases_as_tables(start_server: StartServer, form: str, read: Any) -> None:
+    server = published(start_server)
+    with server.client() as client:
+        answer = client.get("/v1/streams/visits/releases", params={"format": form})
+        table = read(io.BytesIO(answer.content))
+        assert table.columns == ["step", "time", "place", "value", "low", "high", "fresh"]
+        assert table["value"].to_list()[:2] == [7, 0]
+        assert len(table) == 10
+        assert "attachment" in answer.headers["content-disposition"]
+
+
+def test_nothing_is_seen_before_its_public_time_however_early_it_was_published(start_server: StartServer) -> None:
+    server = start_server(definition(public=True, grace="5m", delay="10s"))
+    schedule = server.service.boards["visits"].definition.schedule
+    server.clock.tick = schedule.shown(0) - 1
+    deadline = time.monotonic() + 10
+    while server.service.boards["visits"].published < 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert server.service.boards["visits"].published == 0
+    with server.client() as client:
+        page = client.get("/v1/streams/visits/releases").json()
+        assert (page["step"], page["head"]) == ([], -1)
+        assert client.get("/v1/streams/visits").json()["head"] == -1
+        server.until_visible("visits", 0)
+        assert client.get("/v1/streams/visits/releases").json()["step"] == [0]
+
+
+def test_many_readers_cost_one_read_and_a_known_answer_costs_nothing(start_server: StartServer) -> None:
+    server = published(start_server)
+    with server.client() as client:
+        first = client.get("/v1/streams/visits/releases")
+        reads = server.service.cache.reads
+        again = [
+            client.get("/v1/streams/visits/releases", headers={"if-none-match": first.headers["etag"]})
+            for _ in range(50)
+        ]
+        assert {answer.status_code for answer in again} == {304}
+        assert not any(answer.content for answer in again)
+        assert client.get("/v1/streams/visits/releases").content == first.content
+        assert server.service.cache.reads == reads
+        server.until_visible("visits", 5)
+        assert (
+            client.get("/v1/streams/visits/releases", headers={"if-none-match": first.headers["etag"]}).status_code
+            == 200
+        )
+
+
+def events(url: str, path: str, count: int, **headers: str) -> list[tuple[int, dict[str, Any]]]:
+    found: list[tuple[int, dict[str, Any]]] = []
+    with httpx.stream("GET", url + path, headers=headers, timeout=30) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        number = -1
+        for line in answer.iter_lines():
+            if line.startswith("id: "):
+                number = int(line[4:])
+            if line.startswith("data: "):
+                found.append((number, json.loads(line[6:])))
+                if len(found) == count:
+                    return found
+    return found
+
+
+def test_events_resume_where_a_reader_left(start_server: StartServer) -> None:
+    server = published(start_server)
+    path = "/v1/streams/visits/live"
+    assert [number for number, _ in events(server.url, path + "?after=-1", 5)] == [0, 1, 2, 3, 4]
+    resumed = events(server.url, path, 2, **{"last-event-id": "2"})
+    assert [(number, page["step"]) for number, page in resumed] == [(3, [3]), (4, [4])]
+
+
+def test_events_come_by_themselves(start_server: StartServer) -> None:
+    server = published(start_server)
+    found: list[Any] = []
+    reader = threading.Thread(target=lambda: found.extend(events(server.url, "/v1/streams/visits/live", 1)))
+    everything = threading.Thread(target=lambda: found.extend(events(server.url, "/v1/live", 2)))
+    reader.start()
+    everything.start()
+    time.sleep(0.3)
+    server.until_visible("visits", 5)
+    reader.join(20)
+    everything.join(20)
+    assert sorted(str(page.get("step", page)) for _, page in found) == ["[5]", "{'visits': 4}", "{'visits': 5}"]
+
+
+def test_budget_says_what_is_left_and_when_it_comes_back(start_server: StartServer) -> None:
+    server = published(start_server, window=4)
+    with server.client() as client:
+        budget = client.get("/v1/streams/visits/budget").json()
+        assert (budget["spent"], budget["left"]) == ("1000000", "0")
+        assert budget["returns"][0] == {"step": 1, "epsilon": "250000", "at": "2024-01-01T05:00:00+00:00"}
+
+
+def test_a_reader_sees_public_facts_and_no_secret(start_server: StartServer) -> None:
+    server = published(start_server)
+    with server.client() as client:
+        (info,) = client.get("/v1/streams").json()["streams"]
+        assert info["labels"] == ["a", "b"]
+        assert info["spark"]["total"][0] == 7
+        assert "hidden" in info["promise"]
+        assert info["next_shown"] == "2024-01-01T06:00:10+00:00"
+        assert not {"key", "fates", "late", "rows"} & set(info)
+
+
+def test_health_says_whether_steps_are_closed(start_server: StartServer) -> None:
+    server = published(start_server)
+    with server.client() as client:
+        assert client.get("/health/live").json() == {"status": "ok"}
+        assert client.get("/health/ready").status_code == 200
+        server.service.problems["visits"] = ("LedgerBusyError", 1e18)
+        assert client.get("/health/ready").status_code == 503
+
+
+def test_metrics_and_logs_hold_no_number_of_people(start_server: StartServer, caplog: pytest.LogCaptureFixture) -> None:
+    server = published(start_server)
+    with server.client("ingest", "operate") as client:
+        for size in (3, 777):
+            assert send(client, body(frame(*range(size)), CSV)).status_code == 202
+        text = client.get("/metrics").text
+        assert 'veilstream_batches_total{outcome="accepted"} 3' in text
+        assert "777" not in text
+        assert "visits" not in text
+        assert "777" not in caplog.text
+
+
+def test_the_operator_sees_late_rows_and_readers_do_not(start_server: StartServer) -> None:
+    server = published(start_server)
+    with server.client("ingest", "operate") as client:
+        send(client, body(frame(1, 2, 3), CSV))
+        (view,) = client.get("/v1/operate").json()["streams"]
+        assert sum(hour["late"] for hour in view["hours"]) == 3
+        assert client.get("/v1/operate").json()["ready"]
+    with server.client("read") as client:
+        assert client.get("/v1/operate").status_code == 403

@@ -1,0 +1,136 @@
+"""On a cluster every count is what one machine finds with the same key."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from tests.spark.conftest import Cluster
+from tests.spark.support import CALENDAR, DOMAIN, KEY, OPTIONS, alone, opened, random_table, repeated
+from veilstream.data import Calendar, Categories, Domain, Dropped
+from veilstream.spark import snapshots
+
+ROWS = 3000
+IDS: dict[str, pa.Array] = {
+    "long": repeated([1, 2, -7, 2**62, 12345], ROWS, 1, pa.int64()),
+    "double": repeated([1.0, 2.0, float("nan"), -7.0], ROWS, 2, pa.float64()),
+    "decimal": repeated([Decimal("1.50"), Decimal("7"), Decimal(2**63)], ROWS, 3, pa.decimal128(22, 2)),
+    "text": repeated(["7", "+7", " 007", "7.0", "Ann", "ann", "é", "e\u0301", "", "x" * 300], ROWS, 4, pa.string()),
+    "binary": repeated([b"7", b"Ann", "é".encode(), b" "], ROWS, 5, pa.binary()),
+    "many": pa.array(np.random.default_rng(6).integers(0, 1000, ROWS)),  # noqa: TID251
+}
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_ids_of_every_type_nulls_unknown_values_and_limits(spark: Cluster, kind: str) -> None:
+    table = random_table(IDS[kind], seed=len(kind))
+    k, l1 = len(kind) % 3 + 1, len(kind) % 2 + 1
+    options: dict[str, Any] = {"bins_per_user": k, "counts_per_user": l1, **OPTIONS}
+    here, there = Dropped(), Dropped()
+    expected = alone(table, dropped=here, **options)
+    df = spark.session.createDataFrame(table).repartition(len(kind))
+    found = snapshots(df, domain=DOMAIN, calendar=CALENDAR, user="user", time="time", key=KEY, dropped=there, **options)
+    assert (opened(found) == expected).all()
+    assert expected.sum() > 0
+    assert here == there
+    assert here.unknown > 0
+    assert here.missing_time > 0
+
+
+def times() -> dict[str, list[Any]]:
+    text = ["2024-03-31T01:30:00", "2024-03-31 03:30", "2024-04-01", None] * 5
+    return {
+        "naive text": text,
+        "text with offsets": [None if t is None else f"{t[:10]}T12:00:00+0{i % 3}:00" for i, t in enumerate(text)],
+        "dates": [None if t is None else date.fromisoformat(t[:10]) for t in text],
+        "naive": [None if t is None else datetime.fromisoformat(t) for t in text],
+    }
+
+
+@pytest.mark.parametrize("kind", times())
+def test_times_of_every_kind_in_any_session_zone(spark: Cluster, kind: str) -> None:
+    column: Any = times()[kind]
+    named = "timestamp_ntz" if kind == "naive" else "date" if kind == "dates" else "string"
+    rows = [(index % 7, time, "a", 30.0) for index, time in enumerate(column)]
+    df = spark.session.createDataFrame(rows, f"user long, time {named}, place string, age double")
+    source = {name: [row[i] for row in rows] for i, name in enumerate(("user", "time", "place", "age"))}
+    expected = alone(source, **OPTIONS)
+    found = snapshots(df, domain=DOMAIN, calendar=CALENDAR, user="user", time="time", key=KEY, **OPTIONS)
+    assert (opened(found) == expected).all()
+    assert expected.sum() > 0
+
+
+def test_partitions_buckets_and_steps_in_parts_change_nothing(
+    spark: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = np.random.default_rng(8)  # noqa: TID251
+    table = pl.DataFrame(
+        {
+            "user": np.where(draw.random(60_000) < 0.5, 1, draw.integers(0, 500, 60_000)),
+            "time": draw.integers(0, 40, 60_000),
+            "a.b": draw.integers(0, 50, 60_000),
+        }
+    )
+    domain, calendar = Domain({"a.b": Categories(range(50))}), Calendar(0, 40, 1)
+    table.write_parquet(tmp_path / "events.parquet", row_group_size=5000)
+    expected = alone(table, domain, calendar, bins_per_user=2, counts_per_user=3)
+    df = spark.session.read.parquet(str(tmp_path))
+    monkeypatch.setattr("veilstream.spark.counting.ANSWER_CELLS", 500)
+    for source, buckets in ((df, 1), (df.repartition(7), 3), (df.sort("time"), None)):
+        steps = snapshots(
+            source, domain=domain, calendar=calendar, user="user", time="time", key=KEY,
+            bins_per_user=2, counts_per_user=3, buckets=buckets, first_t=100,
+        )  # fmt: skip
+        sealed = list(steps)
+        assert [step.span.first for step in sealed] == list(range(100, 140))
+        assert {step.l1 for step in sealed} == {3}
+        assert (opened(sealed) == expected).all()
+
+
+def test_no_rows_still_give_every_step(spark: Cluster) -> None:
+    df = spark.session.createDataFrame([], "user long, time timestamp, place string, age double")
+    found = opened(snapshots(df, domain=DOMAIN, calendar=CALENDAR, user="user", time="time"))
+    assert found.shape == (CALENDAR.steps, DOMAIN.bins)
+    assert not found.any()
+
+
+def dying_once(marks: str) -> Any:
+    """A source whose tasks are killed in the middle of a batch the first time."""
+
+    def die(batches: Any) -> Any:
+        import os
+        import uuid
+        from pathlib import Path
+
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        for index, batch in enumerate(batches):
+            if index == 1 and context.attemptNumber() == 0:
+                Path(marks, uuid.uuid4().hex).touch()
+                os._exit(1)
+            yield batch
+
+    return die
+
+
+def test_killed_tasks_run_again_and_change_nothing(spark: Cluster, tmp_path: Path) -> None:
+    draw = np.random.default_rng(9)  # noqa: TID251
+    table = pl.DataFrame(
+        {"user": draw.integers(0, 900, 50_000), "time": draw.integers(0, 3, 50_000), "bin": draw.integers(0, 9, 50_000)}
+    )
+    domain, calendar = Domain({"bin": Categories(range(9))}), Calendar(0, 3, 1)
+    df = spark.session.createDataFrame(table.to_arrow()).repartition(2)
+    killed = df.mapInArrow(dying_once(str(tmp_path)), df.schema)
+    left_out = Dropped()
+    steps = snapshots(killed, domain=domain, calendar=calendar, user="user", time="time", key=KEY, dropped=left_out)
+    assert (opened(steps) == alone(table, domain, calendar)).all()
+    assert len(list(tmp_path.iterdir())) == 2
+    assert left_out == Dropped()

@@ -1,0 +1,76 @@
+"""What Spark needs is looked for first, and its absence is said with the cure."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from veilstream.errors import MissingExtraError
+from veilstream.spark import SAFE_SETTINGS, local_session, require_java
+from veilstream.spark.environment import MODULES, source_path
+from veilstream.spark.shipping import archive
+
+IMPORT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import veilstream.spark.worker, veilstream.spark.record_worker
+from veilstream.spark.environment import environment
+print(environment().veilstream, *sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def fake_java(folder: Path, version: str) -> None:
+    path = folder / "java"
+    path.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2024-01-16' >&2\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("version", "told"), [(None, "not found"), ("11.0.2", "Java 11: too old"), ("1.8.0_402", "Java 8")]
+)
+def test_a_missing_or_old_java_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None, told: str
+) -> None:
+    if version is not None:
+        fake_java(tmp_path, version)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin" if version else str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    for call in (require_java, local_session):
+        with pytest.raises(MissingExtraError, match=told) as caught:
+            call()
+        assert "apt-get install" in str(caught.value)
+
+
+def test_a_new_java_is_taken_from_its_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    fake_java(tmp_path / "bin", "21.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    require_java()
+
+
+def test_a_missing_pyspark_is_said_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(MissingExtraError, match=r"veilstream\[spark\]"):
+        local_session()
+
+
+def test_files_are_encrypted_by_default() -> None:
+    assert SAFE_SETTINGS["spark.io.encryption.enabled"] == "true"
+    assert SAFE_SETTINGS["spark.eventLog.enabled"] == "false"
+
+
+def test_executors_import_the_archive_without_the_rest(tmp_path: Path) -> None:
+    path = archive()
+    with zipfile.ZipFile(path) as packed:
+        assert {f"veilstream/{source_path(module)}" for module in MODULES} <= set(packed.namelist())
+    command = [sys.executable, "-c", IMPORT, str(path)]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True)
+    digest, *modules = done.stdout.split()
+    assert digest in path.name
+    assert not {"scipy", "sqlalchemy", "cryptography", "matplotlib", "pyspark"} & set(modules)
