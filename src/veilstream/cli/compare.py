@@ -49,9 +49,9 @@ def compare(
             "--histogram", description="Histograms for the best mechanism; repeatable, 'none' for none. Default: all."
         ),
     ] = None,
-    time_format: Annotated[
-        str | None, option("--time-format", description="day-first, month-first, epoch-s, or codes such as %d/%m/%Y.")
-    ] = None,
+    time_format: Annotated[str | None, job_option("time_format")] = None,
+    delimiter: Annotated[str | None, job_option("delimiter")] = None,
+    encoding: Annotated[str | None, job_option("encoding")] = None,
     metric: Annotated[
         str, typer.Option(help="What decides: 'absolute', 'relative' (to the count) or 'ranges' (sums of bins).")
     ] = "absolute",
@@ -85,7 +85,7 @@ def compare(
         by=by or (),
         value=value,
         zone=zone,
-        options=ReadOptions(time_format=time_format),
+        options=ReadOptions(delimiter, encoding, time_format=time_format),
     )
     w = steps_of_window(window, every)
     found = _run(
