@@ -104,7 +104,7 @@ def test_the_divergence_is_the_sum_over_all_transcripts() -> None:
     laplace, sigma, epsilon = 2.0, 1.5, 0.7
     unit = 256.0
     total = 0.0
-    taken = []
+    taken: list[Path] = []
     for answer in (False, True):
         compared = Compared(1, read.total(), 2.0, unit, unit, answer)
         events = (Added(read, laplace, gaussian=False), compared, Added(read, sigma, gaussian=True))

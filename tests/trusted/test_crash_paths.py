@@ -14,7 +14,7 @@ import veilstream as vs
 from veilstream.data import Grid
 from veilstream.metric import MetricGuarantee, Space, release_points
 from veilstream.personalised import PeopleCounts, PersonalisedPublisher, Roster, count_levels, count_people
-from veilstream.synthesis import TableDomain, fit, read_rows
+from veilstream.synthesis import DPCopula, TableDomain, fit, read_rows
 from veilstream.trusted.counts import Sealed, seal
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.points import SealedPoints
@@ -55,7 +55,7 @@ def fed(when: str) -> object:
 
 def fitted() -> object:
     table = {"x": planted(), "y": planted()}
-    return fit(table, DOMAIN, 1, vs.synthesis.DPCopula(margins=FailingMargins()))
+    return fit(table, DOMAIN, 1, DPCopula(margins=FailingMargins()))
 
 
 CASES: dict[str, Callable[[], object]] = {
