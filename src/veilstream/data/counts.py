@@ -101,7 +101,9 @@ def whole_counts(column: pl.Series) -> NDArray[np.int64]:
     if not whole.all():
         raise InvalidInputError(
             f"column '{column.name}': a count is missing, fractional or not a number, whole numbers are needed; fill "
-            "or drop such rows first"
+            "or drop such rows first",
+            name=column.name,
+            next_step="fill or drop such rows first",
         )
     if numbers.min(initial=0) < 0:
         raise InvalidInputError(f"column '{column.name}': a count is negative, 0 is the limit; mend such rows first")

@@ -37,7 +37,7 @@ def require_columns(present: Sequence[object], columns: Sequence[str], where: st
     for column in columns:
         if names.count(column) != 1:
             found = "is missing" if column not in names else f"occurs {names.count(column)} times"
-            raise InvalidInputError(f"{where}: column '{column}' {found}, {_listed(names)}")
+            raise InvalidInputError(f"{where}: column '{column}' {found}, {_listed(names)}", name=column)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -59,8 +59,10 @@ def replaced_errors(where: str, rejected: Sequence[int | None] = ()) -> Generato
         ) from None
     except (arrow_error, OSError, EOFError, csv.Error):
         number = rejected[0] if rejected else None
-        place = "it" if number is None else f"row {number} (the header is row 1)"
-        raise UnreadableFileError(f"{where}: {place} cannot be read; mend it and run again") from None
+        note = None if number is None else f"row {number} (the header is row 1)"
+        raise UnreadableFileError(
+            name="file", value=where, limit="a row cannot be read" if note else "it cannot be read", operator_note=note
+        ) from None
 
 
 def read_csv(file: IO[bytes], where: str, columns: Sequence[str], options: ReadOptions) -> Iterator[pl.DataFrame]:

@@ -96,6 +96,7 @@ def _from_text(column: pl.Series, zone: str) -> Instants:
         raise InvalidInputError(
             f"time column '{column.name}': some times carry an offset and some do not, all or none must; complete "
             "them or split the file",
+            name=column.name,
             operator_note=f"{with_offset} of {filled} times in this batch carry an offset",
         )
     if with_offset == 0:

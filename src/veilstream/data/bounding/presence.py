@@ -170,7 +170,12 @@ class PresenceHistory(Private):
         """A history of the same guarantee and key that goes on after ``through`` from a stored table."""
         other = self.copy()
         people = len(table["first"])
-        shapes = {"first": (people,), "second": (people,), "steps": (people, self._steps.shape[1]), "counted": (people,)}
+        shapes = {
+            "first": (people,),
+            "second": (people,),
+            "steps": (people, self._steps.shape[1]),
+            "counted": (people,),
+        }
         for name, shape in shapes.items():
             column = table[name].astype(getattr(self, f"_{name}").dtype, casting="safe")
             if column.shape != shape:
