@@ -23,6 +23,7 @@ from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.measure import Measure
 from veilstream.release.plots import SUFFIXES
 from veilstream.release.sinks import WRITERS, check_names, check_writable
+from veilstream.storage.location import locate
 
 LEAK = "missing; bins and time ranges learned from private data tell who is in them"
 DECLARE = "declare with --public-from-data that the values and the range found in the file are public"
@@ -189,14 +190,12 @@ def require_ledger(job: Job) -> str:
 
 
 def database_file(ledger: str) -> Path | None:
-    """The file of an SQLite ledger; None for a server.
+    """The file of an SQLite ledger, by the one name it has; None for a server.
 
-    >>> database_file("sqlite:///budget.db"), database_file("postgresql://host/x")
-    (PosixPath('budget.db'), None)
+    >>> database_file("sqlite:///budget.db") == database_file("./budget.db"), database_file("postgresql://host/x")
+    (True, None)
     """
-    if ledger.startswith("sqlite:///"):
-        return Path(ledger.removeprefix("sqlite:///"))
-    return None if "://" in ledger else Path(ledger)
+    return locate(ledger).file
 
 
 def _check_start(job: Job, prepared: PreparedJob) -> None:
