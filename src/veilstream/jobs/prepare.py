@@ -13,6 +13,7 @@ from veilstream.data import Calendar, Domain
 from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError
 from veilstream.extras import PLOT, require
+from veilstream.jobs.automatic import AUTO, automatic_mechanism
 from veilstream.jobs.model import Job, Moment
 from veilstream.jobs.outputs import refuse_overwriting
 from veilstream.mechanisms.named import build_mechanism, find_mechanism
@@ -65,7 +66,6 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
     ``source`` is a table in memory, instead of the job's file, and ``mechanism`` one that is made already.
     """
     guarantee = Guarantee(job.epsilon, job.w, job.delta)
-    chosen = _mechanism(job) if mechanism is None else mechanism
     rows = job.file if source is None else source
     for path, suffixes in ((job.out, tuple(WRITERS)), (job.plot, SUFFIXES)):
         if path is not None:
@@ -83,6 +83,7 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
             raise _would_leak("start" if job.start is None else "end", "--start and --end")
     domain, calendar = _domain(job, rows), _calendar(job, rows)
     check_names(domain)
+    chosen = _mechanism(job, guarantee, domain, calendar) if mechanism is None else mechanism
     prepared = PreparedJob(job, guarantee, chosen, domain, calendar, rows)
     _check_start(job, prepared)
     return prepared
@@ -94,7 +95,9 @@ def _would_leak(name: str, option: str) -> InvalidInputError:
     )
 
 
-def _mechanism(job: Job) -> StreamMechanism[Any]:
+def _mechanism(job: Job, guarantee: Guarantee, domain: Domain, calendar: Calendar) -> StreamMechanism[Any]:
+    if job.mechanism == AUTO:
+        return automatic_mechanism(guarantee, domain.bins, calendar.steps, job.max_contribution, job.expected_count)
     settings = dict(job.settings)
     if job.sums is not None:
         kind = find_mechanism(job.mechanism)
