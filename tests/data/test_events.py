@@ -89,6 +89,7 @@ def test_frames_and_batches() -> None:
         {name: data[name].to_numpy() for name in data.columns},
         (part for part in [data[:1].to_pandas(), data[1:].lazy()]),
     ]
+    assert len(sources) > 0
     for source in sources:
         assert counts(source) == EXPECTED
 
