@@ -87,7 +87,7 @@ def test_a_season_of_the_calendar_helps() -> None:
 
 
 @pytest.mark.parametrize("delta", [0, "1e-6"])
-def test_intervals_hold_the_true_count(delta: vs.Exact) -> None:
+def test_intervals_hold_the_true_count(delta: str) -> None:
     """A random walk in 20 bins; the seed is fixed, so that the share never changes."""
     rng = default_rng(8)
     counts = np.maximum(np.cumsum(rng.normal(0, 25, (250, 20)), axis=0) + 2000, 0).astype(np.int64)
