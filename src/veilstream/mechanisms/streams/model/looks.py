@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from veilstream.mechanisms.streams.model.bank import Mixture
 from veilstream.mechanisms.streams.model.observation import Floats, Look
 from veilstream.mechanisms.streams.model.periods import UNITS, Period
-from veilstream.mechanisms.streams.model.plans import block_plan, expected_errors, gaps_of, target, wanted_gap
+from veilstream.mechanisms.streams.model.plans import WATCH, block_plan, expected_errors, gaps_of, target, wanted_gap
 from veilstream.mechanisms.streams.model.reserve import Book
 from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed
@@ -33,6 +33,8 @@ FEWEST_TOGETHER: Final = 4
 """Bins whose sum is looked at."""
 PATIENCE: Final = 4.0
 """Each alarm multiplies the quiet that longer gaps need."""
+NOWHERE_NEAR: Final = 7.0
+"""Standard deviations of the noise on a watched total, beyond what was foreseen, that call for a look."""
 SMALLEST_VARIANCE: Final = 0.05
 """Of noise: below it rounding to whole numbers is the larger error."""
 
@@ -93,6 +95,23 @@ def pure_look(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period
     amount = min(wanted, looks.book.room(step, period))
     noisy = meter.laplace(now, budget * Fraction(amount, UNITS), "look")
     return replace(looks, book=looks.book.charged(step, amount, step, period), block=None), _as_look(noisy)
+
+
+def watched(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period, prior: Mixture) -> tuple[Looks, bool]:
+    """Whether the total over all bins, seen with much noise for little, is nowhere near what was foreseen.
+
+    A step between looks that brings a sudden change is then looked at after all. The noise of a total is that of one
+    number, however many bins there are, so that what moves many bins shows.
+    """
+    amount = period.even // WATCH
+    if now.size < FEWEST_TOGETHER or amount < 1:
+        return looks, False
+    noisy = meter.laplace(now.total(), meter.guarantee.pure * period.share * Fraction(amount, UNITS), "watch")
+    book = looks.book.charged(step, amount, step, period)
+    surprise = np.abs(noisy.numbers - prior.mean.sum(axis=-1, keepdims=True))[..., 0]
+    limit = NOWHERE_NEAR * float(noisy.std) + TOGETHER * np.sqrt(prior.variance.sum(axis=-1))
+    alarmed = bool(meter.branch(surprise > limit))
+    return replace(looks, book=book, gap=0 if alarmed else looks.gap), alarmed
 
 
 def alarming(look: Look, prior: Mixture) -> NDArray[np.bool_]:

@@ -112,10 +112,13 @@ class ModelBased:
         bank = state.belief.bank.predicted(step)
         prior = bank.together(step, bank.weights(step))
         belief = replace(state.belief, bank=bank)
-        if step < state.looks.due:
-            values = belief.sparsity.published(prior, belief.calibration.variance(prior, None))
-            return State(step + 1, state.looks.waited(), belief), values
-        looks, look = self._look(state.looks, step, now, meter, period)
+        looks = state.looks
+        if step < looks.due:
+            looks, sudden = look_plans.watched(looks, step, now, meter, period, prior)
+            if not sudden:
+                values = belief.sparsity.published(prior, belief.calibration.variance(prior, None))
+                return State(step + 1, looks.waited(), belief), values
+        looks, look = self._look(looks, step, now, meter, period)
         alarmed = look_plans.alarming(look, prior)
         belief, prior, weights = _learned(belief, look, prior, step)
         looks = replace(looks, due=step + 1)

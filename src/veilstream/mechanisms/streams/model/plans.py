@@ -18,6 +18,8 @@ GAPS: Final = (1, 2, 3, 5, 7, 11, 17, 23, 37, 59, 97)
 """Steps from look to look: primes, which no season meets at the same phases only."""
 FEWEST_LOOKS: Final = 4
 """In a window."""
+WATCH: Final = 20
+"""Between looks the total over all bins is watched at every step for this part of Uniform's charge."""
 LONGER: Final = 0.8
 """A longer gap must promise so much of the present error."""
 SHORTER: Final = 0.95
@@ -41,8 +43,8 @@ def target(gap: int, period: Period) -> int:
     """What a look every ``gap`` steps costs in the long run, in units."""
     if gap == 1:
         return period.even
-    looks = -(-period.window // gap)
-    return min((UNITS - (gap - 1) * period.kept) // looks, UNITS - (period.window - 1) * period.kept)
+    looks, watches = -(-period.window // gap), period.window * (period.even // WATCH)
+    return min((UNITS - watches - (gap - 1) * period.kept) // looks, UNITS - (period.window - 1) * period.kept)
 
 
 @dataclass(frozen=True, slots=True)
