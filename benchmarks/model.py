@@ -40,6 +40,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
 QUICK_SETTINGS: Final[tuple[Setting, ...]] = (("1", 40, "0"), ("1", 40, "1e-6"))
 ABLATED: Final[tuple[Setting, ...]] = (("1", 40, "0"), ("1", 120, "0"))
 STRESSED: Final[tuple[Setting, ...]] = (("1", 40, "0"), ("1", 120, "0"), ("1", 40, "1e-6"))
+REVISED_AT: Final[tuple[Setting, ...]] = (("1", 40, "0"), ("1", 40, "1e-6"))
 RUNS: Final = 5
 BASELINES: Final = ("uniform", "sample")
 MEASURED: Final = ("absolute", "relative", "total", "sums", "missed")
@@ -57,12 +58,13 @@ def run(quick: bool = False) -> Sequence[Table]:
     if not quick:
         wanted += _wanted([f"model without {part}" for part in PARTS], list(TUNED), ABLATED, seeds[:2])
         wanted += _wanted(["model without a horizon"], streams, [("1", None, "0"), ("1", None, "1e-6")], seeds[:2])
-    table = run_measurements(list(dict.fromkeys(wanted)), RECORDS, progress=_progress)
+    wanted += _wanted(["model revised"], streams, REVISED_AT, seeds[:1])
+    table = run_measurements(_distinct(wanted), RECORDS, progress=_progress)
     means = table.group_by("mechanism", "stream", "epsilon", "w", "delta", "metric").agg(pl.col("value").mean())
     tables = [_errors(means, settings), _other_errors(means, settings), _coverage(means, settings), _stress(means)]
     if not quick:
         tables += [_ablations(table), _endless(means)]
-    return [*tables, _speed(quick)]
+    return [*tables, _revisions(means), _speed(quick)]
 
 
 def _progress(done: int, of: int) -> None:
@@ -88,7 +90,7 @@ def _wanted(
                         "seed": seed,
                     }
                     found.append(Measurement(labels, trial, (name, stream, epsilon, w, used, seed)))
-    return _distinct(found)
+    return found
 
 
 def _distinct(found: list[Measurement]) -> list[Measurement]:
@@ -172,7 +174,7 @@ def _coverage(means: pl.DataFrame, settings: Sequence[Setting]) -> Table:
     ]
     return Table(
         "Coverage",
-        "Share of true counts within the 95 % interval, repeated and forecast steps included. Where counts are mostly 0 "
+        "Share of true counts within the 95 % interval, repeated and forecast steps included. Where most are 0 "
         "every interval that holds 0 covers more.",
         ["stream", *map(_named, settings)],
         rows,
@@ -210,6 +212,19 @@ def _ablations(table: pl.DataFrame) -> Table:
         rows.append(row)
     columns = [f"{_named(s)}: {what}" for s in ABLATED for what in ("mean", "worst")]
     return Table("Ablations", "Tuned streams, two runs: geometric mean and worst ratio.", ["", *columns], rows)
+
+
+def _revisions(means: pl.DataFrame) -> Table:
+    rows = [
+        [name, *(f"{_value(means, 'model revised', name, setting, 'revised'):.3f}" for setting in REVISED_AT)]
+        for name in [*TUNED, *UNTOUCHED]
+    ]
+    return Table(
+        "Revisions",
+        "Error of bins of the tenth revision over that of the first release, one run.",
+        ["stream", *map(_named, REVISED_AT)],
+        rows,
+    )
 
 
 def _endless(means: pl.DataFrame) -> Table:

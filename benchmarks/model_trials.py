@@ -17,6 +17,7 @@ from veilstream.evaluate.runner import Measures
 from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
 from veilstream.mechanisms.streams import ModelBased, Sample, Uniform
 from veilstream.mechanisms.streams.model import bank, looks, mechanism, output, plans
+from veilstream.mechanisms.streams.model.revise import Revision
 from veilstream.noise import ExactSampler
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.testing.simulation import SeededSource
@@ -24,6 +25,8 @@ from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter
 from veilstream.values.values import half_width
 
+REVISED: Final = 10
+"""Steps after which a value is compared with its revision."""
 SUM: Final = 10
 """Steps that are added up."""
 NEVER: Final = 10**9
@@ -55,6 +58,8 @@ def contender(name: str, stream: Stream, w: int | None) -> StreamMechanism[Any]:
             return Sample()
         case "safe" | "model without gaps":
             return ModelBased(horizon, stream.periods, safe=True)
+        case "model revised":
+            return ModelBased(horizon, stream.periods, revise=REVISED)
         case "model without seasons":
             return ModelBased(horizon)
         case "model without a horizon":
@@ -74,11 +79,13 @@ def _reduced(name: str) -> Generator[None]:
     before = getattr(module, constant)
     setattr(module, constant, value)
     plans.block_plan.cache_clear()
+    plans.expected_errors.cache_clear()
     try:
         yield
     finally:
         setattr(module, constant, before)
         plans.block_plan.cache_clear()
+    plans.expected_errors.cache_clear()
 
 
 def trial(name: str, stream: str, epsilon: str, w: int | None, delta: str, seed: int) -> Measures:
@@ -87,27 +94,43 @@ def trial(name: str, stream: str, epsilon: str, w: int | None, delta: str, seed:
     chosen = stream_called(stream)
     guarantee = Guarantee(epsilon, w, delta)
     with _reduced(name):
-        values, low, high, looked = _walk(contender(name, chosen, w), guarantee, chosen.counts, seed)
-    return measures(values, chosen.counts) | {
-        "coverage": float(np.mean((low <= chosen.counts) & (chosen.counts <= high))),
-        "looks": looked,
-    }
+        values, low, high, looked, revisions = _walk(contender(name, chosen, w), guarantee, chosen.counts, seed)
+    return (
+        measures(values, chosen.counts)
+        | {
+            "coverage": float(np.mean((low <= chosen.counts) & (chosen.counts <= high))),
+            "looks": looked,
+        }
+        | _revised(revisions, values, chosen.counts)
+    )
 
 
 def _walk(
     chosen: StreamMechanism[Any], guarantee: Guarantee, counts: NDArray[np.int64], seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float, list[Revision]]:
     steps, bins = counts.shape
     accountant = accountant_for(chosen, guarantee, bins)
     noise, state = ExactSampler(SeededSource(seed)), chosen.start(guarantee, bins)
     values, width, looked = np.empty((steps, bins)), np.empty((steps, bins)), 0
+    revisions: list[Revision] = []
     for t in range(steps):
         meter = Meter(accountant, noise, t)
         state, released = chosen.step(state, seal(counts[t], t), meter)
         values[t] = released.numbers
         width[t] = half_width(0.95, released.std, released.law, integer=released.numbers.dtype.kind == "i")
-        looked += bool(meter.charges)
-    return values, values - width, values + width, looked / steps
+        looked += any(charge.purpose != "watch" for charge in meter.charges)
+        if isinstance(chosen, ModelBased):
+            revisions += [one for one in chosen.revisions(state) if one.version == REVISED]
+    return values, values - width, values + width, looked / steps, revisions
+
+
+def _revised(revisions: list[Revision], values: NDArray[np.float64], counts: NDArray[np.int64]) -> dict[str, float]:
+    """The error of revisions over that of what they revise."""
+    if not revisions:
+        return {}
+    steps = [revision.step for revision in revisions]
+    after = np.array([revision.values.numbers for revision in revisions])
+    return {"revised": mean_absolute_error(after, counts[steps]) / mean_absolute_error(values[steps], counts[steps])}
 
 
 def measures(values: NDArray[np.float64], counts: NDArray[np.int64]) -> dict[str, float]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from veilstream.data import Domain
 from veilstream.errors import InvalidInputError, OutOfOrderError
-from veilstream.mechanisms.protocols import StreamMechanism, accountant_for, describe
+from veilstream.mechanisms.protocols import Explains, StreamMechanism, accountant_for, describe
 from veilstream.noise import SecureNoise
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
@@ -118,6 +118,20 @@ class Publisher(LedgerHolder, Generic[S]):
                 # What this process derived may now run ahead of the ledger.
                 self._forget()
                 raise
+
+    def explain(self) -> str:
+        """In plain words how the mechanism came to its last release, for mechanisms that can say so.
+
+        >>> import numpy as np, veilstream as vs
+        >>> p = vs.Publisher(bins=1, guarantee=vs.Guarantee("1", w=24), mechanism=vs.STREAMS["model"]())
+        >>> p.explain()
+        'Nothing was looked at yet.'
+        """
+        if not isinstance(self.mechanism, Explains):
+            return f"{type(self.mechanism).__name__} does not explain its releases."
+        with self.ledger.transaction(self.stream) as transaction:
+            self._catch_up(transaction)
+        return self.mechanism.explain(self._state)
 
     def skip(self) -> Release:
         """Repeat the last release for the next step, at no cost and without its data.

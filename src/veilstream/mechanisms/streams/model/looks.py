@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from veilstream.mechanisms.streams.model.bank import Mixture
 from veilstream.mechanisms.streams.model.observation import Floats, Look
 from veilstream.mechanisms.streams.model.periods import UNITS, Period
-from veilstream.mechanisms.streams.model.plans import WATCH, block_plan, expected_errors, gaps_of, target, wanted_gap
+from veilstream.mechanisms.streams.model.plans import block_plan, expected_errors, gaps_of, target, wanted_gap, watch
 from veilstream.mechanisms.streams.model.reserve import Book
 from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed
@@ -84,7 +84,7 @@ def pure_look(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period
         noisy, block = meter.block_laplace(now, looks.block.epsilon, looks.block.length, "look", looks.block)
         return replace(looks, block=block), _as_look(noisy)
     gap = gaps_of(period)[looks.gap]
-    wanted = UNITS // OPENING if opening else target(gap, period)
+    wanted = UNITS // OPENING if opening else target(gap, period, now.size)
     plan = None if opening or gap > 1 else block_plan(period, now.size)
     if plan is not None:
         length = plan.length if period.last is None else min(plan.length, period.last - step + 1)
@@ -103,8 +103,8 @@ def watched(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period, 
     A step between looks that brings a sudden change is then looked at after all. The noise of a total is that of one
     number, however many bins there are, so that what moves many bins shows.
     """
-    amount = period.even // WATCH
-    if now.size < FEWEST_TOGETHER or amount < 1:
+    amount = watch(period, now.size)
+    if amount < 1:
         return looks, False
     noisy = meter.laplace(now.total(), meter.guarantee.pure * period.share * Fraction(amount, UNITS), "watch")
     book = looks.book.charged(step, amount, step, period)
@@ -133,8 +133,7 @@ def planned(
 ) -> Looks:
     """The next look, by the errors that the experts expect of every gap; after an alarm at once."""
     gaps = gaps_of(period)
-    plan = block_plan(period, weights.shape[-1])
-    table = expected_errors(period, 1.0 if plan is None else plan.relative, seasons)
+    table = expected_errors(period, weights.shape[-1], seasons)
     costs = np.einsum("ge,...eb->...g", table, weights)
     longest = sum(gap <= 1 + looks.quiet / (2 * looks.patience) for gap in gaps) - 1
     chosen = wanted_gap(costs, np.full(costs.shape[:-1], looks.gap), longest)
