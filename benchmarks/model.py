@@ -13,6 +13,7 @@ import polars as pl
 from numpy.random import default_rng  # noqa: TID251 (makes data, releases nothing)
 
 import veilstream as vs
+from benchmarks import model_figure
 from benchmarks.model_streams import TUNED, UNTOUCHED, real, stress
 from benchmarks.model_trials import WITHOUT, trial
 from benchmarks.report import Table, progress
@@ -64,6 +65,7 @@ def run(quick: bool = False) -> Sequence[Table]:
     tables = [_errors(means, settings), _other_errors(means, settings), _coverage(means, settings), _stress(means)]
     if not quick:
         tables += [_ablations(table), _endless(means)]
+        model_figure.draw()
     return [*tables, _revisions(means), _speed(quick)]
 
 
