@@ -14,6 +14,7 @@ SUITES: Final = {
     "spark": "benchmarks.spark",
     "accountant": "benchmarks.accountant",
     "streams": "benchmarks.streams",
+    "presence": "benchmarks.presence",
     "stream-utility": "benchmarks.stream_utility",
     "fast": "benchmarks.fast",
     "grouping": "benchmarks.grouping",
