@@ -49,7 +49,7 @@ $(VENV)/.created:
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml
-	$(PIP) install --editable .
+	$(PIP) install --editable '.[cli,plot]'
 	touch $@
 
 $(VENV)/.installed-server: $(VENV)/.created pyproject.toml

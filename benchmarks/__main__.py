@@ -11,8 +11,10 @@ from benchmarks.report import PAGE, Suite, write_section
 SUITES: Final = {
     "noise": "benchmarks.noise",
     "ingest": "benchmarks.ingest",
+    "spark": "benchmarks.spark",
     "accountant": "benchmarks.accountant",
     "streams": "benchmarks.streams",
+    "presence": "benchmarks.presence",
     "stream-utility": "benchmarks.stream_utility",
     "fast": "benchmarks.fast",
     "grouping": "benchmarks.grouping",

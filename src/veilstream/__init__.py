@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         BudgetExceededError,
         ChargeError,
         CheckFailedError,
+        EngineError,
         InvalidBudgetError,
         InvalidDomainError,
         InvalidInputError,
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
         VeilstreamError,
         WorkerError,
     )
+    from veilstream.jobs.advice import advise
+    from veilstream.jobs.call import publish
     from veilstream.live import StreamDefinition, open_async_stream, open_stream
     from veilstream.mechanisms.histograms import (
         EFPA,
@@ -66,6 +69,7 @@ if TYPE_CHECKING:
         BudgetDistribution,
         Fast,
         FixedRate,
+        ModelBased,
         RetroactiveGrouping,
         Sample,
         Scheduled,
@@ -88,18 +92,20 @@ _EXPORTS: Final = {
     "veilstream.client": "Client",
     "veilstream.data": "Calendar Categories Domain Edges Grid",
     "veilstream.errors": (
-        "BatchConflictError BudgetExceededError ChargeError CheckFailedError InvalidBudgetError InvalidDomainError "
-        "InvalidInputError SpoolError SpoolFullError StaleBatchError "
-        "LedgerBusyError LedgerError LedgerFullError LedgerMismatchError LedgerVersionError MissingExtraError "
-        "OutOfOrderError SealedAccessError UnknownValueError UnreadableFileError VeilstreamError WorkerError"
+        "BatchConflictError BudgetExceededError ChargeError CheckFailedError EngineError InvalidBudgetError "
+        "InvalidDomainError InvalidInputError LedgerBusyError LedgerError LedgerFullError LedgerMismatchError "
+        "LedgerVersionError MissingExtraError OutOfOrderError SealedAccessError SpoolError SpoolFullError "
+        "StaleBatchError UnknownValueError UnreadableFileError VeilstreamError WorkerError"
     ),
+    "veilstream.jobs.advice": "advise",
+    "veilstream.jobs.call": "publish",
     "veilstream.live": "StreamDefinition open_async_stream open_stream",
     "veilstream.mechanisms.histograms": (
         "EFPA HISTOGRAMS PHP PSD Barak DPCube FilterPriority Gaussian Geometric NoiseFirst Privelet StructureFirst"
     ),
     "veilstream.mechanisms.streams": (
-        "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate RetroactiveGrouping Sample Scheduled "
-        "SlidingWindow TimeUnit Uniform"
+        "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate ModelBased RetroactiveGrouping Sample "
+        "Scheduled SlidingWindow TimeUnit Uniform"
     ),
     "veilstream.privacy.charge": "Charge Span",
     "veilstream.privacy.guarantee": "Guarantee",
@@ -134,6 +140,7 @@ __all__ = [
     "DPCube",
     "Domain",
     "Edges",
+    "EngineError",
     "Fast",
     "FilterPriority",
     "FixedRate",
@@ -151,6 +158,7 @@ __all__ = [
     "LedgerMismatchError",
     "LedgerVersionError",
     "MissingExtraError",
+    "ModelBased",
     "NoiseFirst",
     "OutOfOrderError",
     "Privelet",
@@ -175,9 +183,11 @@ __all__ = [
     "VeilstreamError",
     "WorkerError",
     "__version__",
+    "advise",
     "noise",
     "open_async_stream",
     "open_stream",
+    "publish",
     "simulate",
     "simulate_many",
 ]

@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.data import Calendar
-from veilstream.data.calendar import MAX_STEPS, MICROSECONDS, MISSING, OUTSIDE, parse_duration
+from veilstream.data.calendar import MAX_STEPS, MISSING, OUTSIDE
 from veilstream.data.instants import Instants
 from veilstream.errors import InvalidInputError
+from veilstream.privacy.durations import MICROSECONDS, parse_duration
 
 ClockKind: TypeAlias = Literal["wall", "manual"]
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
