@@ -138,7 +138,7 @@ def run() -> list[Table]:
         ["memory of the server, middle third to end", flat],
     ]
     notes = (
-        f"{STREAMS} streams of {BINS:,} bins closing every {EVERY}, {EVENTS:,} events/s offered in batches of {ROWS:,}, "
+        f"{STREAMS} streams of {BINS:,} bins closing every {EVERY}, {EVENTS:,} events/s in batches of {ROWS:,}, "
         f"{READERS:,} readers of server-sent events, {SECONDS:g} s, one process, the clients on the same machine. "
         f"{machine()}"
     )
