@@ -86,7 +86,9 @@ def utility() -> list[Table]:
                 found += [(e, name, cells[0], cells[2]) for e, name in zip(seldom, COLUMNS, strict=True)]
             winner, least = min(found), min(zip(usual, COLUMNS, strict=True))
             verdict = f"{least[0] / winner[0]:.1f}"
-            best.append([*head, f"{_number(least[0])} ({least[1]})", f"{_number(winner[0])} ({winner[1]})", *winner[2:]])
+            best.append(
+                [*head, f"{_number(least[0])} ({least[1]})", f"{_number(winner[0])} ({winner[1]})", *winner[2:]]
+            )
             best[-1] += [f"{usual[0] / min(e for e, name, *_ in found if name == 'Uniform'):.1f}", verdict]
             progress(" | ".join(best[-1]))
     notes = (
@@ -180,4 +182,3 @@ def run() -> Sequence[Table]:
         progress("streams with ids: not here, set VEILSTREAM_DATA; left out")
         return [memory()]
     return [*utility(), other_rules(), memory()]
-

@@ -44,10 +44,13 @@ def load(source: str, path: Path, name: str, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_python_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (example,) = blocks("README.md", "python")
-    module: Any = load(example, tmp_path / "example.py", "readme_example", monkeypatch)
+    examples = blocks("README.md", "python")
+    assert len(examples) == 2
+    module: Any = load("\n".join(examples), tmp_path / "example.py", "readme_example", monkeypatch)
     assert module.release.t == 47
     assert (module.low < module.high).all()
+    assert len(module.job.releases) == 3
+    assert (tmp_path / "visits.png").read_bytes().startswith(b"\x89PNG")
     module.publisher.close()
 
 

@@ -12,6 +12,7 @@ import polars as pl
 from veilstream.data import Calendar, Domain
 from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError
+from veilstream.extras import PLOT, require
 from veilstream.jobs.model import Job, Moment
 from veilstream.jobs.outputs import refuse_overwriting
 from veilstream.mechanisms.named import build_mechanism, find_mechanism
@@ -22,6 +23,7 @@ from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.measure import Measure
 from veilstream.release.plots import SUFFIXES
 from veilstream.release.sinks import WRITERS, check_names, check_writable
+from veilstream.storage.location import locate
 
 LEAK = (
     "bins and time ranges learned from private data tell who is in them. Give {what}, or declare with "
@@ -70,6 +72,8 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
     for path, suffixes in ((job.out, tuple(WRITERS)), (job.plot, SUFFIXES)):
         if path is not None:
             check_writable(path, suffixes)
+    if job.plot is not None and not job.plot.lower().endswith(".html"):
+        require("matplotlib", "drawing pictures", PLOT)
     refuse_overwriting(
         {"out": job.out, "plot": job.plot},
         {"file": rows, "domain": job.domain, "ledger": job.ledger, "key_file": job.key_file},
@@ -175,14 +179,12 @@ def require_ledger(job: Job) -> str:
 
 
 def database_file(ledger: str) -> Path | None:
-    """The file of an SQLite ledger; None for a server.
+    """The file of an SQLite ledger, by the one name it has; None for a server.
 
-    >>> database_file("sqlite:///budget.db"), database_file("postgresql://host/x")
-    (PosixPath('budget.db'), None)
+    >>> database_file("sqlite:///budget.db") == database_file("./budget.db"), database_file("postgresql://host/x")
+    (True, None)
     """
-    if ledger.startswith("sqlite:///"):
-        return Path(ledger.removeprefix("sqlite:///"))
-    return None if "://" in ledger else Path(ledger)
+    return locate(ledger).file
 
 
 def _check_start(job: Job, prepared: PreparedJob) -> None:
