@@ -41,7 +41,7 @@ class PreparedJob:
 
 def prepare(job: Job) -> PreparedJob:
     """Check everything that can be checked without private data."""
-    guarantee = Guarantee(job.epsilon, job.w, job.delta)
+    guarantee = Guarantee(job.epsilon, job.w, job.delta, presence=job.presence, per=job.blocks)
     mechanism = build_mechanism(job.mechanism, job.histogram, job.settings)
     for path, suffixes in ((job.out, tuple(WRITERS)), (job.plot, SUFFIXES)):
         if path is not None:
@@ -54,9 +54,23 @@ def prepare(job: Job) -> PreparedJob:
             raise InvalidInputError(f"{name}: missing; " + LEAK.format(what="--start and --end"))
     domain, calendar = _domain(job), _calendar(job)
     check_names(domain)
-    prepared = PreparedJob(job, guarantee, mechanism, domain, calendar)
+    prepared = PreparedJob(job, _placed(guarantee, calendar), mechanism, domain, calendar)
     _check_start(job, prepared)
     return prepared
+
+
+def _placed(guarantee: Guarantee, calendar: Calendar) -> Guarantee:
+    """The guarantee with its blocks on the calendar of the steps."""
+    if guarantee.per is None or guarantee.per.known:
+        return guarantee
+    if isinstance(calendar.every, int):
+        raise InvalidInputError(
+            name="per",
+            value=str(guarantee.per),
+            limit="times are whole numbers here; give a number of steps",
+            outcome="nothing was read",
+        )
+    return guarantee.placed(calendar.label(0), calendar.every, calendar.zone)
 
 
 def _domain(job: Job) -> Domain:
@@ -144,7 +158,7 @@ def _check_start(job: Job, prepared: PreparedJob) -> None:
     try:
         prepared.mechanism.start(prepared.guarantee, prepared.bins)
     except InvalidInputError as error:
-        if prepared.guarantee.w is None and str(error).startswith("horizon") and "horizon" not in job.settings:
+        if not prepared.guarantee.endless and str(error).startswith("horizon") and "horizon" not in job.settings:
             raise InvalidInputError(
                 f"horizon of '{job.mechanism}': missing; at --window user one budget lasts for the whole "
                 f"stream, so say how many steps it must cover, e.g. --set horizon={prepared.calendar.steps} for "

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from veilstream.data import Dropped, read_counts, read_events
-from veilstream.data.bounding import bound
+from veilstream.data.bounding import PresenceHistory, bound, load_history, store_history
 from veilstream.errors import BudgetExceededError, LedgerError
 from veilstream.jobs.prepare import PreparedJob, database_file, require_file, require_ledger
 from veilstream.jobs.wording import number
@@ -112,7 +112,7 @@ def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> 
     key = load(key_file, prepared.job.stream) or StreamKey.fresh(prepared.job.stream, prepared.calendar)
     key.check(prepared.calendar, key_file)
     # Every row is read and checked here, before the ledger is touched.
-    with _snapshots(prepared, key, summary) as snapshots:
+    with _snapshots(prepared, key, summary, key_file.with_name(f"{key_file.name}.presence")) as snapshots:
         store(key_file, key).check(prepared.calendar, key_file)
         with Ledger.open(url) as ledger:
             _feed(prepared, ledger, snapshots, summary, say=say, advance=advance)
@@ -155,7 +155,10 @@ def _publisher(prepared: PreparedJob, ledger: Ledger) -> Publisher[Any]:
 
 
 @contextmanager
-def _snapshots(prepared: PreparedJob, key: StreamKey, summary: Summary) -> Generator[Iterator[Sealed]]:
+def _snapshots(
+    prepared: PreparedJob, key: StreamKey, summary: Summary, history_file: Path
+) -> Generator[Iterator[Sealed]]:
+    """The sealed counts of all steps. Who was present in them is written down once all of them were released."""
     job, source = prepared.job, require_file(prepared.job)
     if job.value is not None:
         summary.dropped = Dropped()
@@ -173,6 +176,9 @@ def _snapshots(prepared: PreparedJob, key: StreamKey, summary: Summary) -> Gener
         return
     assert job.user is not None
     events = read_events(source, user=job.user, time=job.time, by=prepared.domain.names)
+    history = None
+    if prepared.guarantee.presence is not None:
+        history = load_history(history_file, PresenceHistory(prepared.guarantee, key.secret))
     with bound(
         events,
         prepared.domain,
@@ -182,9 +188,13 @@ def _snapshots(prepared: PreparedJob, key: StreamKey, summary: Summary) -> Gener
         key=key.secret,
         unknown=job.unknown,
         missing_time=job.missing_time,
+        presence=history,
     ) as bounded:
         summary.dropped = bounded.dropped
         yield bounded.snapshots()
+        if bounded.history is not None and not summary.interrupted:
+            bounded.history.advance(prepared.calendar.steps)
+            store_history(history_file, bounded.history)
 
 
 def _feed(
