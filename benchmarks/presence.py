@@ -16,8 +16,8 @@ from benchmarks.report import Table, best_seconds, progress
 from veilstream.data.bounding.choice import Limit, Rows, choose
 from veilstream.data.bounding.keyed import Key
 from veilstream.data.bounding.presence import PresenceHistory
-from veilstream.mechanisms.traits import Traits
 from veilstream.mechanisms.streams import DSAT, Fast, Sample, Uniform
+from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.guarantee import Guarantee
 
 RUNS: Final = 40
@@ -86,13 +86,15 @@ def utility() -> list[Table]:
                 found += [(e, name, cells[0], cells[2]) for e, name in zip(seldom, COLUMNS, strict=True)]
             winner, least = min(found), min(zip(usual, COLUMNS, strict=True))
             verdict = f"{least[0] / winner[0]:.1f}"
-            best.append([*head, f"{_number(least[0])} ({least[1]})", f"{_number(winner[0])} ({winner[1]})", *winner[2:]])
+            best.append(
+                [*head, f"{_number(least[0])} ({least[1]})", f"{_number(winner[0])} ({winner[1]})", *winner[2:]]
+            )
             best[-1] += [f"{usual[0] / min(e for e, name, *_ in found if name == 'Uniform'):.1f}", verdict]
             progress(" | ".join(best[-1]))
     notes = (
-        f"Mean absolute error of one count series at ε = 1 with all rows as the truth; {RUNS} runs, {RUNS_THAT_DECIDE} of "
-        "mechanisms that decide by data. 'steps' is what one person is charged for. The row 'all' is without a bound; for "
-        "a block it means that people count in every step of it."
+        f"Mean absolute error of one count series at ε = 1 with all rows as the truth; {RUNS} runs, {RUNS_THAT_DECIDE} "
+        "of mechanisms that decide by data. 'steps' is what one person is charged for. The row 'all' is without a bound; "
+        "for a block it means that people count in every step of it."
     )
     summary = Table(
         "The best of each promise",
@@ -180,4 +182,3 @@ def run() -> Sequence[Table]:
         progress("streams with ids: not here, set VEILSTREAM_DATA; left out")
         return [memory()]
     return [*utility(), other_rules(), memory()]
-

@@ -21,15 +21,11 @@ def patterns(steps: int = STEPS) -> Iterator[Pattern]:
 
 def sliding(c: int, w: int) -> Counted:
     """Counts at a step before which there were fewer than c presences in the last w−1."""
-    return lambda present: {
-        t for t, here in enumerate(present) if here and sum(present[max(0, t - w + 1) : t]) < c
-    }
+    return lambda present: {t for t, here in enumerate(present) if here and sum(present[max(0, t - w + 1) : t]) < c}
 
 
 def first_of_block(c: int, length: int) -> Counted:
-    return lambda present: {
-        t for t, here in enumerate(present) if here and sum(present[t - t % length : t]) < c
-    }
+    return lambda present: {t for t, here in enumerate(present) if here and sum(present[t - t % length : t]) < c}
 
 
 def counted_before(c: int, w: int) -> Counted:

@@ -24,6 +24,7 @@ from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.histograms import HISTOGRAMS
 from veilstream.mechanisms.streams import STREAMS
 
+
 def _with_presence(name: str, entry: Callable[[], list[Claim]]) -> Callable[[], list[Claim]]:
     """The claims of a stream with those about people who count in few steps."""
     more = PRESENCE_CLAIMS.get(name)

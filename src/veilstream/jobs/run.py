@@ -172,6 +172,7 @@ def _snapshots(
             unknown=job.unknown,
             missing_time=job.missing_time,
             dropped=summary.dropped,
+            presence=prepared.guarantee,
         )
         return
     assert job.user is not None

@@ -70,9 +70,12 @@ class PresenceHistory(Private):
     @property
     def rule(self) -> str:
         """What the table depends on besides the rows: presence, window or blocks, and which key, by a digest."""
-        guarantee = self._guarantee
-        per = None if guarantee.per is None else guarantee.per.fields()
-        return json.dumps([guarantee.presence, guarantee.w, per, self._key.derive(b"digest").hex()])
+        return json.dumps([self.presence_rule, self._key.derive(b"digest").hex()])
+
+    @property
+    def presence_rule(self) -> str | None:
+        """In which steps people count; see ``Guarantee.presence_rule``."""
+        return self._guarantee.presence_rule
 
     def __len__(self) -> int:
         """How many people are remembered. For the operator alone."""
@@ -170,7 +173,12 @@ class PresenceHistory(Private):
         """A history of the same guarantee and key that goes on after ``through`` from a stored table."""
         other = self.copy()
         people = len(table["first"])
-        shapes = {"first": (people,), "second": (people,), "steps": (people, self._steps.shape[1]), "counted": (people,)}
+        shapes = {
+            "first": (people,),
+            "second": (people,),
+            "steps": (people, self._steps.shape[1]),
+            "counted": (people,),
+        }
         for name, shape in shapes.items():
             column = table[name].astype(getattr(self, f"_{name}").dtype, casting="safe")
             if column.shape != shape:

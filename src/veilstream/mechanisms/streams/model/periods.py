@@ -50,8 +50,9 @@ def period_at(step: int, guarantee: Guarantee, horizon: int | None) -> Period:
     >>> [period_at(step, user, None).share for step in (0, 63, 64, 191, 192)]
     [Fraction(1, 2), Fraction(1, 2), Fraction(1, 6), Fraction(1, 6), Fraction(1, 12)]
     """
-    if guarantee.w is not None:
-        return Period(guarantee.w)
+    if guarantee.period is not None:
+        # Where people count in few steps, looks that one person meets could be dearer than of all steps of a period.
+        return Period(guarantee.period)
     if horizon is not None:
         return Period(horizon, horizon - 1)
     number = (step // FIRST_STRETCH + 1).bit_length() - 1
