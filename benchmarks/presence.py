@@ -93,8 +93,8 @@ def utility() -> list[Table]:
             progress(" | ".join(best[-1]))
     notes = (
         f"Mean absolute error of one count series at ε = 1 with all rows as the truth; {RUNS} runs, {RUNS_THAT_DECIDE} "
-        "of mechanisms that decide by data. 'steps' is what one person is charged for. The row 'all' is without a bound; "
-        "for a block it means that people count in every step of it."
+        "of mechanisms that decide by data. 'steps' is what one person is charged for. The row 'all' is without a "
+        "bound; for a block it means that people count in every step of it."
     )
     summary = Table(
         "The best of each promise",
