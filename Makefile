@@ -46,7 +46,7 @@ $(VENV)/.created:
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml
-	$(PIP) install --editable .
+	$(PIP) install --editable '.[cli,plot]'
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.created pyproject.toml

@@ -38,7 +38,19 @@ def test_json_has_all_that_the_lines_say() -> None:
     assert all(row["passed"] and row["bound"] <= 1 and row["trials"] == 1000 and row["event"] for row in rows)
 
 
+def test_the_accountant_is_attacked_by_name_and_says_by_what() -> None:
+    result = run("accountant", "--trials", "20", "--workers", "1")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("accountant: 20 programs, ")
+    assert "negative comparisons" in result.stdout
+    found = json.loads(run("accountant", "--trials", "5", "--workers", "1", "--json").stdout)["accountant"]
+    assert found["passed"] is True
+    assert found["programs"] == 5
+    assert found["attacked"]["Laplace answers"] > 0
+
+
 def test_names_are_listed() -> None:
+    assert "accountant" in run("--list").stdout.split()
     assert "dsat" in run("--list").stdout.split()
     assert "Kendall" in json.loads(run("--list", "--json").stdout)["mechanisms"]
 

@@ -1,10 +1,13 @@
-"""The page in a real browser: a step arrives and the page shows it; keyboard, phones, the dark, and no foreign script."""
+"""The page in a real browser: a step arrives and the page shows it; keyboard, phones, the dark, no foreign script."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -52,10 +55,6 @@ def published(server: Running, steps: int, name: str = "visits") -> None:
     with server.client("ingest") as client:
         send(client, body(frame(*range(9)), CSV))
     server.until_visible(name, steps - 1)
-
-
-def head(page: Any) -> str:
-    return str(page.locator("[data-head]").get_attribute("data-head"))
 
 
 def test_a_step_arrives_and_the_page_shows_it(start_server: StartServer, page: Any) -> None:
@@ -194,15 +193,28 @@ def test_titles_and_names_are_text_and_never_script(start_server: StartServer, p
 def test_a_chart_can_be_embedded_and_the_page_cannot(start_server: StartServer, browser: Any, tmp_path: Path) -> None:
     server = start_server(definition(public=True))
     published(server, 3)
-    outside = tmp_path / "outside.html"
-    outside.write_text(
-        f"<iframe src='{server.url}/embed/visits'></iframe><iframe src='{server.url}/streams/visits'></iframe>"
-    )
+    frames = [f"<iframe src='{server.url}{path}'></iframe>" for path in ("/embed/visits", "/streams/visits")]
+    (tmp_path / "index.html").write_text("".join(frames))
+    other = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
+    thread = threading.Thread(target=other.serve_forever)
+    thread.start()
     page = browser.new_page()
-    page.goto(outside.as_uri())
-    page.frame_locator("iframe").first.locator("[data-head='2']").wait_for()
-    assert page.frame_locator("iframe").nth(1).locator("h1").count() == 0
-    page.close()
+    try:
+        page.goto(f"http://localhost:{other.server_port}/")
+        page.frame_locator("iframe").first.locator("[data-head='2']").wait_for()
+        assert page.frame_locator("iframe").nth(1).locator("h1").count() == 0
+    finally:
+        page.close()
+        other.shutdown()
+        other.server_close()
+        thread.join()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A page of another origin."""
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        del format
 
 
 def test_nothing_is_loaded_from_elsewhere(start_server: StartServer, page: Any) -> None:

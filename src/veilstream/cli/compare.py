@@ -10,6 +10,7 @@ import typer
 from veilstream.cli.options import AsJson, job_option, option
 from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
+from veilstream.extras import drawing
 from veilstream.jobs.window import steps_of_window
 
 if TYPE_CHECKING:
@@ -141,8 +142,6 @@ def _tell(found: Comparison, metric: str) -> None:
 
 
 def _write(found: Comparison, metric: str, table: Path, picture: Path, name: str) -> None:
-    from importlib import import_module
-
     import polars as pl
 
     from veilstream.evaluate.drawing import lines, panels
@@ -153,7 +152,7 @@ def _write(found: Comparison, metric: str, table: Path, picture: Path, name: str
     shown = best["mechanism"].head(MOST_LINES).to_list()
     if found.recommended not in shown:
         shown[-1] = found.recommended
-    ticker: Any = import_module("matplotlib.ticker")
+    ticker: Any = drawing("ticker")
     figure, (axes,) = panels(1)
     figure.set_size_inches(8.2, 4.8)
     rows = found.table.filter(pl.col("mechanism").is_in(shown))

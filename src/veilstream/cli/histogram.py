@@ -68,6 +68,7 @@ def histogram(
     """
     from veilstream.data import Domain
     from veilstream.data.domain import MAX_BINS
+    from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.jobs.prepare import chosen_axes
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.release.publisher import Publisher
@@ -77,6 +78,7 @@ def histogram(
 
     if out is not None:
         check_writable(out, tuple(WRITERS))
+    refuse_overwriting({"out": out}, {"file": file, "domain": domain, "ledger": ledger})
     known = chosen_axes(domain, tuple(by) if by else None, TableDomain)
     guarantee = Guarantee(epsilon, w=None)
     histogram_method = _histogram(method, settings_of(setting or []))

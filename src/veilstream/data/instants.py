@@ -60,7 +60,7 @@ def instants(column: pl.Series, zone: str) -> Instants:
         unit = epoch_unit(column.cast(pl.String))
         if unit is not None:
             return _finish(column, from_epoch(column, unit), Clock.AWARE)
-    raise unreadable_times(column)
+    raise unreadable_times(column, len(column))
 
 
 def numbers(column: pl.Series) -> Instants:
@@ -122,8 +122,9 @@ def _localise(local: pl.Series, zone: str) -> pl.Series:
 
 
 def _finish(column: pl.Series, utc: pl.Series, clock: Clock) -> Instants:
-    if utc.null_count() > column.null_count():
-        raise unreadable_times(column)
+    unreadable = utc.null_count() - column.null_count()
+    if unreadable:
+        raise unreadable_times(column, unreadable)
     ticks = utc.to_physical()
     if ticks.null_count() == 0:
         return Instants(ticks.to_numpy(), np.ones(len(ticks), np.bool_), clock if len(ticks) else None)

@@ -121,7 +121,7 @@ def _checked(column: pl.Series, parsed: pl.Series, form: str) -> pl.Series:
     return parsed
 
 
-def unreadable_times(column: pl.Series) -> InvalidInputError:
+def unreadable_times(column: pl.Series, unreadable: int) -> InvalidInputError:
     """Say what was expected, and which option reads what seems to be there; never a time itself."""
     hint = "tell with --time-format how times are written, e.g. '%d %b %Y %H:%M'"
     if column.dtype.is_numeric():
@@ -140,5 +140,5 @@ def unreadable_times(column: pl.Series) -> InvalidInputError:
     return InvalidInputError(
         f"time column '{column.name}': a time cannot be read or does not exist in the zone, expected is {EXPECTED}; "
         f"{hint}",
-        outcome="nothing was read",
+        operator_note=f"{unreadable} of {len(column)} times in this batch",
     )

@@ -69,7 +69,7 @@ class StreamDefinition:
     public: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
+        if not NAME.fullmatch(str(self.name)):
             raise InvalidInputError(
                 name="stream name", value=self.name, limit="1 to 100 letters, digits, '.', '_' or '-' are needed"
             )

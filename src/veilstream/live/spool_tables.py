@@ -67,7 +67,7 @@ counters = Table(
     Column("hour", BigInteger, primary_key=True, autoincrement=False),
     *(
         Column(name, BigInteger, nullable=False)
-        for name in ("rows", "late", "no_user", "unknown", "bad_time", "bad_user")
+        for name in ("rows", "late", "no_user", "unknown", "bad_time", "bad_user", "unreadable")
     ),
 )
 

@@ -15,7 +15,7 @@ from veilstream.live.clock import Clock, WallClock, moment, tick_of
 from veilstream.live.closing import Closer, close_due
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.rows import Fates, encode_batch
-from veilstream.live.spool import Arrival, Spool, SpooledStream
+from veilstream.live.spool import Arrival, Moved, Spool, SpooledStream
 from veilstream.storage.ledger import Ledger
 from veilstream.values.release import Release
 
@@ -49,13 +49,22 @@ class LiveStream:
         self._closer = Closer(spool, ledger, self.name)
         self._owned = owned
 
-    def add(self, batch: Any, *, batch_id: str | None = None, positions: Mapping[str, str] | None = None) -> str:
+    def add(
+        self,
+        batch: Any,
+        *,
+        batch_id: str | None = None,
+        positions: Mapping[str, Moved] | None = None,
+        unreadable: int = 0,
+    ) -> str:
         """Store rows: a Polars, pandas or Arrow table, a mapping of columns, a file. "accepted" or "duplicate".
 
-        Rows that come too late for their step are counted for the operator and never published.
+        Rows that come too late for their step are counted for the operator and never published. ``positions`` say
+        how far a source was read; they are stored with the rows. ``unreadable`` items of the source are counted.
         """
         received = self.clock.now()
         encoded = encode_batch(batch, self.definition, self._stream.key)
+        encoded.fates.unreadable += unreadable
         digest = b"" if batch_id is None else content_digest(self._stream, encoded.parts)
         arrival = Arrival(self._stream, encoded, received, batch_id, digest, positions)
         (outcome,) = self.spool.append([arrival], self.clock.now())

@@ -68,7 +68,7 @@ def build_mechanism(
     veilstream.errors.InvalidInputError: mechanism 'unifrom': unknown, did you mean 'uniform'? The mechanisms are
     uniform, ...; nothing was released
     """
-    stream = _find(STREAMS, name, "mechanism")
+    stream = find_mechanism(name)
     given = dict(settings or {})
     if histogram is not None:
         if not any(parameter.is_histogram for parameter in parameters(stream)):
@@ -76,6 +76,12 @@ def build_mechanism(
         given[HISTOGRAM] = histogram
     made: StreamMechanism[Any] = _make(stream, name, given)
     return made
+
+
+def find_mechanism(name: str) -> type[StreamMechanism[Any]]:
+    """The class of the stream mechanism called ``name``."""
+    kind: type[StreamMechanism[Any]] = _find(STREAMS, name, "mechanism")
+    return kind
 
 
 def _make(kind: type[Any], name: str, given: Mapping[str, Any]) -> Any:

@@ -105,9 +105,11 @@ class MetricGuarantee:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> MetricGuarantee:
-        """Read back what ``veilstream.mechanisms.protocols.describe`` wrote."""
-        space = record["space"]
-        return cls(record["epsilon"], record["distance"], Space(space["low"], space["high"], space["metric"]))
+        """Read back what ``veilstream.mechanisms.identity.describe`` wrote, now or for schema 0001."""
+        given = record.get("set", record)
+        space = given["space"].get("set", given["space"])
+        metric = {name: space[name] for name in ("metric",) if name in space}
+        return cls(given["epsilon"], given["distance"], Space(space["low"], space["high"], **metric))
 
 
 def _short(value: Fraction) -> str:

@@ -59,7 +59,8 @@ def presence_curve(
     """The curve from ``visits``: how many people come in 1, 2, … of ``steps`` successive steps, on average.
 
     ``steps`` is the window or the block that is promised; for ever, it is any stretch, and ``horizon`` says for how
-    many steps people are expected to be followed. Negative numbers, as noise makes them, count as 0. Rows left out:
+    many steps people are expected to be followed. Numbers may be negative, as noise makes them: their sums are less
+    so, and below 0 count as 0. Rows left out:
 
     * of a block, what exceeds c;
     * of a window, each of k visits with the probability that of 2k−2 others, in this stretch and its neighbour, at
@@ -77,12 +78,13 @@ def presence_curve(
         raise InvalidInputError(
             name="steps", value=steps, limit="at least 1, epsilon above 0, and a horizon if and only if it is for ever"
         )
-    people = [max(0.0, float(number)) for number in visits]
+    people = [float(number) for number in visits]
     most = {Promise.WINDOW: (steps - 1) // 2, Promise.BLOCK: steps, Promise.FOR_EVER: horizon or steps}[kind]
     counts = range(1, max(1, min(most, 4 * len(people))) + 1)
     noise = [_reach(kind, c) * max_contribution / budget for c in counts]
     left_out = [
-        sum(number * _missing(kind, k, c, steps, horizon) for k, number in enumerate(people, 1)) for c in counts
+        max(0.0, sum(number * _missing(kind, k, c, steps, horizon) for k, number in enumerate(people, 1)))
+        for c in counts
     ]
     length = horizon or steps
     return PresenceCurve(

@@ -24,13 +24,11 @@ STARTING_SECONDS: Final = 4.0
 WEEKS_BEFORE: Final = 60
 REGIONS: Final = [f"Region {number}" for number in range(1, 11)]
 AGES: Final = ["0-4", "5-24", "25-49", "50-64", "65+"]
-SOURCE: Final = (
-    "Weekly visits for influenza-like illness (CDC ILINet), replayed: one row a visit, a week every two seconds."
-)
+SOURCE: Final = "Weekly visits for influenza-like illness (CDC ILINet), replayed: a week every two seconds."
 
 
 def definitions() -> tuple[StreamDefinition, ...]:
-    """Three streams over the same rows: many bins, few bins with a mechanism that repeats what stays alike, ten bins."""
+    """Three streams over the same rows: many bins, few bins with a mechanism that repeats, ten bins."""
     common: dict[str, Any] = {
         "user": "visitor",
         "time": "week",
@@ -99,7 +97,7 @@ class Replay:
 
 
 def fill(ledger: Path, replay: Replay, weeks: int = WEEKS_BEFORE) -> Clock:
-    """Publish the first weeks at once, so that there is something to see, and start the clock that goes on from there."""
+    """Publish the first weeks at once, so that there is something to see; the clock that goes on from there."""
     clock = SettableClock(tick_of(START))
     streams = [open_stream(ledger, one.name, one, clock=clock) for one in definitions()]
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -149,7 +150,7 @@ async def _releases(service: Service, board: StreamBoard, after: int) -> AsyncIt
             continue
         step = after + 1
         key = ("event", board.definition.name, step)
-        body, _ = await service.cache.get(key, lambda: _event(board, step))
+        body, _ = await service.cache.get(key, partial(_event, board, step))
         yield body
         after = step
 

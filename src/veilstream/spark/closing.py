@@ -140,8 +140,8 @@ def publish_closed(df: DataFrame, stream: ClosedSteps, clock: Clock) -> list[Rel
 
 
 def _next_step(stream: ClosedSteps) -> int:
-    with stream.publisher.ledger.transaction(stream.publisher.stream) as transaction:
-        return 0 if transaction.head is None else transaction.head + 1
+    head = stream.publisher.ledger.head(stream.publisher.stream)
+    return 0 if head is None else head + 1
 
 
 def _rule(stream: ClosedSteps, steps: range) -> Column:

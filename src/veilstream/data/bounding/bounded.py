@@ -65,6 +65,7 @@ class Bounded(Private):
 
     def _sealed(self, part: int, first_t: int) -> Iterator[Sealed]:
         cells = chosen_of_part(self._runs, part, self.limit, self._key)
+        self._dropped.note_bounding(part, self._runs.rows(part), len(cells))
         steps = self._runs.steps_of(part)
         presence_rule = None if self.history is None else self.history.presence_rule
         ends = [0, len(cells)]
@@ -157,14 +158,14 @@ def bound(
         )
     try:
         with cleared_on_error():
-            _read(events, encoder, runs, secret)
+            read_rows(events, encoder, runs, secret)
     except BaseException:
         runs.close()
         raise
     return Bounded(runs, domain, calendar, limit=limit, key=secret, dropped=encoder.dropped)
 
 
-def _read(events: Events, encoder: Encoder, runs: Runs, key: Key) -> None:
+def read_rows(events: Events, encoder: Encoder, runs: Runs, key: Key) -> None:
     """Encode every event that counts."""
     people_key = key.derive(PEOPLE)
     for batch in events.batches():

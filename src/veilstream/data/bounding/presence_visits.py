@@ -20,7 +20,7 @@ from veilstream.trusted.counts import Sealed, seal
 
 
 def visit_histogram(
-    events: Events, calendar: Calendar, *, steps: int, most: int = 32, promise: Promise | str = Promise.WINDOW
+    events: Events, calendar: Calendar, *, steps: int, most: int = 12, promise: Promise | str = Promise.WINDOW
 ) -> Sealed:
     """How many people were present in 1, 2, …, ``most`` or more steps of a stretch of ``steps``, over all stretches.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
 
 from veilstream.errors import InvalidInputError
+from veilstream.extras import drawing
 from veilstream.release.measure import Measure
 from veilstream.release.plots.bars import draw_bars
 from veilstream.release.plots.heat import draw_grids, draw_map
@@ -56,7 +56,7 @@ def plot_releases(
         write_page(path, released, title=title, subtitle=words, unit=unit, level=level, bins=options.bins)
         return Path(path)
     kind = options.kind if options.kind != "auto" else _kind(released, heat_map, options)
-    matplotlib: Any = import_module("matplotlib")
+    matplotlib: Any = drawing()
     with matplotlib.rc_context(STYLE):
         figure = new_figure()
         _draw(figure, kind, released, options, unit, level, truth)
