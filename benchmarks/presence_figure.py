@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
 import veilstream as vs
 from benchmarks.presence_streams import purchases
@@ -34,11 +36,11 @@ def promises() -> None:
         axis.set_title(f"{title}; charged for {guarantee.reach} steps", loc="left", fontsize=10)
     axes[-1].set_xlabel("step")
     handles = [
-        plt.Line2D([], [], marker="o", ls="", mfc="white", mec="grey", label="present, does not count"),
-        plt.Line2D([], [], marker="o", ls="", color=COUNTED, label="counts"),
-        plt.Line2D([], [], marker="o", ls="", color=LOST, label="counts, and no more when the unit goes"),
-        plt.Line2D([], [], marker="o", ls="", color=GAINED, label="counts only when the unit goes"),
-        plt.Rectangle((0, 0), 1, 1, color=SHADE, label="the unit that goes"),
+        Line2D([], [], marker="o", ls="", mfc="white", mec="grey", label="present, does not count"),
+        Line2D([], [], marker="o", ls="", color=COUNTED, label="counts"),
+        Line2D([], [], marker="o", ls="", color=LOST, label="counts, and no more when the unit goes"),
+        Line2D([], [], marker="o", ls="", color=GAINED, label="counts only when the unit goes"),
+        Rectangle((0, 0), 1, 1, color=SHADE, label="the unit that goes"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9, frameon=False)
     figure.savefig(FIGURES / "presence_promises.png", dpi=130)

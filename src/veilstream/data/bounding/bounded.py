@@ -65,7 +65,7 @@ class Bounded(Private):
 
     def _sealed(self, part: int, first_t: int) -> Iterator[Sealed]:
         cells = chosen_of_part(self._runs, part, self.limit, self._key)
-        self._dropped.note_bounding(part, self._runs.rows(part), len(cells))
+        self._dropped.note_bounding(part, self._runs.rows_that_may_count(part), len(cells))
         steps = self._runs.steps_of(part)
         presence_rule = None if self.history is None else self.history.presence_rule
         ends = [0, len(cells)]

@@ -34,6 +34,11 @@ class PresentRuns(Runs):
         self.history = history
         self._before, self._first_step, self._dropped = history, first_step, dropped
 
+    def rows_that_may_count(self, part: int) -> int:
+        """None of a part whose steps the history has passed."""
+        passed = self._before.through or 0
+        return 0 if self._first_step + self.steps_of(part).stop <= passed else self.rows(part)
+
     def load(self, part: int, shard: int = 0, shards: int = 1) -> Rows:
         """The rows of a part, or of the people of one shard of it, that count."""
         if part == 0 and shard == 0:
