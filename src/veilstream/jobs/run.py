@@ -71,7 +71,7 @@ def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> 
     known = load(key_file, job.stream)
     key = known or StreamKey.fresh(job.stream)
     # Every row is read and checked here, before the ledger is touched.
-    with open_snapshots(prepared, key, summary) as snapshots:
+    with open_snapshots(prepared, key, summary, key_file.with_name(f"{key_file.name}.presence")) as snapshots:
         if not job.allow_empty:
             _refuse_silence(prepared, summary)
         if store(key_file, key) != key:

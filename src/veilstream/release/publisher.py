@@ -188,6 +188,13 @@ class Publisher(LedgerHolder, Generic[S]):
                 f"snapshot of {now.size} bins over {now.span.steps} steps with max_contribution={now.l1}: the stream "
                 f"takes {self.bins} bins of one step with max_contribution ≤ {self.max_contribution}"
             )
+        wanted = self.guarantee.presence_rule
+        if wanted is not None and now.presence_rule != wanted:
+            raise InvalidInputError(
+                name="snapshot",
+                value=f"bounded by the presence rule {now.presence_rule}",
+                limit=f"the stream promises {self.guarantee}; bound the events with presence=guarantee",
+            )
         if t is not None and t != now.span.first:
             raise InvalidInputError(f"t={t} for a snapshot of step {now.span.first}")
         return now.span.first
