@@ -16,6 +16,7 @@ from veilstream.audit.attack import Claim
 from veilstream.audit.grouping_entries import GROUPING_CLAIMS
 from veilstream.audit.histogram_entries import HISTOGRAM_CLAIMS, SERIES_CLAIMS
 from veilstream.audit.metric_entries import METRIC_CLAIMS
+from veilstream.audit.model_entries import MODEL_CLAIMS
 from veilstream.audit.personal_entries import PERSONAL_CLAIMS
 from veilstream.audit.presence_entries import PRESENCE_CLAIMS
 from veilstream.audit.stream_entries import STREAM_CLAIMS
@@ -32,7 +33,7 @@ def _with_presence(name: str, entry: Callable[[], list[Claim]]) -> Callable[[], 
 
 
 AUDITS: Final[dict[str, Callable[[], list[Claim]]]] = {
-    **{name: _with_presence(name, entry) for name, entry in (STREAM_CLAIMS | GROUPING_CLAIMS).items()},
+    **{name: _with_presence(name, entry) for name, entry in (STREAM_CLAIMS | MODEL_CLAIMS | GROUPING_CLAIMS).items()},
     **HISTOGRAM_CLAIMS,
     **SERIES_CLAIMS,
     **TABLE_CLAIMS,

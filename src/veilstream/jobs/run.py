@@ -108,7 +108,8 @@ def _refuse_silence(prepared: PreparedJob, summary: Summary) -> None:
             "" if last < 0 else f"the last row lies in step {last}, which begins at {prepared.calendar.label(last)}"
         )
         raise InvalidInputError(
-            "file: it has no rows in the last steps of the time range, which would be published as counts of nobody",
+            name="file",
+            limit="it has no rows in the last steps of the time range, which would be published as counts of nobody",
             outcome="nothing was released",
             next_step="give an end up to which the data are complete (--end), or say that silence is data "
             "(--allow-empty)",

@@ -25,13 +25,13 @@ OPENING: Final = 8
 """The first look costs this part of the budget."""
 SHORTEST_WITH_OPENING: Final = 16
 """In shorter windows the first look is as any other."""
-FALSE_ALARM: Final = 0.01
+FALSE_ALARM: Final = 0.002
 """Chance that the most surprising bin of a look alarms though nothing has changed."""
 TOGETHER: Final = 3.5
 """Standard deviations at which the sum of all surprises alarms."""
 FEWEST_TOGETHER: Final = 4
 """Bins whose sum is looked at."""
-PATIENCE: Final = 2.0
+PATIENCE: Final = 4.0
 """Each alarm multiplies the quiet that longer gaps need."""
 SMALLEST_VARIANCE: Final = 0.05
 """Of noise: below it rounding to whole numbers is the larger error."""
@@ -100,10 +100,13 @@ def alarming(look: Look, prior: Mixture) -> NDArray[np.bool_]:
     total = prior.variance + look.variance
     surprise = look.numbers - prior.mean
     bins = surprise.shape[-1]
-    most = np.max(np.abs(surprise) / np.sqrt(total), axis=-1) > math.log(bins / FALSE_ALARM) / math.sqrt(2)
+    most: NDArray[np.bool_] = np.max(np.abs(surprise) / np.sqrt(total), axis=-1) > math.log(
+        bins / FALSE_ALARM
+    ) / math.sqrt(2)
     if bins < FEWEST_TOGETHER:
         return most
-    return most | (np.abs(surprise.sum(axis=-1)) > TOGETHER * np.sqrt(total.sum(axis=-1)))
+    together: NDArray[np.bool_] = np.abs(surprise.sum(axis=-1)) > TOGETHER * np.sqrt(total.sum(axis=-1))
+    return most | together
 
 
 def planned(
@@ -117,7 +120,7 @@ def planned(
     longest = sum(gap <= 1 + looks.quiet / (2 * looks.patience) for gap in gaps) - 1
     chosen = wanted_gap(costs, np.full(costs.shape[:-1], looks.gap), longest)
     index = int(meter.branch(np.where(alarmed, -1, np.minimum(chosen, 0) if looks.in_block() else chosen)))
-    patience = 1 + (looks.patience - 1) * math.exp(-gaps[looks.gap] / (4 * period.window))
+    patience = 1 + (looks.patience - 1) * math.exp(-gaps[looks.gap] / (8 * period.window))
     if index < 0:
         most = max(PATIENCE, period.window / 2)
         patience = min(patience * PATIENCE, most)

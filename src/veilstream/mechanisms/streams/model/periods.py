@@ -18,11 +18,16 @@ KEPT: Final = Fraction(3, 4)
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """``window`` successive steps, or all steps of a stretch that ends with ``last``, share ``share`` of the budget."""
+    """``window`` successive steps, or all steps of a stretch that ends with ``last``, share ``share`` of the budget.
+
+    ``steady`` says that a person counts in so many steps, whichever these are: then longer gaps between looks save
+    nothing, and every step has the same share.
+    """
 
     window: int
     last: int | None = None
     share: Fraction = Fraction(1)
+    steady: bool = False
 
     @property
     def even(self) -> int:
@@ -50,9 +55,10 @@ def period_at(step: int, guarantee: Guarantee, horizon: int | None) -> Period:
     >>> [period_at(step, user, None).share for step in (0, 63, 64, 191, 192)]
     [Fraction(1, 2), Fraction(1, 2), Fraction(1, 6), Fraction(1, 6), Fraction(1, 12)]
     """
-    if guarantee.period is not None:
-        # Where people count in few steps, looks that one person meets could be dearer than of all steps of a period.
-        return Period(guarantee.period)
+    if guarantee.presence is not None and guarantee.reach is not None:
+        return Period(guarantee.reach, steady=True)
+    if guarantee.w is not None:
+        return Period(guarantee.w)
     if horizon is not None:
         return Period(horizon, horizon - 1)
     number = (step // FIRST_STRETCH + 1).bit_length() - 1

@@ -21,8 +21,11 @@ FEWEST_LOOKS: Final = 4
 LONGER: Final = 0.8
 """A longer gap must promise so much of the present error."""
 SHORTER: Final = 0.95
+"""A shorter one so much."""
 MOST_BINS_IN_BLOCKS: Final = 8
+"""With more bins, and from about 5 on in long windows, single looks are as quiet."""
 LONGEST_BLOCK: Final = 128
+"""Steps that share one draw."""
 WORTH_A_BLOCK: Final = 0.95
 """Of Uniform's variance: blocks that promise less than this are not worth it."""
 SLOWEST: Final = 1e-6
@@ -31,7 +34,7 @@ SLOWEST: Final = 1e-6
 
 def gaps_of(period: Period) -> tuple[int, ...]:
     """The gaps that leave enough looks in a window."""
-    return tuple(gap for gap in GAPS if gap == 1 or -(-period.window // gap) >= FEWEST_LOOKS)
+    return tuple(gap for gap in GAPS if gap == 1 or (not period.steady and -(-period.window // gap) >= FEWEST_LOOKS))
 
 
 def target(gap: int, period: Period) -> int:
@@ -57,7 +60,7 @@ def block_plan(period: Period, bins: int) -> BlockPlan | None:
 
     The windows that most blocks of m steps touch see 1 + ⌈(w−1)/m⌉ of them (⌈N/m⌉ of N steps in all).
     """
-    if bins > MOST_BINS_IN_BLOCKS or period.window < 2:
+    if bins > MOST_BINS_IN_BLOCKS or period.window < 2 or period.steady:
         return None
     plans: list[BlockPlan] = []
     for length in range(2, min(period.window, LONGEST_BLOCK) + 1):
