@@ -12,6 +12,7 @@ from benchmarks.report import PAGE, Suite, write_section
 SUITES: Final = {
     "noise": "benchmarks.noise",
     "ingest": "benchmarks.ingest",
+    "spark": "benchmarks.spark",
     "accountant": "benchmarks.accountant",
     "streams": "benchmarks.streams",
     "presence": "benchmarks.presence",

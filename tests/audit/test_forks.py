@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -73,7 +73,7 @@ class Account:
     """What forked runs drew and were charged, run by run."""
 
     drawn: list[list[NDArray[np.int64]]]
-    charges: list[list[list[Charge]]]
+    charges: list[list[Sequence[Charge]]]
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import pytest
 from veilstream.mechanisms.streams import STREAMS
 from veilstream.privacy.charge import Charge, Span
 from veilstream.release.publisher import Publisher
+from veilstream.storage.keys import key_id
 from veilstream.storage.ledger import Ledger
 
 from .support import City, rows, veilstream
@@ -98,8 +99,41 @@ def test_the_key_lies_beside_the_ledger_and_is_secret(city: City) -> None:
     key = city.folder / "budget.db.default.key"
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     stored = json.loads(key.read_text())
-    assert stored["start"] == "2024-01-01T00:00:00+00:00"
+    assert sorted(stored) == ["format", "key", "stream"]
     assert len(bytes.fromhex(stored["key"])) == 32
+    with Ledger.open(city.ledger) as ledger:
+        (spec,) = ledger.streams()
+    assert spec.anchor is not None
+    assert spec.anchor.start == "2024-01-01T00:00:00+00:00"
+    assert spec.key == key_id(bytes.fromhex(stored["key"]))
+    assert stored["key"] not in repr(spec)
+
+
+def test_one_ledger_is_one_however_it_is_written(city: City) -> None:
+    """Neither another spelling of the ledger nor another key or start gets past what the stream's row says."""
+    assert city.publish(end="2024-01-01T02:00", unknown="drop").code == 0
+    for ledger in (f"{city.ledger.parent}/./budget.db", f"sqlite:///{city.ledger}", f"sqlite:///{city.ledger}?x=1"):
+        assert city.publish(ledger=ledger, start="2023-12-31").code == 4
+        assert city.publish("--json", ledger=ledger, end="2024-01-01T02:00", unknown="drop").json["released_now"] == 0
+    other = city.publish(key_file=str(city.folder / "other.key"))
+    assert other.code == 4
+    assert "missing" in other.err
+    (city.folder / "other.key").write_text(json.dumps({"format": 2, "stream": "default", "key": "00" * 32}))
+    swapped = city.publish(key_file=str(city.folder / "other.key"))
+    assert swapped.code == 4
+    assert "key is recorded as" in swapped.err
+    assert len(city.released()) == 2
+
+
+@pytest.mark.parametrize(
+    "ledger", ["sqlite://", ":memory:", "sqlite:///:memory:", "sqlite:///file::memory:?mode=memory"]
+)
+def test_a_ledger_that_forgets_is_refused(city: City, ledger: str) -> None:
+    before = sorted(city.folder.iterdir())
+    outcome = city.publish(ledger=ledger)
+    assert outcome.code == 2
+    assert "forget" in outcome.err
+    assert sorted(city.folder.iterdir()) == before
 
 
 def test_steps_never_come_to_mean_other_times(city: City) -> None:

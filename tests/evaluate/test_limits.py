@@ -1,4 +1,4 @@
-"""Limits from a noisy histogram of rows: right within three per cent about what is kept, deaf to noise in the far levels."""
+"""Limits from a noisy histogram of rows: right about what is kept, deaf to noise in far levels."""
 
 from __future__ import annotations
 

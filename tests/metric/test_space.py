@@ -20,7 +20,7 @@ from veilstream.errors import (
     InvalidInputError,
     UnknownValueError,
 )
-from veilstream.mechanisms.protocols import describe
+from veilstream.mechanisms.identity import describe
 from veilstream.metric import Metric, MetricGuarantee, Space, cost_of_stay
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge, Span

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from playwright.sync_api import expect, sync_playwright
 
 from tests.server.conftest import Running, StartServer, definition
 from tests.server.test_ingest import CSV, body, frame, send
@@ -27,8 +28,6 @@ def browser() -> Iterator[Any]:
         if os.environ.get("CI"):
             pytest.fail(MISSING)
         pytest.skip(MISSING)
-    from playwright.sync_api import sync_playwright
-
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield opened
@@ -65,7 +64,7 @@ def test_a_step_arrives_and_the_page_shows_it(start_server: StartServer, page: A
     assert page.title() == "Visits · veilstream"
     server.until_visible("visits", 3)
     page.wait_for_selector("[data-head='3']")
-    page.wait_for_function("document.getElementById('announce').textContent.includes('New release of Visits')")
+    expect(page.locator("#announce")).to_contain_text("New release of Visits")
     assert page.locator("canvas").count() >= 2
 
 
@@ -77,7 +76,7 @@ def test_streams_at_a_glance_and_from_there_to_one(start_server: StartServer, pa
     assert page.locator("a.card").count() == 1
     before = page.locator("a.card").inner_text()
     server.until_visible("visits", 6)
-    page.wait_for_function("(old) => document.querySelector('a.card').innerText !== old", arg=before)
+    expect(page.locator("a.card")).not_to_contain_text(before.splitlines()[2])
     page.click("a.card")
     page.wait_for_selector("[data-head='6']")
     assert urlsplit(page.url).path == "/streams/visits"
@@ -109,7 +108,7 @@ def test_every_view_draws(start_server: StartServer, page: Any, kind: str) -> No
     page.click("button[data-kind='chart']")
     page.wait_for_selector(".uplot")
     page.select_option("select", ["3", "5"])
-    page.wait_for_function("document.querySelectorAll('.key span').length >= 2")
+    expect(page.locator(".key span").first).to_have_text("place 3")
 
 
 def test_the_chart_obeys_the_keyboard_and_the_mouse(start_server: StartServer, page: Any) -> None:
@@ -163,7 +162,7 @@ def test_signing_in_opens_streams_and_the_operators_view(start_server: StartServ
     page.click("#sign")
     page.fill("#login-token", "wrong")
     page.click("#login-form button[type=submit]")
-    page.wait_for_function("document.getElementById('login-error').textContent.includes('not valid')")
+    expect(page.locator("#login-error")).to_contain_text("not valid")
     page.fill("#login-token", token)
     page.click("#login-form button[type=submit]")
     page.wait_for_selector("[data-head='1']")

@@ -111,7 +111,7 @@ def dying_once(marks: str) -> Any:
 
         from pyspark import TaskContext
 
-        context = TaskContext.get()
+        context: Any = TaskContext.get()
         for index, batch in enumerate(batches):
             if index == 1 and context.attemptNumber() == 0:
                 Path(marks, uuid.uuid4().hex).touch()

@@ -17,9 +17,10 @@ import pytest
 
 from veilstream.errors import SealedAccessError
 from veilstream.privacy.charge import Span
+from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed, UndatedCounts, seal
 from veilstream.trusted.opening import opened
-from veilstream.trusted.points import SIDE, Metric, PointSnapshot, SealedFlow, SealedPoints
+from veilstream.trusted.points import SIDE, Metric, SealedFlow, SealedPoints
 from veilstream.trusted.records import SealedRecords, seal_records
 from veilstream.trusted.rows import SealedRows, SealedTable
 from veilstream.trusted.sealed import Opaque
@@ -41,7 +42,6 @@ SAMPLES: dict[type[Opaque[Any]], Opaque[Any]] = {
     SealedRows: ROWS,
     SealedTable: SealedTable(ROWS, (), 0),
     SealedPoints: POINTS,
-    PointSnapshot: PointSnapshot(POINTS, 2),
     SealedFlow: SealedFlow(EXACT, (2,), NOW, flow=Fraction(1), l1=Fraction(2), mass=1),
     Scores: Scores(EXACT, NOW, Fraction(1)),
     JointScores: JointScores(EXACT, NOW, Fraction(1), np.array([2])),
@@ -49,6 +49,7 @@ SAMPLES: dict[type[Opaque[Any]], Opaque[Any]] = {
     Boundaries: boundaries(seal(EXACT, 0), np.array([0, 1, 2]), 2),
     SealedExamples: SealedExamples(np.array([[SECRET / 1e9]]), np.array([1]), np.array([0])),
     SmoothValue: SmoothValue(SECRET, Fraction(SECRET), NOW, Fraction(1), 0, 1 << 40),
+    NoiseBlock: NoiseBlock(EXACT[None], 1, 0, Fraction(1), Fraction(1), "look"),
     Threshold: Threshold(EXACT, 1, 0, Fraction(1), Fraction(1), Fraction(1), "decide"),
 }
 

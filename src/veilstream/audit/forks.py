@@ -10,16 +10,18 @@ sees exactly the noise, the charges and the code of a single run.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
-from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.session import Session, StreamSession
 from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
@@ -129,7 +131,7 @@ class _Group:
     runs: int
     state: Any
     accountant: Accountant
-    charges: list[list[Charge]]
+    charges: list[Sequence[Charge]]
     published: NDArray[Any] | None = None
 
 
@@ -146,12 +148,11 @@ class _Steps:
 
         accounts = self._accounts(group)
 
-        def ask(asked: Asked) -> tuple[Any, Values, Accountant, list[Charge]]:
-            accountant = next(accounts)
-            meter = ForkingMeter(accountant, asked.tape, t, batch=(asked.rows.size,))
+        def ask(asked: Asked) -> tuple[Any, Values, Accountant, Sequence[Charge]]:
+            session = Session(next(accounts), asked.tape, partial(ForkingMeter, batch=(asked.rows.size,)))
             sealed = self.feed(t, asked.of(group.published, group.runs))
-            state, values = self.mechanism.step(asked.of(group.state, group.runs), sealed, meter)
-            return state, values, accountant, meter.charges
+            state, values = self.mechanism.step(asked.of(group.state, group.runs), sealed, session.at(t))
+            return state, values, session.accountant, session.charges
 
         fewest = max(FEWEST, self.bins + 1)
         for asked, answer in answers(ask, group.runs, group.rows.size, fewest, self.source):
@@ -164,12 +165,12 @@ class _Steps:
         """The account of the group, and for its parts the same once more, read back as a ledger would."""
         yield group.accountant
         while True:
-            accountant = accountant_for(self.mechanism, self.guarantee, self.bins)
+            session = StreamSession(self.mechanism, self.guarantee, self.bins, self.source)
             for t, charges in enumerate(group.charges):
-                accountant.advance(t)
+                session.accountant.advance(t)
                 for charge in charges:
-                    accountant.replay(charge)
-            yield accountant
+                    session.replay(t, charge)
+            yield session.accountant
 
 
 def _rows_of(state: Any, runs: int, rows: Rows) -> Any:
@@ -203,8 +204,8 @@ def forked_outputs(
     """Values (runs × steps × bins) and whether they were fresh (runs × steps) of independent runs."""
     taking = _Steps(mechanism, guarantee, bins, feed, source)
     filled = max(runs, FEWEST, bins + 1)
-    accountant = accountant_for(mechanism, guarantee, bins)
-    groups = [_Group(np.arange(runs), filled, mechanism.start(guarantee, bins), accountant, [])]
+    first = StreamSession(mechanism, guarantee, bins, source)
+    groups = [_Group(np.arange(runs), filled, first.state, first.accountant, [])]
     values, fresh = np.empty((runs, steps, bins)), np.empty((runs, steps), dtype=np.bool_)
     for t in range(steps):
         after: list[_Group] = []

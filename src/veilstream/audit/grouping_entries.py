@@ -18,12 +18,11 @@ from veilstream.audit.attack import Claim
 from veilstream.audit.pairs import Pair, border_burst, one_event
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
-from veilstream.mechanisms.protocols import accountant_for
+from veilstream.mechanisms.session import StreamSession
 from veilstream.mechanisms.streams import RetroactiveGrouping
 from veilstream.mechanisms.streams.group_plan import FEWEST_UNITS
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import seal
-from veilstream.trusted.meter import Meter
 
 EVENT: Final = Guarantee(1, w=1)
 QUICK: Final = 2_000
@@ -45,14 +44,13 @@ class GroupedBins:
         pair, noise = self.pair, PooledNoise(seed)
         history = pair.others[:, 0] + (pair.person[:, 0] if present else 0)
         first = max(int(np.flatnonzero(pair.person[:, 0])[0]) - 1, 0)
-        accountant = accountant_for(self.mechanism, self.guarantee, trials)
-        state: Any = self.mechanism.start(self.guarantee, trials)
+        session = StreamSession(self.mechanism, self.guarantee, trials, noise)
         seen: list[NDArray[Any]] = []
         for t, count in enumerate(history.tolist()):
             now = seal(np.full(trials, count, dtype=np.int64), t, pair.max_contribution)
-            state, released = self.mechanism.step(state, now, Meter(accountant, noise, t))
+            released, window = session.step(now, t), session.state.window
             if t >= first:
-                seen += [released.numbers, state.window.guess, state.window.open_units]
+                seen += [released.numbers, window.guess, window.open_units]
         return np.stack(seen, axis=1).astype(np.float64, copy=False)
 
 

@@ -17,13 +17,13 @@ from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
 from veilstream.mechanisms.histograms import EFPA, HISTOGRAMS, PSD, FilterPriority, Privelet, StructureFirst
 from veilstream.mechanisms.protocols import HistogramMechanism
+from veilstream.mechanisms.session import Session
 from veilstream.mechanisms.streams import Sample
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.series.fourier import FourierSeries
 from veilstream.testing.batch import BatchMeter
 from veilstream.trusted.counts import seal
-from veilstream.trusted.meter import Meter
 from veilstream.trusted.records import seal_records
 
 EVENT: Final = Guarantee(1, w=1)
@@ -105,7 +105,7 @@ def filter_priority() -> list[Claim]:
         rows = np.array([[700, 3]] * (fp.level(domain, 1.0) - int(not present)), dtype=np.int64)
         records, listed = seal_records(rows, domain, 0), np.zeros((trials, 2))
         for trial in range(trials):
-            boxes = fp.estimate_records(records, Fraction(1), Meter(Accountant(EVENT, 1), noise, 0))
+            boxes = fp.estimate_records(records, Fraction(1), Session(Accountant(EVENT, 1), noise).at(0))
             at = np.flatnonzero((boxes.low == [700, 3]).all(axis=1))
             listed[trial] = [at.size, boxes.values[at[0]] if at.size else 0]
         return listed
@@ -120,7 +120,8 @@ def fourier_series() -> list[Claim]:
     def draw(present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
         noise, steps = PooledNoise(seed), 5
         series = [seal(np.array([20 + t + int(present)]), t) for t in range(steps)]
-        meter = BatchMeter(Accountant(Guarantee(1, w=None), 1), noise, steps - 1, batch=(trials,))
+        many = partial(BatchMeter, batch=(trials,))
+        meter = Session(Accountant(Guarantee(1, w=None), 1), noise, many).at(steps - 1)
         values = FourierSeries(coefficients=2).estimate(series, Fraction(1), meter)
         return np.asarray(values.numbers[..., 0], dtype=np.float64)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from veilstream.audit.attack import Claim
 from veilstream.audit.estimates import estimates
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
+from veilstream.mechanisms.session import Session
 from veilstream.metric import (
     ChosenMedian,
     HatGrid,
@@ -63,8 +65,8 @@ class Moved:
         size = self.mechanism.size(self.guarantee, len(points))
 
         def estimate(source: NoiseSource, runs: int) -> NDArray[Any]:
-            meter = ForkingMeter(Accountant(self.guarantee.guarantee, size), source, 0, batch=(runs,))
-            return self.mechanism.estimate(sealed, self.guarantee, meter).numbers
+            accountant, many = Accountant(self.guarantee.guarantee, size), partial(ForkingMeter, batch=(runs,))
+            return self.mechanism.estimate(sealed, self.guarantee, Session(accountant, source, many).at(0)).numbers
 
         if isinstance(self.mechanism, SmoothMedian):
             # It draws bits, which no tape keeps, and decides nothing.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ from veilstream.audit.attack import Claim, Draw
 from veilstream.audit.estimates import estimates
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
+from veilstream.mechanisms.session import Session
 from veilstream.personalised import (
     CountMechanism,
     ExponentialCount,
@@ -54,8 +56,8 @@ class _Meter(PersonalMeter):
         self._runs = runs
 
     def _ordinary(self, epsilon: Fraction, size: int, t: int) -> Meter:
-        accountant = Accountant(Guarantee(epsilon, w=1), size)
-        return ForkingMeter(accountant, self._noise, t, self._runs) if self._runs else Meter(accountant, self._noise, t)
+        meter = partial(ForkingMeter, batch=self._runs) if self._runs else Meter
+        return Session(Accountant(Guarantee(epsilon, w=1), size), self._noise, meter).at(t)
 
 
 def _people(count: int) -> tuple[Roster, NDArray[np.int64]]:

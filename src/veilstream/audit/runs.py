@@ -11,10 +11,10 @@ from veilstream.audit.forks import forked_outputs
 from veilstream.audit.pairs import Pair
 from veilstream.audit.pool import PooledNoise
 from veilstream.mechanisms.histograms import Gaussian, Geometric
-from veilstream.mechanisms.protocols import StreamMechanism, accountant_for, is_batchable
+from veilstream.mechanisms.protocols import StreamMechanism, is_batchable
+from veilstream.mechanisms.session import StreamSession
 from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.trusted.meter import Meter
 
 PLAIN: Final = (Geometric, Gaussian)
 """Histograms that add noise to the counts as they are."""
@@ -51,9 +51,9 @@ def one_by_one(
     feed, steps, bins, noise = pair.feed(present), pair.steps, pair.bins, PooledNoise(seed)
     values, fresh = np.empty((trials, steps, bins)), np.empty((trials, steps), dtype=np.bool_)
     for trial in range(trials):
-        accountant, state = accountant_for(mechanism, guarantee, bins), mechanism.start(guarantee, bins)
+        session = StreamSession(mechanism, guarantee, bins, noise)
         published: NDArray[Any] | None = None
         for t in range(steps):
-            state, released = mechanism.step(state, feed(t, published), Meter(accountant, noise, t))
+            released = session.step(feed(t, published), t)
             values[trial, t], fresh[trial, t], published = released.numbers, released.fresh, released.numbers
     return values, fresh

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +20,7 @@ from veilstream.audit.estimates import estimates
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
 from veilstream.data.bounding.keyed import Key
+from veilstream.mechanisms.session import Session
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall
@@ -55,7 +57,7 @@ class _Models:
         table = layout.seal(ordered_rows(columns, content_hashes(columns, Key(bytes(16))), self.shape, 0))
         outputs = np.empty((trials, layout.size))
         for trial in range(trials):
-            meter = Meter(Accountant(EVENT, layout.size), noise, 0)
+            meter = Session(Accountant(EVENT, layout.size), noise).at(0)
             outputs[trial] = self.copula.estimate(table, EVENT.epsilon, meter).numbers
         return outputs
 
@@ -80,8 +82,8 @@ class PartOfModel:
         rows = ordered_rows([np.ascontiguousarray(column) for column in table.T], hashes, shape, 0)
 
         def estimate(source: NoiseSource, runs: int) -> NDArray[Any]:
-            meter = ForkingMeter(Accountant(PART, 1), source, 0, batch=(runs,))
-            return self.ask(rows, self.margins, meter)
+            session = Session(Accountant(PART, 1), source, partial(ForkingMeter, batch=(runs,)))
+            return self.ask(rows, self.margins, session.at(0))
 
         return estimates(estimate, trials, seed)
 

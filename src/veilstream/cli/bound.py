@@ -42,9 +42,9 @@ def bound(
     ] = None,
     unknown: Annotated[str, job_option("unknown")] = "error",
     missing_time: Annotated[str, job_option("missing_time")] = "error",
-    time_format: Annotated[
-        str | None, option("--time-format", description="day-first, month-first, epoch-s, or codes such as %d/%m/%Y.")
-    ] = None,
+    time_format: Annotated[str | None, job_option("time_format")] = None,
+    delimiter: Annotated[str | None, job_option("delimiter")] = None,
+    encoding: Annotated[str | None, job_option("encoding")] = None,
     stream: Annotated[str, option("--stream", description="Name of the look in the ledger. Default: bound.")] = "bound",
     plot: Annotated[Path | None, option("--plot", description="Picture of the limits: .png, .pdf or .svg.")] = None,
     as_json: AsJson = False,
@@ -76,7 +76,7 @@ def bound(
         steps_per_user=steps_per_user,
         unknown=unknown,
         missing_time=missing_time,
-        options=ReadOptions(time_format=time_format),
+        options=ReadOptions(delimiter, encoding, time_format=time_format),
         to_come=stream_to_come,
     )
     if plot is not None:

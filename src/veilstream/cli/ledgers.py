@@ -64,8 +64,8 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
     ``windows`` has an entry per released step: what the fullest window that ends there had spent and had left.
     ``charges`` sums what was bought, by purpose and outcome.
     """
+    from veilstream.mechanisms.session import newly_spent
     from veilstream.privacy.guarantee import Guarantee
-    from veilstream.release.publisher import newly_spent
 
     guarantee = Guarantee.from_json(spec.guarantee)
     mechanism = json.loads(spec.mechanism)
@@ -84,8 +84,7 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
     for _, rows in groupby(ledger.charges(spec.name), key=lambda row: row.t):
         together: dict[tuple[str, str, bool], list[Charge]] = {}
         for row in rows:
-            bought_by = row.charge.purpose, row.outcome, row.charge.bins is not None
-            together.setdefault(bought_by, []).append(row.charge)
+            together.setdefault((row.charge.purpose, row.outcome, row.charge.bins is not None), []).append(row.charge)
         for kind, charges in together.items():
             count, cost = bought.get(kind, (0, Fraction(0)))
             bought[kind] = count + len(charges), cost + newly_spent(charges, guarantee)
@@ -111,10 +110,26 @@ def _in_words(guarantee: Guarantee, mechanism: dict[str, Any]) -> tuple[str, str
     from veilstream.jobs.wording import promise
     from veilstream.metric import MetricGuarantee
 
-    if mechanism["class"] == "PointRelease":
-        metric = MetricGuarantee.from_record(mechanism["metric"])
+    name, settings = _name_and_settings(mechanism)
+    if name.endswith("PointRelease"):
+        metric = MetricGuarantee.from_record(settings["metric"])
         return str(metric), metric.promise()
     return str(guarantee), promise(guarantee)
+
+
+def _name_and_settings(mechanism: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Of a recorded mechanism; schema 0001 gave the class and all settings side by side."""
+    if "class" in mechanism:
+        return mechanism["class"], {name: value for name, value in mechanism.items() if name != "class"}
+    return mechanism["name"], mechanism["set"]
+
+
+def _setting(value: Any) -> str:
+    match value:
+        case {"class": name} | {"name": name, "set": _}:
+            return str(name)
+        case _:
+            return str(value)
 
 
 @ledger_app.command()
@@ -135,13 +150,11 @@ def print_account(seen: dict[str, Any], last: int) -> None:
     """One stream's account for a person."""
     from veilstream.jobs.wording import number
 
-    kind = seen["mechanism"]
-    settings = ", ".join(f"{k}={v['class'] if isinstance(v, dict) else v}" for k, v in kind.items() if k != "class")
+    name, given = _name_and_settings(seen["mechanism"])
+    settings = ", ".join(f"{setting}={_setting(value)}" for setting, value in given.items())
     typer.echo(f"stream '{seen['stream']}': {seen['guarantee_in_words']}")
     typer.echo(f"  {seen['promise']}")
-    typer.echo(
-        f"  mechanism {kind['class']}({settings}); {seen['bins']:,} bins; one person adds at most {seen['l1']} per step"
-    )
+    typer.echo(f"  mechanism {name}({settings}); {seen['bins']:,} bins; one person adds at most {seen['l1']} per step")
     spent = [
         (row["purpose"], row["outcome"], f"{row['count']:,}", number(Fraction(row["epsilon"])))
         for row in seen["charges"]
@@ -276,6 +289,17 @@ def charges(ledger: Where, stream: Which = None, as_json: Json = False) -> None:
     _print_table(f"{len(rows)} charges", columns, rows)
 
 
+@ledger_app.command("grant-reader")
+def grant(
+    ledger: Where,
+    role: Annotated[str, typer.Option("--role", help="A role of the server.", show_default=False)],
+) -> None:
+    """Let a role of PostgreSQL read releases and charges, and nothing of the mechanisms' secret state."""
+    with _opened(ledger) as opened:
+        for statement in opened.grant_reader(role):
+            typer.echo(f"{statement};")
+
+
 @ledger_app.command()
 def export(
     ledger: Where,
@@ -283,13 +307,19 @@ def export(
     out: Annotated[Path | None, typer.Option(help="A file; by default stdout.", show_default=False)] = None,
     as_json: Json = False,
 ) -> None:
-    """Releases and charges, one JSON object per line (one array with --json); never a mechanism's secret state."""
+    """Releases and charges, one JSON object per line (one array with --json); never a mechanism's secret state.
+
+    Each stream begins with what it is: guarantee and mechanism, which time each step is, the label of every bin.
+    """
     from veilstream.release.sinks import replacing
-    from veilstream.storage.ledger import export as export_stream
+    from veilstream.storage.ledger.exporting import export as export_stream
+    from veilstream.storage.ledger.exporting import header
 
     with _opened(ledger) as opened:
         specs = _chosen(opened, stream)
-        rows = [{"stream": spec.name, **row} for spec in specs for row in export_stream(opened, spec.name)]
+        rows = [
+            {"stream": spec.name, **row} for spec in specs for row in (header(spec), *export_stream(opened, spec.name))
+        ]
     text = json.dumps(rows) + "\n" if as_json else "".join(json.dumps(row) + "\n" for row in rows)
     if out is None:
         typer.echo(text, nl=False)

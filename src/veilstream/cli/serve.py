@@ -120,6 +120,7 @@ def _options(
         where,
         spool or (settings.spool if settings is not None else None),
         settings.streams if settings is not None else (),
+        settings.sources if settings is not None else (),
         hosts or (settings.hosts if settings is not None else ()),
         secure,
     )

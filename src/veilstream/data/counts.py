@@ -68,8 +68,9 @@ def read_counts(
     cell, count = cell[order], count[order]
     if (cell[1:] == cell[:-1]).any():
         raise InvalidInputError(
-            f"column '{value}': a time and bin has more than one row, one is the limit; add them up "
-            "first, or publish rows of people with --user instead"
+            f"column '{value}': a time and bin has more than one row, one is the limit",
+            name=value,
+            next_step="add them up first, or publish rows of people with --user instead",
         )
     return _snapshots(cell, count, domain, calendar, max_contribution=max_contribution, first_t=first_t)
 
@@ -100,11 +101,12 @@ def whole_counts(column: pl.Series) -> NDArray[np.int64]:
     numbers, whole = as_integers(column)
     if not whole.all():
         raise InvalidInputError(
-            f"column '{column.name}': a count is missing, fractional or not a number, whole numbers are needed; fill "
-            "or drop such rows first"
+            f"column '{column.name}': a count is missing, fractional or not a number, whole numbers are needed",
+            name=column.name,
+            next_step="fill or remove such rows first",
         )
     if numbers.min(initial=0) < 0:
-        raise InvalidInputError(f"column '{column.name}': a count is negative, 0 is the limit; mend such rows first")
+        raise InvalidInputError(f"column '{column.name}': a count is negative, 0 is the limit", name=column.name)
     return numbers
 
 

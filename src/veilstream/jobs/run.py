@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerError
+from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerBusyError, LedgerError
 from veilstream.jobs.prepare import PreparedJob, database_file, require_ledger
 from veilstream.jobs.rows import open_snapshots
 from veilstream.jobs.summary import Summary, write_outputs
@@ -69,25 +69,27 @@ def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> 
             write_outputs(prepared, ledger, summary)
         return summary
     known = load(key_file, job.stream)
-    key = known or StreamKey.fresh(job.stream, prepared.calendar)
-    key.check(prepared.calendar, key_file)
+    key = known or StreamKey.fresh(job.stream)
     # Every row is read and checked here, before the ledger is touched.
     with open_snapshots(prepared, key, summary) as snapshots:
         if not job.allow_empty:
             _refuse_silence(prepared, summary)
-        store(key_file, key).check(prepared.calendar, key_file)
-        with _opened(prepared, url, None if known else key_file) as publisher:
+        if store(key_file, key) != key:
+            raise LedgerBusyError(
+                name="key file", value=key_file, limit="another process wrote it meanwhile; try again"
+            )
+        with _opened(prepared, url, key, None if known else key_file) as publisher:
             _feed(prepared, publisher, snapshots, summary, say=say, advance=advance)
             write_outputs(prepared, publisher.ledger, summary)
     return summary
 
 
 @contextmanager
-def _opened(prepared: PreparedJob, url: str, fresh_key: Path | None) -> Generator[Publisher[Any]]:
+def _opened(prepared: PreparedJob, url: str, key: StreamKey, fresh_key: Path | None) -> Generator[Publisher[Any]]:
     """The stream's publisher; a key of which no ledger knows is taken back, for it would look like a lost ledger."""
     with ExitStack() as stack:
         try:
-            publisher = _publisher(prepared, stack.enter_context(Ledger.open(url)))
+            publisher = _publisher(prepared, stack.enter_context(Ledger.open(url)), key)
         except BaseException:
             if fresh_key is not None:
                 fresh_key.unlink(missing_ok=True)
@@ -106,7 +108,8 @@ def _refuse_silence(prepared: PreparedJob, summary: Summary) -> None:
             "" if last < 0 else f"the last row lies in step {last}, which begins at {prepared.calendar.label(last)}"
         )
         raise InvalidInputError(
-            "file: it has no rows in the last steps of the time range, which would be published as counts of nobody",
+            name="file",
+            limit="it has no rows in the last steps of the time range, which would be published as counts of nobody",
             outcome="nothing was released",
             next_step="give an end up to which the data are complete (--end), or say that silence is data "
             "(--allow-empty)",
@@ -125,19 +128,16 @@ def _head(prepared: PreparedJob, url: str, database: Path | None, key_file: Path
         if stream not in [spec.name for spec in ledger.streams()]:
             _refuse_lost_ledger(known, key_file, stream)
             return None
-        _publisher(prepared, ledger)
-        with ledger.transaction(stream) as transaction:
-            head = transaction.head
-    if known is not None:
+        if known is None:
+            raise LedgerError(
+                name="key file",
+                value=key_file,
+                limit=f"missing, but stream {stream!r} is in the ledger; it says which rows count, so "
+                "restore it from a backup",
+            )
         known.check(prepared.calendar, key_file)
-    elif head is not None:
-        raise LedgerError(
-            name="key file",
-            value=key_file,
-            limit=f"missing, but stream {stream!r} has releases; it says which time each step is and "
-            "which rows count, so restore it from a backup",
-        )
-    return head
+        _publisher(prepared, ledger, known)
+        return ledger.head(stream)
 
 
 def _refuse_lost_ledger(known: StreamKey | None, key_file: Path, stream: str) -> None:
@@ -153,7 +153,7 @@ def _refuse_lost_ledger(known: StreamKey | None, key_file: Path, stream: str) ->
         )
 
 
-def _publisher(prepared: PreparedJob, ledger: Ledger) -> Publisher[Any]:
+def _publisher(prepared: PreparedJob, ledger: Ledger, key: StreamKey) -> Publisher[Any]:
     return Publisher(
         prepared.domain,
         prepared.guarantee,
@@ -161,6 +161,8 @@ def _publisher(prepared: PreparedJob, ledger: Ledger) -> Publisher[Any]:
         ledger,
         stream=prepared.job.stream,
         max_contribution=prepared.job.max_contribution,
+        calendar=prepared.calendar,
+        key=key.secret,
     )
 
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from veilstream.data import Dropped
 from veilstream.jobs.prepare import PreparedJob
-from veilstream.release.plots import MOST_ROWS, PlotOptions, plot_releases
+from veilstream.release.plots import PlotOptions, bins_drawn, plot_releases
 from veilstream.release.sinks import largest_bins, release_tables, write_table
 from veilstream.storage.ledger import Ledger
 
@@ -73,7 +73,8 @@ def draw_releases(prepared: PreparedJob, ledger: Ledger, path: str | Path) -> No
     job = prepared.job
     wanted = job.plot_bins
     bins = int(wanted[0]) if wanted is not None and len(wanted) == 1 and wanted[0].isdigit() else wanted
-    shown = None if isinstance(bins, tuple) else largest_bins(ledger, job.stream, bins or MOST_ROWS)
+    room = bins_drawn(prepared.domain, prepared.calendar.steps, path, job.plot_kind)
+    shown = None if isinstance(bins, tuple) else largest_bins(ledger, job.stream, bins or room)
     drawn = release_tables(ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, bins=shown)
     caption = str(prepared.guarantee)
     if shown is not None and len(shown) < prepared.bins:

@@ -43,8 +43,7 @@ class Closer:
             stream=name,
             max_contribution=stream.definition.counts_per_user,
         )
-        with ledger.transaction(name) as transaction:
-            head = transaction.head
+        head = ledger.head(name)
         if stream.done > stream.first and (head is None or head < stream.done - 1):
             raise LedgerMismatchError(
                 name="stream",

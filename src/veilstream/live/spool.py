@@ -139,6 +139,13 @@ class Spool:
             rows = connection.execute(sa.select(positions).where(positions.c.source == source)).all()
         return {row.part: row.position for row in rows}
 
+    def move(self, source: str, part: str, position: str) -> None:
+        """Remember how far a part of a source was read, or a receiver was served, without rows."""
+        with self.write() as connection:
+            same = _place(f"{source}|{part}")
+            if connection.execute(sa.update(positions).where(same).values(position=position)).rowcount == 0:
+                connection.execute(sa.insert(positions), {"source": source, "part": part, "position": position})
+
     def freeze(self, steps: Mapping[str, int]) -> None:
         """From now on the named streams take no more rows up to the given step, that step included."""
         with self.write() as connection:

@@ -33,21 +33,17 @@ def spool_beside(ledger: str | Path) -> str | Path:
     return path.with_name(path.name + ".spool")
 
 
-class LiveStream:
-    """Rows go in with ``add``; ``close_until`` publishes every step whose time is over.
+class Inlet:
+    """Where rows of a stream go in.
 
     Adding is durable: when it returns, the rows survive a crash, and a batch that is added again under the same
-    ``batch_id`` is not taken twice. Closing is safe to repeat and to interrupt.
+    ``batch_id`` is not taken twice.
     """
 
-    def __init__(
-        self, spool: Spool, ledger: Ledger, stream: SpooledStream, clock: Clock, *, owned: tuple[Any, ...] = ()
-    ) -> None:
-        self.spool, self.ledger, self.clock = spool, ledger, clock
+    def __init__(self, spool: Spool, stream: SpooledStream, clock: Clock) -> None:
+        self.spool, self.clock = spool, clock
         self.definition, self.name = stream.definition, stream.definition.name
         self._stream = stream
-        self._closer = Closer(spool, ledger, self.name)
-        self._owned = owned
 
     def add(
         self,
@@ -71,6 +67,21 @@ class LiveStream:
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
+
+
+class LiveStream(Inlet):
+    """Rows go in with ``add``; ``close_until`` publishes every step whose time is over.
+
+    Closing is safe to repeat and to interrupt.
+    """
+
+    def __init__(
+        self, spool: Spool, ledger: Ledger, stream: SpooledStream, clock: Clock, *, owned: tuple[Any, ...] = ()
+    ) -> None:
+        super().__init__(spool, stream, clock)
+        self.ledger = ledger
+        self._closer = Closer(spool, ledger, self.name)
+        self._owned = owned
 
     def close_until(self, when: str | int | datetime) -> list[Release]:
         """Publish every step that ended, grace period included, by the public moment ``when``."""

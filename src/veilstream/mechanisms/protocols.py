@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from collections.abc import Mapping, Sequence
-from enum import Enum
 from fractions import Fraction
-from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
+from typing import Final, Protocol, TypeVar, runtime_checkable
 
-import numpy as np
-
-from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import USUAL_PURE_SHARE, Guarantee
@@ -112,35 +105,3 @@ def is_batchable(mechanism: object) -> bool:
     """
     parts = [Traits.of(part) for part in (mechanism, getattr(mechanism, "histogram", None)) if part is not None]
     return all(part.oblivious or part.batchable for part in parts)
-
-
-def describe(mechanism: object) -> str:
-    """Canonical text of a mechanism's class and parameters, by which a ledger knows it again.
-
-    >>> from veilstream.mechanisms.streams import FixedRate
-    >>> describe(FixedRate(interval=6))
-    '{"class": "FixedRate", "histogram": {"class": "Geometric"}, "horizon": null, "interval": 6}'
-    """
-    return json.dumps(_plain(mechanism), sort_keys=True)
-
-
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {"class": type(value).__name__, **fields}
-    if isinstance(value, Fraction):
-        return str(value)
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, Mapping):
-        table = cast(Mapping[Any, Any], value)  # type: ignore[redundant-cast]  # pyright knows less here
-        return {str(key): _plain(item) for key, item in table.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in cast(Sequence[Any], value)]
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    raise InvalidInputError(
-        f"parameter of type {type(value).__name__}: only numbers, texts, sequences and dataclasses can be recorded"
-    )

@@ -14,6 +14,7 @@ from veilstream.metric.space import Space
 from veilstream.privacy.charge import Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.rationals import Exact, rational
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.points import SealedPoints
 
 
@@ -71,6 +72,7 @@ class MetricGuarantee:
             raise InvalidBudgetError(name="distance", value=distance, limit="it must be at least 0")
         return math.ceil(length / self.distance) * self.epsilon
 
+    @hide_frames
     def seal(self, points: ArrayLike, t: int = 0, *, clip: bool = False) -> SealedPoints:
         """Close points of the space, one person each."""
         exact = self.space.encode(points, clip=clip)
@@ -105,9 +107,11 @@ class MetricGuarantee:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> MetricGuarantee:
-        """Read back what ``veilstream.mechanisms.protocols.describe`` wrote."""
-        space = record["space"]
-        return cls(record["epsilon"], record["distance"], Space(space["low"], space["high"], space["metric"]))
+        """Read back what ``veilstream.mechanisms.identity.describe`` wrote, now or for schema 0001."""
+        given = record.get("set", record)
+        space = given["space"].get("set", given["space"])
+        metric = {name: space[name] for name in ("metric",) if name in space}
+        return cls(given["epsilon"], given["distance"], Space(space["low"], space["high"], **metric))
 
 
 def _short(value: Fraction) -> str:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from numpy.typing import ArrayLike
 
-from veilstream.errors import InvalidBudgetError, InvalidInputError
+from veilstream.mechanisms.identity import describe, recognises
+from veilstream.mechanisms.session import Session
 from veilstream.metric.guarantee import MetricGuarantee
 from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
-from veilstream.privacy.guarantee import Guarantee
-from veilstream.release.publisher import Publisher
-from veilstream.storage.ledger import Ledger
+from veilstream.release.once import release_once
+from veilstream.storage.ledger import Ledger, StreamSpec
 from veilstream.testing.batch import BatchMeter
 from veilstream.testing.simulation import SeededSource
-from veilstream.trusted.counts import Sealed
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.meter import Meter
-from veilstream.trusted.points import PointSnapshot, SealedPoints
+from veilstream.trusted.points import SealedPoints
 from veilstream.values.release import Release
 from veilstream.values.values import Values
 
@@ -33,31 +34,15 @@ class PointMechanism(Protocol):
     def estimate(self, x: SealedPoints, guarantee: MetricGuarantee, meter: Meter) -> Values: ...
 
 
-@dataclass
-class Released:
-    """Whether the points were released already."""
-
-    done: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class PointRelease:
-    """One release of points as a stream of one step, by which a ledger knows mechanism, space, metric and distance."""
+    """What is recorded of a release of points: mechanism, space, metric and distance."""
 
     mechanism: PointMechanism
     metric: MetricGuarantee
 
-    def start(self, guarantee: Guarantee, bins: int) -> Released:
-        if guarantee != self.metric.guarantee:
-            raise InvalidBudgetError(name="guarantee", value=guarantee, limit=f"the metric one says {self.metric}")
-        return Released()
 
-    def step(self, state: Released, now: Sealed, meter: Meter) -> tuple[Released, Values]:
-        if state.done or not isinstance(now, PointSnapshot):
-            raise InvalidInputError("points: they are released once, from sealed points")
-        return Released(True), self.mechanism.estimate(now.points, self.metric, meter)
-
-
+@hide_frames
 def release_points(
     points: ArrayLike,
     mechanism: PointMechanism,
@@ -79,12 +64,24 @@ def release_points(
     ((3,), Fraction(1, 2), Fraction(0, 1))
     """
     sealed = guarantee.seal(points, clip=clip)
-    size = mechanism.size(guarantee, sealed.count)
     once = PointRelease(mechanism, guarantee)
-    with Publisher(size, guarantee.guarantee, once, ledger, stream=stream) as publisher:
-        return publisher.feed(PointSnapshot(sealed, size))
+    spec = StreamSpec(
+        name=stream,
+        guarantee=guarantee.guarantee.to_json(),
+        mechanism=describe(once),
+        bins=mechanism.size(guarantee, sealed.count),
+        domain=None,
+        max_contribution=1,
+    )
+    return release_once(
+        ledger,
+        spec,
+        lambda meter: mechanism.estimate(sealed, guarantee, meter),
+        recognises=lambda recorded: recognises(recorded, once),
+    )
 
 
+@hide_frames
 def simulate_points(
     mechanism: PointMechanism,
     guarantee: MetricGuarantee,
@@ -97,6 +94,6 @@ def simulate_points(
     """The same with repeatable noise, for experiments; ``runs`` draws many at once where no choice depends on data."""
     sealed = guarantee.seal(points, clip=clip)
     accountant = Accountant(guarantee.guarantee, mechanism.size(guarantee, sealed.count))
-    source = ExactSampler(SeededSource(seed))
-    meter = Meter(accountant, source, 0) if runs is None else BatchMeter(accountant, source, 0, (runs,))
-    return mechanism.estimate(sealed, guarantee, meter)
+    meter = Meter if runs is None else partial(BatchMeter, batch=(runs,))
+    session = Session(accountant, ExactSampler(SeededSource(seed)), meter)
+    return mechanism.estimate(sealed, guarantee, session.at(0))

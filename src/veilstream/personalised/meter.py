@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidBudgetError, InvalidInputError
+from veilstream.mechanisms.session import Session
 from veilstream.noise import ExactSampler, SecureNoise
 from veilstream.personalised.accounts import LevelCosts, PersonalAccounts, Whole
 from veilstream.personalised.partition import Group
@@ -196,7 +197,7 @@ class PersonalMeter:
 
     def _ordinary(self, epsilon: Fraction, size: int, t: int) -> Meter:
         """The Meter that draws what the accounts have admitted."""
-        return Meter(Accountant(Guarantee(epsilon, w=1), size), self._noise, t)
+        return Session(Accountant(Guarantee(epsilon, w=1), size), self._noise).at(t)
 
     def _charge(self, costs: LevelCosts, largest: Fraction, purpose: str, span: Span) -> None:
         if not largest > 0:

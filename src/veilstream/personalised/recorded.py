@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -11,10 +11,12 @@ from pathlib import Path
 from veilstream.personalised.accounts import PersonalAccounts
 from veilstream.personalised.meter import PersonalMeter
 from veilstream.personalised.roster import Roster
+from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.storage.codec import decode, encode
+from veilstream.release.transacting import Book
+from veilstream.storage.codec import decode
 from veilstream.storage.holder import LedgerHolder
-from veilstream.storage.ledger import ChargeRow, Ledger, StreamSpec, Transaction
+from veilstream.storage.ledger import ChargeRow, Ledger, StreamSpec
 from veilstream.values.release import Release
 from veilstream.values.values import Values
 
@@ -78,80 +80,59 @@ class LedgerAccounts(LedgerHolder):
         self.roster = roster
         self.w = w
         self.stream = stream
-        self._guarantee = Guarantee(roster.highest, w)
-        self._forget()
+        guarantee = Guarantee(roster.highest, w)
         super().__init__(ledger)
-        described = {"class": "LedgerAccounts", "people": roster.people, "roster": roster.fingerprint()}
-        self.ledger.register(
-            StreamSpec(
-                name=stream,
-                guarantee=self._guarantee.to_json(),
-                mechanism=json.dumps(described, sort_keys=True),
-                bins=roster.levels,
-                domain=None,
-                max_contribution=1,
+        people = {"people": roster.people, "roster": roster.fingerprint()}
+        former = json.dumps({"class": "LedgerAccounts", **people}, sort_keys=True)
+        with self._closing_on_error():
+            self.ledger.register(
+                StreamSpec(
+                    name=stream,
+                    guarantee=guarantee.to_json(),
+                    mechanism=json.dumps({"name": "personal-accounts", "version": 1, "set": people}, sort_keys=True),
+                    bins=roster.levels,
+                    domain=None,
+                    max_contribution=1,
+                ),
+                former.__eq__,
             )
-        )
+        self._book: Book[_Asking] = Book(self.ledger, stream, lambda: _Asking(PersonalAccounts(roster, w)))
 
-    def _forget(self) -> None:
-        """Drop what was derived from the ledger, to derive it anew."""
-        self._accounts = PersonalAccounts(self.roster, self.w)
-        self._seen = 0
-        self._own: set[int] = set()
-
-    def release(self, question: str, measure: Callable[[PersonalMeter], Values]) -> PersonalRelease:
+    def release(
+        self,
+        question: str,
+        measure: Callable[[PersonalMeter], Values],
+        recognises: Callable[[str], bool] | None = None,
+    ) -> PersonalRelease:
         """The answer to ``question``: from the ledger if it was given before, else ``measure``d, charged and recorded.
 
         ``question`` is public and says which measurement of which data it is: two that differ need different texts.
+        ``recognises`` tells whether another text, as an earlier version wrote it, is the same question.
         """
-        with self.ledger.transaction(self.stream) as transaction:
-            self._replay(transaction.charges(after=self._seen))
+        same = recognises or question.__eq__
+        with self._book.transaction() as transaction:
             stored = transaction.state()
-            answered = Answered() if stored is None else decode(stored.header, stored.arrays, Answered)
-            if question in answered.questions:
-                release = transaction.release_at(answered.questions.index(question))
+            asked = [] if stored is None else decode(stored.header, stored.arrays, Answered).questions
+            before = next((t for t, one in enumerate(asked) if one == question or same(one)), None)
+            if before is not None:
+                release = transaction.release_at(before)
                 assert release is not None
                 return PersonalRelease(release, self._charged(transaction.charges(after=0), release.t))
-            try:
-                return self._measured(transaction, answered, question, measure)
-            except BaseException:
-                # What this process derived may now run ahead of the ledger.
-                self._forget()
-                raise
+            self._book.catch_up(transaction)
+
+            def measured() -> tuple[Values, Answered]:
+                return measure(self._book.session.meter()), Answered([*asked, question])
+
+            release = self._book.transact(transaction, len(asked), measured)
+            return PersonalRelease(release, self._book.session.charged())
 
     def spent(self) -> list[Fraction]:
         """What a person of each level has spent, in the window that ends with the latest charge."""
-        self._replay(self.ledger.charges(self.stream, after=self._seen))
-        return self._accounts.spent()
+        return self._book.refresh().accounts.spent()
 
     def left(self) -> list[Fraction]:
         """What a person of each level has left in that window."""
         return [own - paid for own, paid in zip(self.roster.budgets, self.spent(), strict=True)]
-
-    def _measured(
-        self, transaction: Transaction, answered: Answered, question: str, measure: Callable[[PersonalMeter], Values]
-    ) -> PersonalRelease:
-        meter = PersonalMeter(self._accounts)
-        t = len(answered.questions)
-        try:
-            values = measure(meter)
-            state = encode(Answered([*answered.questions, question]))
-        except BaseException as error:
-            # Charges stay: trying again until it works would choose by private data which attempt is shown.
-            if meter.charges:
-                transaction.commit_failure(t, meter.charges, type(error).__name__)
-            raise
-        charged = meter.charged()
-        left = self._guarantee.epsilon - max(self._accounts.spent())
-        release = transaction.commit_step(t, meter.charges, state, values, max(charged), left)
-        self._own.add(t)
-        return PersonalRelease(release, charged)
-
-    def _replay(self, rows: Iterable[ChargeRow]) -> None:
-        for row in rows:
-            self._seen = row.id
-            if row.t not in self._own or row.outcome == "failed":
-                self._accounts.replay(row.charge)
 
     def _charged(self, rows: Iterable[ChargeRow], t: int) -> list[Fraction]:
         accounts = PersonalAccounts(self.roster)
@@ -159,3 +140,40 @@ class LedgerAccounts(LedgerHolder):
             if row.t == t and row.outcome == "released":
                 accounts.replay(row.charge)
         return accounts.spent()
+
+
+class _Asking:
+    """The accounts of a roster, and the meter of the present question."""
+
+    def __init__(self, accounts: PersonalAccounts) -> None:
+        self.accounts = accounts
+        self._meter: PersonalMeter | None = None
+
+    def meter(self) -> PersonalMeter:
+        self._meter = PersonalMeter(self.accounts)
+        return self._meter
+
+    def charged(self) -> list[Fraction]:
+        """What a person of each level pays for the present question."""
+        return [Fraction(0)] * self.accounts.roster.levels if self._meter is None else self._meter.charged()
+
+    @property
+    def charges(self) -> Sequence[Charge]:
+        return () if self._meter is None else self._meter.charges
+
+    @property
+    def opened(self) -> Sequence[int]:
+        """Nothing is compared with a secret threshold here."""
+        return ()
+
+    @property
+    def spent(self) -> Fraction:
+        return max(self.charged())
+
+    @property
+    def left(self) -> Fraction:
+        return self.accounts.roster.highest - max(self.accounts.spent())
+
+    def replay(self, t: int, charge: Charge) -> None:
+        """Count a charge; ``t`` is the number of an answer and has nothing to do with time."""
+        self.accounts.replay(charge)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from veilstream.mechanisms.protocols import describe
+from veilstream.mechanisms.identity import describe, recognises
 from veilstream.personalised.counts import CountMechanism
 from veilstream.personalised.people import PeopleCounts
 from veilstream.personalised.recorded import LedgerAccounts
@@ -38,6 +38,10 @@ def release_counts(x: PeopleCounts, mechanism: CountMechanism, accounts: LedgerA
     ...     print([str(paid) for paid in rounds.charged], [str(left) for left in accounts.left()])
     ['1/8', '1'] ['0', '0']
     """
-    question = f"{describe(mechanism)} of {x.bins} bins at t={x.table.span.last}{of and f' of {of}'}"
-    answer = accounts.release(question, lambda meter: mechanism.estimate(x, meter))
+    data = f" of {x.bins} bins at t={x.table.span.last}{of and f' of {of}'}"
+    answer = accounts.release(
+        describe(mechanism) + data,
+        lambda meter: mechanism.estimate(x, meter),
+        lambda asked: asked.endswith(data) and recognises(asked.removesuffix(data), mechanism),
+    )
     return CountRelease(answer.values, answer.charged, answer.release.seq)

@@ -24,6 +24,7 @@ from veilstream.privacy.windows import fullest_window
 from veilstream.release.publisher import Publisher
 from veilstream.storage.holder import LedgerHolder
 from veilstream.storage.ledger import Ledger
+from veilstream.trusted.frames import hide_frames
 from veilstream.values.release import Release
 from veilstream.values.values import Values
 
@@ -76,25 +77,27 @@ class PersonalisedPublisher(LedgerHolder):
         self._check_groups()
         self._spread = spread
         super().__init__(ledger)
+        self._turn = self.ledger.turn()
         name = f"{stream}/{self._fingerprint()}"
-        others = [one.name for one in self.ledger.streams() if one.name.startswith(f"{stream}/")]
-        foreign = [one for one in others if not one.startswith(f"{name}/")]
-        if foreign:
-            raise LedgerMismatchError(
-                name="stream",
-                value=stream,
-                limit=f"{foreign[0]!r} is of other people or groups; who changed groups would pay twice",
-            )
-        self.publishers: list[Publisher[Any]] = [
-            Publisher(
-                bins,
-                Guarantee(group.epsilon, w),
-                mechanism,
-                self.ledger,
-                stream=f"{name}/group {number + 1} of {len(self.groups)}",
-            )
-            for number, group in enumerate(self.groups)
-        ]
+        with self._closing_on_error():
+            others = [one.name for one in self.ledger.streams() if one.name.startswith(f"{stream}/")]
+            foreign = [one for one in others if not one.startswith(f"{name}/")]
+            if foreign:
+                raise LedgerMismatchError(
+                    name="stream",
+                    value=stream,
+                    limit=f"{foreign[0]!r} is of other people or groups; who changed groups would pay twice",
+                )
+            self.publishers: list[Publisher[Any]] = [
+                Publisher(
+                    bins,
+                    Guarantee(group.epsilon, w),
+                    mechanism,
+                    self.ledger,
+                    stream=f"{name}/group {number + 1} of {len(self.groups)}",
+                )
+                for number, group in enumerate(self.groups)
+            ]
 
     def _fingerprint(self) -> str:
         """A short text by which a ledger knows the same people in the same groups again."""
@@ -115,6 +118,7 @@ class PersonalisedPublisher(LedgerHolder):
         if int(met.max(initial=0)) > 1 or not self.groups:
             raise InvalidInputError("groups: a level of budgets is in two of them, or there are none")
 
+    @hide_frames
     def feed(self, x: PeopleCounts) -> GroupedRelease:
         """Publish the counts of one timestamp, group by group."""
         if x.roster is not self.roster or x.bins != self.bins:
@@ -122,7 +126,8 @@ class PersonalisedPublisher(LedgerHolder):
                 f"counts of {x.bins} bins and perhaps another roster: the stream has {self.bins} bins"
             )
         pairs = zip(self.publishers, self.groups, strict=True)
-        releases = [publisher.feed(x.of_group(group)) for publisher, group in pairs]
+        with self._turn:
+            releases = [publisher.feed(x.of_group(group)) for publisher, group in pairs]
         values = [Values(one.values, one.std, one.law, one.fresh) for one in releases]
         combined = combine_counts(self.roster, self.groups, values, self._spread)
         return GroupedRelease(x.table.span.last, combined, releases)

@@ -2,7 +2,7 @@
 
 A person who comes often counts only sometimes: in the first c steps for ever, in the first c of a public block, or at
 a step before which they were present in fewer than c of the last w−1. Neighbouring data then differ in few timestamps,
-and each rule says which sets of timestamps these can be (PROOF_presence.md has the theorems):
+and each rule says which sets of timestamps these can be (PROOF.md, "People in few steps", has the argument):
 
 * ``Anywhere(c)``: any c timestamps;
 * ``InBlock(c, blocks)``: any c timestamps of one block;

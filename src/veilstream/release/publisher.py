@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.data import Domain
+from veilstream.data import Calendar, Domain
+from veilstream.data.bounding.keyed import Key
 from veilstream.errors import InvalidInputError, OutOfOrderError
-from veilstream.mechanisms.protocols import Explains, StreamMechanism, accountant_for, describe
+from veilstream.mechanisms.identity import describe, recognises
+from veilstream.mechanisms.protocols import Explains, StreamMechanism
+from veilstream.mechanisms.session import StreamSession
 from veilstream.noise import SecureNoise
-from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.storage.codec import decode, encode
+from veilstream.release.transacting import Book
+from veilstream.storage.codec import Encoded, decode
 from veilstream.storage.holder import LedgerHolder
-from veilstream.storage.ledger import Ledger, StreamSpec, Transaction
+from veilstream.storage.keys import key_id
+from veilstream.storage.ledger import Ledger, StreamSpec
+from veilstream.storage.ledger.anchor import Anchor
+from veilstream.storage.ledger.spec import domain_text
 from veilstream.trusted.counts import Sealed, UndatedCounts
 from veilstream.trusted.frames import hide_frames
-from veilstream.trusted.meter import Meter
 from veilstream.values.release import Release
 from veilstream.values.values import Values
 
@@ -57,6 +60,8 @@ class Publisher(LedgerHolder, Generic[S]):
         *,
         stream: str = "default",
         max_contribution: int = 1,
+        calendar: Calendar | None = None,
+        key: bytes | Key | None = None,
     ) -> None:
         self.domain = bins if isinstance(bins, Domain) else None
         self.bins = bins.bins if isinstance(bins, Domain) else bins
@@ -71,27 +76,32 @@ class Publisher(LedgerHolder, Generic[S]):
         self.mechanism = mechanism
         self.stream = stream
         self.max_contribution = max_contribution
-        self._first = mechanism.start(guarantee, self.bins)
-        super().__init__(ledger)
-        self.ledger.register(
-            StreamSpec(
-                name=stream,
-                guarantee=guarantee.to_json(),
-                mechanism=describe(mechanism),
-                bins=self.bins,
-                domain=self.domain.fingerprint() if self.domain else None,
-                max_contribution=max_contribution,
-            )
-        )
-        self._noise = SecureNoise()
-        self._forget()
+        noise = SecureNoise()
 
-    def _forget(self) -> None:
-        """Drop what was derived from the ledger, to derive it anew."""
-        self._accountant = accountant_for(self.mechanism, self.guarantee, self.bins)
-        self._seen = 0
-        self._state: S = self._first
-        self._at: int | None = None
+        def session() -> StreamSession[S]:
+            return StreamSession(mechanism, guarantee, self.bins, noise)
+
+        first = session()
+        self._state_type = type(first.state)
+        super().__init__(ledger)
+        with self._closing_on_error():
+            self.ledger.register(
+                StreamSpec(
+                    name=stream,
+                    guarantee=guarantee.to_json(),
+                    mechanism=describe(mechanism),
+                    bins=self.bins,
+                    domain=None if self.domain is None else domain_text(self.domain),
+                    max_contribution=max_contribution,
+                    calendar=None if calendar is None else Anchor.of(calendar).to_json(),
+                    key=None if key is None else key_id(key),
+                    per_timestamp=first.accountant.per_timestamp,
+                ),
+                lambda recorded: recognises(recorded, mechanism),
+                None if self.domain is None else self.domain.fingerprint(),
+            )
+        self._noise = noise
+        self._book = Book(self.ledger, stream, session)
 
     def feed(self, snapshot: Sealed | NDArray[Any], t: int | None = None) -> Release:
         """Publish the snapshot of step ``t`` (by default the one after the last).
@@ -105,19 +115,17 @@ class Publisher(LedgerHolder, Generic[S]):
             del snapshot
         if isinstance(now, Sealed):
             t = self._accepted(now, t)
-        with self.ledger.transaction(self.stream) as transaction:
+        with self._book.transaction() as transaction:
             head = transaction.head
             step = t if t is not None else 0 if head is None else head + 1
             stored = transaction.release_at(step)
             if stored is not None:
                 return stored
             _in_order(step, head)
-            try:
-                return self._step(transaction, now if isinstance(now, Sealed) else now.at(step), step)
-            except BaseException:
-                # What this process derived may now run ahead of the ledger.
-                self._forget()
-                raise
+            self._book.catch_up(transaction, self._load)
+            self._noise.renew()
+            sealed = now if isinstance(now, Sealed) else now.at(step)
+            return self._book.transact(transaction, step, lambda: self._measured(sealed, step))
 
     def explain(self) -> str:
         """In plain words how the mechanism came to its last release, for mechanisms that can say so.
@@ -129,9 +137,9 @@ class Publisher(LedgerHolder, Generic[S]):
         """
         if not isinstance(self.mechanism, Explains):
             return f"{type(self.mechanism).__name__} does not explain its releases."
-        with self.ledger.transaction(self.stream) as transaction:
-            self._catch_up(transaction)
-        return self.mechanism.explain(self._state)
+        with self._book.transaction() as transaction:
+            self._book.catch_up(transaction, self._load)
+        return self.mechanism.explain(self._book.session.state)
 
     def skip(self) -> Release:
         """Repeat the last release for the next step, at no cost and without its data.
@@ -139,19 +147,32 @@ class Publisher(LedgerHolder, Generic[S]):
         The way past a step that cannot be paid for, because earlier attempts at it were charged and failed: budget
         comes back as the window moves on. The mechanism's state stays as it is.
         """
-        with self.ledger.transaction(self.stream) as transaction:
+        with self._book.transaction() as transaction:
             last = None if transaction.head is None else transaction.release_at(transaction.head)
-            stored = transaction.state()
-            if last is None or stored is None:
+            if last is None:
                 raise OutOfOrderError(
                     name="stream", value=self.stream, limit="nothing was released yet that could be repeated"
                 )
-            self._catch_up(transaction)
-            self._accountant.advance(last.t + 1)
-            self._at = last.t + 1
-            values = Values(last.values, last.std, last.law, fresh=False)
-            left = self._accountant.nominal_left
-            return transaction.commit_step(last.t + 1, [], stored, values, Fraction(0), left)
+            self._book.catch_up(transaction, self._load)
+            session, values = self._book.session, Values(last.values, last.std, last.law, fresh=False)
+
+            def repeated() -> tuple[Values, S]:
+                session.at(last.t + 1)
+                return values, session.state
+
+            return self._book.transact(transaction, last.t + 1, repeated)
+
+    def _load(self, stored: Encoded) -> None:
+        self._book.session.state = decode(stored.header, stored.arrays, self._state_type)
+
+    def _measured(self, now: Sealed, t: int) -> tuple[Values, S]:
+        session = self._book.session
+        values = session.step(now, t)
+        if values.numbers.shape != (self.bins,):
+            raise InvalidInputError(
+                f"{type(self.mechanism).__name__} returned values of shape {values.numbers.shape} for {self.bins} bins"
+            )
+        return values, session.state
 
     def _sealed(self, snapshot: Sealed | NDArray[Any]) -> Sealed | UndatedCounts:
         try:
@@ -171,43 +192,6 @@ class Publisher(LedgerHolder, Generic[S]):
             raise InvalidInputError(f"t={t} for a snapshot of step {now.span.first}")
         return now.span.first
 
-    def _step(self, transaction: Transaction, now: Sealed, t: int) -> Release:
-        self._catch_up(transaction)
-        self._noise.renew()
-        meter = Meter(self._accountant, self._noise, t)
-        try:
-            state, values = self.mechanism.step(self._state, now, meter)
-            if values.numbers.shape != (self.bins,):
-                raise InvalidInputError(
-                    f"{type(self.mechanism).__name__} returned values of shape {values.numbers.shape} for "
-                    f"{self.bins} bins"
-                )
-            encoded = encode(state)
-        except BaseException as error:
-            # Charges stay: trying again until it works would choose by private data which attempt is shown.
-            if meter.charges:
-                transaction.commit_failure(t, meter.charges, type(error).__name__)
-            raise
-        left = self._accountant.nominal_left
-        spent = newly_spent(meter.charges, self._accountant.guarantee)
-        release = transaction.commit_step(t, meter.charges, encoded, values, spent, left)
-        self._state, self._at = state, t
-        # Nobody else could charge the stream since ``_catch_up``: it need not read these charges again.
-        self._seen = max(self._seen, transaction.last_charge)
-        return release
-
-    def _catch_up(self, transaction: Transaction) -> None:
-        for row in transaction.charges(after=self._seen):
-            self._seen = row.id
-            if self._accountant.now is None or row.t > self._accountant.now:
-                self._accountant.advance(row.t)
-            self._accountant.replay(row.charge)
-        if transaction.head != self._at:
-            stored = transaction.state()
-            assert stored is not None
-            self._state = decode(stored.header, stored.arrays, type(self._first))
-            self._at = transaction.head
-
 
 @hide_frames
 def checked_counts(counts: NDArray[Any], bins: int) -> NDArray[np.int64]:
@@ -223,24 +207,6 @@ def checked_counts(counts: NDArray[Any], bins: int) -> NDArray[np.int64]:
     if array.size and (array.min() < 0 or array.max() > MAX_COUNT):
         raise InvalidInputError(f"snapshot: counts lie between 0 and {MAX_COUNT}")
     return array.astype(np.int64)
-
-
-def newly_spent(charges: Sequence[Charge], guarantee: Guarantee) -> Fraction:
-    """What charges of one step add to the present window in epsilon: Gaussian ones by their share of μ².
-
-    Of a block that was open before, only what its cost rose by is new.
-    """
-    spent = sum((charge.epsilon for charge in charges if charge.block is None), start=Fraction(0))
-    blocks: dict[int, list[Charge]] = {}
-    for charge in charges:
-        if charge.block is not None and charge.epsilon:
-            blocks.setdefault(charge.block, []).append(charge)
-    for same in blocks.values():
-        spent += same[-1].epsilon - (same[0].epsilon if same[0].span.steps > 1 else 0)
-    squared = sum((charge.mu_squared for charge in charges), start=Fraction(0))
-    if squared:
-        spent += (guarantee.epsilon - guarantee.pure) * squared / guarantee.mu_squared
-    return spent
 
 
 def _in_order(t: int, head: int | None) -> None:

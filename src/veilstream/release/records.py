@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -14,14 +12,12 @@ import polars as pl
 
 from veilstream.data import Axis, Categories, Domain, Edges
 from veilstream.errors import InvalidInputError
-from veilstream.mechanisms.protocols import describe
-from veilstream.noise import SecureNoise
-from veilstream.privacy.accountant import Accountant
+from veilstream.mechanisms.identity import describe, recognises
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.rationals import Exact
-from veilstream.release.publisher import newly_spent
-from veilstream.storage.codec import encode
-from veilstream.storage.ledger import Ledger, StreamSpec, Transaction
+from veilstream.release.once import release_once
+from veilstream.storage.ledger import Ledger, StreamSpec
+from veilstream.storage.ledger.spec import boxes_of, domain_text
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.records import SealedRecords
 from veilstream.values.boxes import Boxes
@@ -53,14 +49,9 @@ class OnRecords:
         return Boxes(boxes.shape, boxes.low, boxes.high, values.numbers.astype(np.float64), values.std)
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The state of a stream whose only step is behind it."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxRelease:
-    """Committed boxes, with the release that holds them: for each box its low corner, its high corner and its value."""
+    """Committed boxes, with the release that holds them."""
 
     boxes: Boxes
     release: Release
@@ -127,65 +118,21 @@ def release_records(
         raise InvalidInputError(f"records of shape {records.shape}: the domain has shape {domain.shape}")
     guarantee = Guarantee(epsilon, w=None)
     method = OnRecords(mechanism, records.shape, steps)
-    with _opened(ledger) as book:
-        book.register(
-            StreamSpec(
-                name=name,
-                guarantee=guarantee.to_json(),
-                mechanism=describe(method),
-                bins=_numbers_of_a_box(records.shape),
-                domain=None if domain is None else domain.fingerprint(),
-                max_contribution=int(records.l1),
-            )
-        )
-        with book.transaction(name) as transaction:
-            release = transaction.release_at(0)
-            if release is None:
-                release = _measured(transaction, method, records, guarantee)
-    return BoxRelease(_unpacked(release, records.shape), release)
-
-
-@contextmanager
-def _opened(ledger: str | Path | Ledger | None) -> Generator[Ledger]:
-    if isinstance(ledger, Ledger):
-        yield ledger
-        return
-    with Ledger.open(ledger) as own:
-        yield own
-
-
-def _measured(transaction: Transaction, method: OnRecords, records: SealedRecords, guarantee: Guarantee) -> Release:
-    accountant = Accountant(guarantee, bins=1)
-    accountant.advance(0)
-    for row in transaction.charges(after=0):
-        accountant.replay(row.charge)
-    meter = Meter(accountant, SecureNoise(), 0)
-    try:
-        values = _packed(method.estimate(records, guarantee.epsilon, meter))
-    except BaseException as error:
-        # Charges stay: trying again until it works would choose by private data which attempt is shown.
-        if meter.charges:
-            transaction.commit_failure(0, meter.charges, type(error).__name__)
-        raise
-    spent = newly_spent(meter.charges, guarantee)
-    return transaction.commit_step(0, meter.charges, encode(Done()), values, spent, accountant.nominal_left)
-
-
-def _numbers_of_a_box(shape: tuple[int, ...]) -> int:
-    return 2 * len(shape) + 1
-
-
-def _packed(boxes: Boxes) -> Values:
-    """Box by box its low corner, its high corner and its value; corners are whole, below 2^53, and have no noise."""
-    numbers = np.concatenate([boxes.low, boxes.high, boxes.values[:, None]], axis=1, dtype=np.float64)
-    std = np.zeros_like(numbers)
-    std[:, -1] = boxes.std
-    return Values(numbers.ravel(), std.ravel(), NoiseLaw.MIXED)
-
-
-def _unpacked(release: Release, shape: tuple[int, ...]) -> Boxes:
-    axes = len(shape)
-    numbers = np.asarray(release.values, dtype=np.float64).reshape(-1, _numbers_of_a_box(shape))
-    std = np.asarray(release.std, dtype=np.float64).reshape(numbers.shape)[:, -1]
-    low, high = numbers[:, :axes].astype(np.int64), numbers[:, axes:-1].astype(np.int64)
-    return Boxes(shape, low, high, numbers[:, -1].copy(), std.copy())
+    spec = StreamSpec(
+        name=name,
+        guarantee=guarantee.to_json(),
+        mechanism=describe(method),
+        bins=2 * len(records.shape) + 1,
+        domain=None if domain is None else domain_text(domain),
+        max_contribution=int(records.l1),
+        payload=boxes_of(records.shape),
+    )
+    release = release_once(
+        ledger,
+        spec,
+        lambda meter: method.estimate(records, guarantee.epsilon, meter),
+        recognises=lambda recorded: recognises(recorded, method),
+        fingerprint=None if domain is None else domain.fingerprint(),
+    )
+    assert isinstance(release.payload, Boxes)
+    return BoxRelease(release.payload, release)

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from veilstream.errors import InvalidInputError
 from veilstream.live.definition import StreamDefinition
+from veilstream.live.sources import Source, open_source
 
-NAMES: Final = ("ledger", "spool", "hosts", "streams")
+NAMES: Final = ("ledger", "spool", "hosts", "streams", "sources")
 NOT_READ: Final = "nothing was opened"
 
 
@@ -22,6 +23,7 @@ class Config:
     spool: str | None
     hosts: tuple[str, ...]
     streams: tuple[StreamDefinition, ...]
+    sources: tuple[tuple[str, Source], ...]
 
 
 def read_config(path: Path) -> Config:
@@ -45,7 +47,18 @@ def read_config(path: Path) -> Config:
         _place(path, settings.get("spool")),
         tuple(str(host) for host in settings.get("hosts", ())),
         tuple(StreamDefinition.from_json({**_texts(one), "name": name}) for name, one in streams.items()),
+        tuple(_source(one, streams) for one in settings.get("sources", ())),
     )
+
+
+def _source(settings: Any, streams: dict[str, Any]) -> tuple[str, Source]:
+    own = dict(settings)
+    name, kind = str(own.pop("stream", "")), str(own.pop("kind", ""))
+    if name not in streams:
+        raise InvalidInputError(
+            name="source for stream", value=name, limit="name a [streams.NAME] of this file", outcome=NOT_READ
+        )
+    return name, open_source(kind, own)
 
 
 def _place(config: Path, given: str | None) -> str | None:

@@ -24,7 +24,7 @@ from veilstream.errors import BudgetExceededError, InvalidInputError
 from veilstream.privacy.durations import MICROSECONDS, parse_duration
 from veilstream.release.publisher import Publisher
 from veilstream.spark.counting import Settings
-from veilstream.spark.jobs import on_cluster, quoted, selected
+from veilstream.spark.jobs import on_cluster, quoted, require_columns
 from veilstream.values.release import Release
 
 if TYPE_CHECKING:
@@ -126,11 +126,10 @@ def publish_closed(df: DataFrame, stream: ClosedSteps, clock: Clock) -> list[Rel
     releases: list[Release] = []
     due = stream.due(clock.now())
     _require_instants(df, stream)
-    rows = selected(df, (*stream.settings().columns, stream.arrival))
     while (first := _next_step(stream)) < due:
         steps = range(first, min(due, first + stream.steps_at_once))
         with on_cluster():
-            closed = rows.where(_rule(stream, steps))
+            closed = df.where(_rule(stream, steps))
         for snapshot in stream.settings().run(closed, steps, Key(stream.key), 0, stream.dropped):
             try:
                 releases.append(stream.publisher.feed(snapshot))
@@ -140,8 +139,8 @@ def publish_closed(df: DataFrame, stream: ClosedSteps, clock: Clock) -> list[Rel
 
 
 def _next_step(stream: ClosedSteps) -> int:
-    with stream.publisher.ledger.transaction(stream.publisher.stream) as transaction:
-        return 0 if transaction.head is None else transaction.head + 1
+    head = stream.publisher.ledger.head(stream.publisher.stream)
+    return 0 if head is None else head + 1
 
 
 def _rule(stream: ClosedSteps, steps: range) -> Column:
@@ -166,10 +165,11 @@ def _rule(stream: ClosedSteps, steps: range) -> Column:
 
 def _require_instants(df: DataFrame, stream: ClosedSteps) -> None:
     """Only instants can be compared with the clock: a time without a zone would be read in the session's."""
+    require_columns(df, {stream.time or stream.arrival, stream.arrival})
     kinds = {entry.name: entry.dataType.simpleString() for entry in df.schema.fields}
     wanted = WHOLE_NUMBERS if isinstance(stream.calendar.every, int) else ("timestamp",)
     for column in (stream.time or stream.arrival, stream.arrival):
-        if column in kinds and kinds[column] not in wanted:
+        if kinds[column] not in wanted:
             raise InvalidInputError(
                 name=f"column '{column}' of type",
                 value=kinds[column],

@@ -10,35 +10,38 @@ from __future__ import annotations
 import hashlib
 import pkgutil
 import platform
+import re
 import unicodedata
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from typing import Final
 
-MODULES: Final = (
-    "errors",
-    "data.axes",
-    "data.calendar",
-    "data.domain",
-    "data.encoding",
-    "data.instants",
-    "data.ranges",
-    "data.bounding.buckets",
-    "data.bounding.choice",
-    "data.bounding.encoded",
-    "data.bounding.identity",
-    "data.bounding.keyed",
-    "data.bounding.packing",
-    "data.bounding.people",
-    "data.bounding.private",
-    "data.bounding.runs",
-    "spark.environment",
-    "spark.notes",
-    "spark.record_worker",
-    "spark.worker",
-)
-"""All that executors import of veilstream; beside it they need NumPy, Polars and PyArrow."""
+ENTRIES: Final = ("spark.worker", "spark.record_worker")
+"""The modules whose functions executors run."""
+_IMPORT: Final = re.compile(r"^from veilstream\.([\w.]+) import", re.MULTILINE)
+
+
+@cache
+def modules() -> tuple[str, ...]:
+    """All that executors import of veilstream; beside it they need NumPy, Polars and PyArrow.
+
+    >>> "errors" in modules(), "trusted.counts" in modules()
+    (True, False)
+    """
+    known: dict[str, None] = {}
+    waiting = list(ENTRIES)
+    while waiting:
+        module = waiting.pop()
+        if module not in known:
+            known[module] = None
+            waiting += _IMPORT.findall(source(module).decode())
+    return tuple(sorted(known))
+
+
+def source(module: str) -> bytes:
+    """The text of a module, from a folder or from an archive."""
+    return pkgutil.get_data("veilstream", source_path(module)) or b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class Environment:
 
 
 def source_path(module: str) -> str:
-    """Where a module of ``MODULES`` lies inside the package."""
+    """Where a module lies inside the package."""
     return module.replace(".", "/") + ".py"
 
 
@@ -72,8 +75,8 @@ def source_path(module: str) -> str:
 def environment() -> Environment:
     """The versions of this process."""
     code = hashlib.sha256()
-    for module in MODULES:
-        code.update(pkgutil.get_data("veilstream", source_path(module)) or b"")
+    for module in modules():
+        code.update(source(module))
     return Environment(
         veilstream=code.hexdigest()[:12],
         python=".".join(platform.python_version_tuple()[:2]),

@@ -75,7 +75,7 @@ def _encoded(job: RecordJob, batches: Batches) -> Batches:
         return
     dropped, choice = Dropped(), KeyedHash(job.choice_key)
     try:
-        for frame in frames(batches):
+        for frame in frames(batches, (job.user, *job.axes)):
             codes, inside = _codes(job, frame)
             dropped.unknown += len(frame) - int(np.count_nonzero(inside))
             people = identify(frame[job.user], job.people_key)

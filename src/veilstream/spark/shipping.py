@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import pkgutil
 import shutil
 import tempfile
 import zipfile
@@ -11,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from veilstream.spark.environment import MODULES, environment, source_path
+from veilstream.spark.environment import environment, modules, source, source_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,12 +30,11 @@ def archive() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="veilstream-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / f"veilstream_executor_{environment().veilstream}.zip"
-    packages = {str(parent) for module in MODULES for parent in Path("veilstream", source_path(module)).parents}
+    packages = {str(parent) for module in modules() for parent in Path("veilstream", source_path(module)).parents}
     with zipfile.ZipFile(path, "w") as packed:
         # One date for all, so that equal content gives equal bytes.
         for package in sorted(packages - {"."}):
             packed.writestr(zipfile.ZipInfo(f"{package}/__init__.py"), b"")
-        for module in MODULES:
-            source = pkgutil.get_data("veilstream", source_path(module))
-            packed.writestr(zipfile.ZipInfo(f"veilstream/{source_path(module)}"), source or b"")
+        for module in modules():
+            packed.writestr(zipfile.ZipInfo(f"veilstream/{source_path(module)}"), source(module))
     return path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -15,6 +17,15 @@ class LedgerHolder:
     def __init__(self, ledger: str | Path | Ledger | None) -> None:
         self._owns_ledger = not isinstance(ledger, Ledger)
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+
+    @contextmanager
+    def _closing_on_error(self) -> Generator[None]:
+        """While it is being made: what is refused leaves nothing open."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         if self._owns_ledger:

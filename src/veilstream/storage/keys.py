@@ -1,64 +1,68 @@
-"""The small secret file beside a ledger: which rows count when a run goes on, and which time a step is.
+"""The small secret file beside a ledger: the key that decides which of a person's rows count.
 
-Two things must stay the same from run to run although no release shows them. The *bounding key* decides which of a
-person's rows count, so that a run that goes on chooses as an uninterrupted one would have. The *anchor* says which time
-step 0 is and how long steps are: with another start the same hour would become another step, be published a second
-time in another window, and cost a person twice what the guarantee allows. Both are written once per stream, before
-its first release, with mode 0600.
+A run that goes on must choose as an uninterrupted one would have, so the key is written once per stream, before its
+first release, with mode 0600. The ledger records the key's id, a digest from which the key cannot be found, and
+refuses another key. Which time a step is stands in the ledger too; key files of format 1 also held it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from veilstream.data import Calendar
+from veilstream.data.bounding.keyed import Key
 from veilstream.errors import InvalidInputError, LedgerError, LedgerMismatchError, LedgerVersionError
+from veilstream.storage.ledger.anchor import Anchor
 
-FORMAT = 1
+FORMAT = 2
 KEY_BYTES = 32
+
+
+def key_id(key: bytes | Key) -> str:
+    """By what a ledger knows a bounding key again: a digest that does not reveal it.
+
+    >>> key_id(bytes(32)) == key_id(Key(bytes(32))), len(key_id(bytes(32)))
+    (True, 32)
+    """
+    return (key if isinstance(key, Key) else Key(key)).derive(b"key id").hex()
 
 
 @dataclass(frozen=True, slots=True)
 class StreamKey:
-    """What a stream keeps beside its ledger.
+    """What a stream keeps beside its ledger; ``anchor`` is what a file of format 1 says of its calendar.
 
-    >>> a = StreamKey.fresh("visits", Calendar("2024-01-01", "2024-01-08", "1d"))
-    >>> a
-    StreamKey(stream='visits', start='2024-01-01T00:00:00+00:00', every='1d', zone='UTC')
+    >>> StreamKey.fresh("visits")
+    StreamKey(stream='visits', anchor=None)
     """
 
     stream: str
-    start: str
-    every: str
-    zone: str
     key: str = field(repr=False)
+    anchor: Anchor | None = None
 
     @classmethod
-    def fresh(cls, stream: str, calendar: Calendar) -> StreamKey:
-        return cls(stream, calendar.label(0), str(calendar.every), calendar.zone, os.urandom(KEY_BYTES).hex())
+    def fresh(cls, stream: str) -> StreamKey:
+        return cls(stream, os.urandom(KEY_BYTES).hex())
 
     @property
     def secret(self) -> bytes:
         return bytes.fromhex(self.key)
 
     def check(self, calendar: Calendar, path: Path) -> None:
-        """Refuse a calendar under which steps would mean other times."""
-        given = {"start": calendar.label(0), "every": str(calendar.every), "zone": calendar.zone}
-        for name, value in given.items():
-            known = getattr(self, name)
-            if value != known:
-                raise LedgerMismatchError(
-                    name="stream",
-                    value=self.stream,
-                    limit=f"{name} is recorded as {known!r} in {path}, given {value!r}; steps would mean other times "
-                    "and people would be charged twice",
-                    outcome="nothing was changed, nothing was released",
-                )
+        """Refuse a calendar under which steps would mean other times than a file of format 1 says."""
+        given = Anchor.of(calendar)
+        if self.anchor is not None and given != self.anchor:
+            raise LedgerMismatchError(
+                name="stream",
+                value=self.stream,
+                limit=f"calendar is recorded as {self.anchor.to_json()} in {path}, given {given.to_json()}; steps "
+                "would mean other times and people would be charged twice",
+                outcome="nothing was changed, nothing was released",
+            )
 
 
 def key_path(database: Path | None, stream: str, given: str | None) -> Path:
@@ -82,7 +86,8 @@ def load(path: Path, stream: str) -> StreamKey | None:
         stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if stored["format"] > FORMAT:
             raise LedgerVersionError(name="key file", value=path, limit="written by a newer veilstream")
-        key = StreamKey(**{name: stored[name] for name in ("stream", "start", "every", "zone", "key")})
+        anchor = Anchor(stored["start"], stored["every"], stored["zone"]) if stored["format"] == 1 else None
+        key = StreamKey(stored["stream"], stored["key"], anchor)
         known = len(key.secret) >= KEY_BYTES
     except FileNotFoundError:
         return None
@@ -106,7 +111,7 @@ def store(path: Path, key: StreamKey) -> StreamKey:
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump({"format": FORMAT, **asdict(key)}, file)
+            json.dump({"format": FORMAT, "stream": key.stream, "key": key.key}, file)
             file.flush()
             os.fsync(file.fileno())
         try:
@@ -115,6 +120,16 @@ def store(path: Path, key: StreamKey) -> StreamKey:
             pass
         finally:
             partial.unlink()
+        sync_folder(path.parent)
     except OSError as error:
         raise LedgerError(name="key file", value=path, limit=f"{error.strerror}") from None
     return load(path, key.stream) or key
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names in a folder survive a loss of power, as ``fsync`` does for what a file holds."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

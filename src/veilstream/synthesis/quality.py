@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.session import Session
 from veilstream.mechanisms.streams.uniform import Uniform
 from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
@@ -78,8 +79,8 @@ def expected_errors(model: CopulaModel, copula: DPCopula, epsilon: Exact, *, see
     hashes = SeededSource((seed, 7)).words(count)
     layout, guarantee = model.layout, Guarantee(epsilon, w=1)
     table = layout.seal(ordered_rows(drawn, hashes, layout.shape, t=0))
-    meter = Meter(Accountant(guarantee, layout.size), ExactSampler(SeededSource((seed, 8))), 0)
-    values = copula.estimate(table, guarantee.epsilon, meter)
+    session = Session(Accountant(guarantee, layout.size), ExactSampler(SeededSource((seed, 8))))
+    values = copula.estimate(table, guarantee.epsilon, session.at(0))
     refitted = CopulaModel(model.domain, layout, np.asarray(values.numbers, dtype=np.float64), Fraction(0))
     truth = _answers(drawn, layout.shape, count, seed)
     answers = _answers(refitted.sample_codes(count, seed + 1), layout.shape, refitted.rows, seed)

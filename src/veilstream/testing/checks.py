@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import partial
 from typing import Any, Final
@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import CheckFailedError, InvalidInputError, VeilstreamError
-from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism, accountant_for, describe, divided
+from veilstream.mechanisms.identity import describe
+from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism, divided
+from veilstream.mechanisms.session import MakeMeter, StreamSession
 from veilstream.mechanisms.streams.sample import Sample
 from veilstream.mechanisms.traits import Traits
 from veilstream.noise import ExactSampler
-from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.presence_windows import fullest
@@ -77,23 +78,20 @@ def _walk(
     guarantee: Guarantee,
     stream: NDArray[np.int64],
     *,
-    make_meter: Callable[[Accountant, ExactSampler, int], Meter] = Meter,
+    make_meter: MakeMeter = Meter,
     through_codec: bool = False,
 ) -> _Walk:
-    accountant = accountant_for(mechanism, guarantee, stream.shape[1])
     noise = ExactSampler(SeededSource(20_150_000))
-    state: Any = mechanism.start(guarantee, stream.shape[1])
-    first_kind = _class_of(state)
+    session = StreamSession(mechanism, guarantee, stream.shape[1], noise, make_meter)
+    first_kind = _class_of(session.state)
     walk = _Walk([], [], [])
     for t, counts in enumerate(stream):
-        meter = make_meter(accountant, noise, t)
-        state, values = mechanism.step(state, seal(counts, t), meter)
+        walk.values.append(session.step(seal(counts, t), t))
         if through_codec:
-            stored = encode(state)
-            state = decode(stored.header, stored.arrays, first_kind)
-        walk.values.append(values)
-        walk.charges.extend(meter.charges)
-        walk.states.append(state)
+            stored = encode(session.state)
+            session.state = decode(stored.header, stored.arrays, first_kind)
+        walk.charges.extend(session.charges)
+        walk.states.append(session.state)
     return walk
 
 

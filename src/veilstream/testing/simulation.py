@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,12 @@ from numpy.random import Generator, Philox, SeedSequence  # noqa: TID251 (the on
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
-from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.session import StreamSession
 from veilstream.mechanisms.traits import Traits
 from veilstream.noise import ExactSampler
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.release.publisher import checked_counts, newly_spent
+from veilstream.release.publisher import checked_counts
 from veilstream.testing.batch import BatchMeter
 from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter
@@ -75,18 +77,14 @@ def _run(
     steps, bins = int(snapshots.shape[0]), int(snapshots.shape[1])
     if shape is not None and math.prod(shape) != bins:
         raise InvalidInputError(f"shape {shape} for {bins} bins: its product must be {bins}")
-    accountant = accountant_for(mechanism, guarantee, bins)
-    noise = ExactSampler(SeededSource(seed))
-    state = mechanism.start(guarantee, bins)
+    meter = partial(BatchMeter, batch=batch) if batch else Meter
+    session = StreamSession(mechanism, guarantee, bins, ExactSampler(SeededSource(seed)), meter)
     run = _Run(np.empty((steps, *batch, bins)), np.zeros(steps, dtype=np.bool_), [], np.zeros(steps))
     for t in range(steps):
-        meter = BatchMeter(accountant, noise, t, batch) if batch else Meter(accountant, noise, t)
-        state, values = mechanism.step(
-            state, seal(checked_counts(snapshots[t], bins), t, max_contribution, shape), meter
-        )
+        values = session.step(seal(checked_counts(snapshots[t], bins), t, max_contribution, shape), t)
         run.values[t] = values.numbers
         run.fresh[t] = values.fresh
-        run.spent.append(newly_spent(meter.charges, accountant.guarantee))
+        run.spent.append(session.spent)
         run.std[t] = np.mean(values.std)
     return run
 

@@ -100,16 +100,6 @@ class SealedPoints(Opaque[NDArray[np.int64]]):
         )
 
 
-class PointSnapshot(Sealed):
-    """Points as a Publisher takes them: a vector of zeros as long as the release, which no move changes, and they."""
-
-    __slots__ = ("points",)
-
-    def __init__(self, points: SealedPoints, size: int) -> None:
-        super().__init__(np.zeros(size, dtype=np.int64), points.span, Fraction(0))
-        self.points = points
-
-
 class SealedFlow(Sealed):
     """Masses on the nodes of a grid, of which one move carries at most ``flow`` over edges in all.
 

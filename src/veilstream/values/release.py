@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.values.boxes import Boxes
 from veilstream.values.tables import html_table
-from veilstream.values.values import NoiseLaw, Numbers, half_width
+from veilstream.values.values import NoiseLaw, Numbers, Values, half_width
+
+Payload: TypeAlias = Values | Boxes
+"""What a release publishes: numbers by bin, or boxes of a domain too large to list."""
 
 SHOWN_BINS = 20
 """Bins of a release that a notebook shows."""
@@ -27,12 +32,29 @@ class Release:
     stream: str
     seq: int
     t: int
-    values: Numbers = field(repr=False)
-    std: float | NDArray[np.float64] = field(repr=False)
-    law: NoiseLaw
-    fresh: bool
+    payload: Payload = field(repr=False)
     spent: Fraction
     left: Fraction
+
+    @property
+    def values(self) -> Numbers:
+        """The published numbers: one for each bin, or one for each box."""
+        return self.payload.numbers if isinstance(self.payload, Values) else self.payload.values
+
+    @property
+    def std(self) -> float | NDArray[np.float64]:
+        """The standard deviation of the noise: one for all numbers, or one for each."""
+        return self.payload.std
+
+    @property
+    def law(self) -> NoiseLaw:
+        """The law of the noise."""
+        return self.payload.law if isinstance(self.payload, Values) else NoiseLaw.MIXED
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it was made of this step's data, and not repeated from an earlier step."""
+        return self.payload.fresh if isinstance(self.payload, Values) else True
 
     @property
     def covers(self) -> str:

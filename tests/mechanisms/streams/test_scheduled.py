@@ -14,7 +14,7 @@ import veilstream as vs
 from veilstream.errors import BudgetExceededError, InvalidInputError
 from veilstream.mechanisms.allocation import fullest_window, optimal_schedule
 from veilstream.mechanisms.histograms import Gaussian
-from veilstream.mechanisms.protocols import describe
+from veilstream.mechanisms.identity import describe
 from veilstream.mechanisms.streams import Scheduled, Uniform
 from veilstream.testing.checks import applicable, check_stream
 from veilstream.values.values import Values

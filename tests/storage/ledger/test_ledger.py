@@ -17,7 +17,8 @@ from alembic.runtime.migration import MigrationContext
 from veilstream.errors import InvalidInputError, LedgerError, LedgerMismatchError, LedgerVersionError, OutOfOrderError
 from veilstream.privacy.charge import Charge, Span
 from veilstream.storage import migrations
-from veilstream.storage.ledger import Ledger, export
+from veilstream.storage.ledger import Ledger
+from veilstream.storage.ledger.exporting import export
 from veilstream.storage.ledger.schema import metadata
 from veilstream.values.values import NoiseLaw, Values
 
@@ -207,11 +208,11 @@ def test_the_state_is_that_of_the_last_step_and_writable(ledger: Ledger, url: st
 def test_repeated_arrays_cost_no_new_bytes(ledger: Ledger, url: str) -> None:
     first = values(3)
     publish(ledger, 0, state(first.numbers), first)
-    size = sql(url, "SELECT count(*), sum(length(bytes)) FROM blobs")
+    counts = "SELECT (SELECT count(*) FROM arrays), (SELECT count(*) FROM secret_arrays)"
+    assert sql(url, counts) == [(1, 1)]
     for t in range(1, 20):
         publish(ledger, t, state(first.numbers), first.repeated())
-    assert sql(url, "SELECT count(*), sum(length(bytes)) FROM blobs") == size
-    assert size[0][0] == 1
+    assert sql(url, counts) == [(1, 1)]
 
 
 def test_old_states_are_dropped_but_never_a_release_or_charge(ledger: Ledger, url: str) -> None:
@@ -221,7 +222,8 @@ def test_old_states_are_dropped_but_never_a_release_or_charge(ledger: Ledger, ur
         step.commit_step(0, [named], state(bins, np.full(5, 9)), values(7), FIFTH, FIFTH)
     publish(ledger, 1, state(values(7).numbers, np.full(6, 9), np.full(6, 9)), values(8))
     publish(ledger, 2, state(), values(9))
-    assert sql(url, "SELECT count(*) FROM blobs") == [(4,)]
+    assert sql(url, "SELECT count(*) FROM arrays") == [(4,)]
+    assert sql(url, "SELECT count(*) FROM secret_arrays") == [(0,)]
     assert [r.values.tolist() for r in ledger.releases()] == [values(i).numbers.tolist() for i in (7, 8, 9)]
     assert next(ledger.charges("visits")).charge.bins is not None
 
@@ -265,11 +267,11 @@ def test_an_unknown_stream_is_named(ledger: Ledger) -> None:
 def test_a_changed_array_is_detected(ledger: Ledger, url: str) -> None:
     made = publish(ledger, 0)
     publish(ledger, 1)
-    where = f"WHERE id = (SELECT values_blob FROM steps WHERE seq = {made.seq})"
-    sql(url, f"UPDATE blobs SET shape = '[2, 2]' {where}")
-    with pytest.raises(LedgerError, match=r"does not match its digest .* altered or damaged"):
+    where = f"WHERE id = (SELECT values_array FROM steps WHERE seq = {made.seq})"
+    sql(url, f"UPDATE arrays SET shape = '[2, 2]' {where}")
+    with pytest.raises(LedgerError, match=r"does not match its digest; it was altered or damaged"):
         ledger.release_at("visits", 0)
-    sql(url, f"UPDATE blobs SET shape = '[4]', bytes = (SELECT min(b.bytes) FROM blobs b) {where}")
+    sql(url, f"UPDATE arrays SET shape = '[4]', bytes = (SELECT max(b.bytes) FROM arrays b) {where}")
     with pytest.raises(LedgerError, match="does not match its digest"):
         list(ledger.releases())
     assert ledger.release_at("visits", 1) is not None
@@ -281,7 +283,7 @@ def test_a_newer_schema_or_step_is_refused(ledger: Ledger, url: str) -> None:
     with pytest.raises(LedgerVersionError, match=r"format 2.*up to 1.*newer veilstream; nothing was read"):
         ledger.release_at("visits", 0)
     sql(url, "UPDATE ledger_version SET version_num = '0999'")
-    with pytest.raises(LedgerVersionError, match=r"schema 0999.*up to 0001.*newer veilstream; nothing was read"):
+    with pytest.raises(LedgerVersionError, match=r"schema 0999.*up to 0002.*newer veilstream; nothing was read"):
         Ledger.open(url)
 
 
@@ -317,7 +319,7 @@ def test_an_export_holds_releases_and_charges_alone(ledger: Ledger) -> None:
 
 
 def test_a_ledger_in_memory_works_alike() -> None:
-    with Ledger.open(None) as ledger, closing(Ledger.open("sqlite://")) as apart:
+    with Ledger.open(None) as ledger, closing(Ledger.open(None)) as apart:
         ledger.register(SPEC)
         made = publish(ledger, 0)
         with ledger.transaction("visits") as step:

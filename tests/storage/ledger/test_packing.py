@@ -72,10 +72,7 @@ def test_rows_of_the_first_version_are_read(new_sqlite: NewLedger) -> None:
         engine = sa.create_engine(url, poolclass=sa.NullPool)
         with engine.begin() as connection:
             connection.execute(
-                sa.text(
-                    "UPDATE blobs SET digest = :digest, packing = :packing, bytes = :stored "
-                    "WHERE id = (SELECT blob_id FROM state_blobs)"
-                ),
+                sa.text("UPDATE secret_arrays SET digest = :digest, packing = :packing, bytes = :stored"),
                 {"digest": old_digest, "packing": packing, "stored": stored},
             )
         with Ledger.open(url) as ledger, ledger.transaction(SPEC.name) as step:
@@ -129,7 +126,7 @@ def test_a_damaged_array_is_refused_with_its_number(new_sqlite: NewLedger) -> No
         publish(ledger, 0, state(np.arange(50.0)))
         engine = sa.create_engine(url, poolclass=sa.NullPool)
         with engine.begin() as connection:
-            connection.execute(sa.text("UPDATE blobs SET dtype = '<f4' WHERE id = (SELECT blob_id FROM state_blobs)"))
+            connection.execute(sa.text("UPDATE secret_arrays SET dtype = '<f4'"))
         with ledger.transaction(SPEC.name) as step, pytest.raises(LedgerError, match="does not match its digest"):
             step.state()
 
@@ -141,7 +138,7 @@ def test_a_republished_release_is_looked_at_once(new_sqlite: NewLedger, monkeypa
         looked_at.append(x.size)
         return content_of(x)
 
-    monkeypatch.setattr("veilstream.storage.ledger.blobs.content_of", watching)
+    monkeypatch.setattr("veilstream.storage.ledger.arrays.content_of", watching)
     with vs.Publisher(40, vs.Guarantee(1, w=20), vs.STREAMS["sample"](), new_sqlite()) as publisher:
         first, *others = [publisher.feed(np.full(40, 7)) for _ in range(6)]
         assert looked_at.count(40) <= 4

@@ -12,10 +12,11 @@ import numpy as np
 
 from veilstream.audit.exact.dice import Dice
 from veilstream.audit.exact.losses import Floats, divergence, pure_losses
-from veilstream.audit.exact.neighbours import neighbours
+from veilstream.audit.exact.neighbours import neighbours, reachable
 from veilstream.audit.exact.programs import Program, random_program
 from veilstream.audit.exact.reads import Integers, PartsOf
-from veilstream.audit.exact.running import Added, Chosen, Compared, MakeMeter, Path, paths
+from veilstream.audit.exact.running import Added, Chosen, Compared, Looked, Path, paths
+from veilstream.mechanisms.session import MakeMeter
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedRows
 
@@ -98,7 +99,7 @@ def attack_in_parallel(count: int, seed: int = 0, workers: int | None = None) ->
 def _attack(program: Program, number: int, dice: Dice, make_meter: MakeMeter, found: ProgramAudit) -> None:
     guarantee, counts = program.guarantee, program.counts
     length, bins = counts.shape
-    changes = neighbours(length, bins, guarantee.w, program.max_contribution, dice)
+    changes = neighbours(reachable(guarantee, length), length, bins, program.max_contribution, dice)
     taken = list(paths(program, make_meter))
     found.programs += 1
     found.attacked[program.kind] += 1
@@ -143,6 +144,8 @@ def _count(program: Program, taken: Iterable[Path], found: ProgramAudit) -> None
             match event:
                 case Added(gaussian=gaussian):
                     found.attacked["Gaussian answers" if gaussian else "Laplace answers"] += 1
+                case Looked():
+                    found.attacked["looks with a block of noise"] += 1
                 case Chosen():
                     found.attacked["choices"] += 1
                 case Compared(answer=answer):

@@ -7,7 +7,7 @@ A person is present in a step if one of their rows is accepted there, and counts
 * for ever, if they were present in fewer than c earlier steps.
 
 The rule looks back at presence, counted or not, so that a row that goes changes few later steps. It depends on one
-person's own rows alone. PROOF_presence.md proves in how many steps neighbours differ.
+person's own rows alone. PROOF.md, "People in few steps", proves in how many steps neighbours differ.
 """
 
 from __future__ import annotations

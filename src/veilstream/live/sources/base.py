@@ -14,7 +14,7 @@ import polars as pl
 
 from veilstream.errors import BatchConflictError, VeilstreamError
 from veilstream.live.spool import Moved
-from veilstream.live.stream import LiveStream
+from veilstream.live.stream import Inlet
 
 LOG: Final = logging.getLogger("veilstream.live")
 LONGEST_PAUSE: Final = 30.0
@@ -42,7 +42,7 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
-def drain(stream: LiveStream, source: Source) -> int:
+def drain(stream: Inlet, source: Source) -> int:
     """Take all that has come; how many batches. Rows and positions are stored in one commit, so none comes twice."""
     known = stream.spool.positions(source.name)
     count = 0
@@ -54,7 +54,7 @@ def drain(stream: LiveStream, source: Source) -> int:
     return count
 
 
-def follow(stream: LiveStream, source: Source, stop: threading.Event, pause: float = 1.0) -> None:
+def follow(stream: Inlet, source: Source, stop: threading.Event, pause: float = 1.0) -> None:
     """Take what comes until told to stop; after an error wait, longer each time, and go on from the stored position."""
     wait = pause
     try:

@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.no_noise import NoNoise
-from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism, accountant_for
+from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism
+from veilstream.mechanisms.session import Session, StreamSession
 from veilstream.mechanisms.streams.decision import Plan, Sampler
 from veilstream.mechanisms.streams.noise_sums import laplace_sum_quantile
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import seal
-from veilstream.trusted.meter import Meter
 from veilstream.values.values import NoiseLaw, Values, half_width
 
 TRIAL_NUMBERS: Final = 1 << 22
@@ -75,21 +75,15 @@ def run_on_zeros(
     mechanism: StreamMechanism[Any], guarantee: Guarantee, bins: int, max_contribution: int, steps: int
 ) -> list[Values]:
     """What the mechanism would publish of a stream of zeros if noise were 0; no data are read and nothing is spent."""
-    accountant = accountant_for(mechanism, guarantee, bins)
-    state = mechanism.start(guarantee, bins)
-    values: list[Values] = []
-    for t in range(steps):
-        meter = Meter(accountant, NoNoise(), t)
-        state, now = mechanism.step(state, seal(np.zeros(bins, dtype=np.int64), t, max_contribution), meter)
-        values.append(now)
-    return values
+    session = StreamSession(mechanism, guarantee, bins, NoNoise())
+    return [session.step(seal(np.zeros(bins, dtype=np.int64), t, max_contribution), t) for t in range(steps)]
 
 
 def release_of_zeros(
     histogram: HistogramMechanism, guarantee: Guarantee, epsilon: Fraction, bins: int, max_contribution: int
 ) -> Values:
     """One release of zeros for ``epsilon``: its ``std`` and ``law`` tell the noise."""
-    meter = Meter(Accountant(guarantee, bins), NoNoise(), 0)
+    meter = Session(Accountant(guarantee, bins), NoNoise()).at(0)
     return histogram.estimate(seal(np.zeros(bins, dtype=np.int64), 0, max_contribution), epsilon, meter)
 
 

@@ -33,6 +33,10 @@ ACCEPTED_AS: Final[dict[type[Any], tuple[Any, ...]]] = {
 """By what annotations a value of each type may stand, as the numeric tower of typing has it."""
 
 
+RENAMED: Final = {"Law": "NoiseLaw"}
+"""Names of classes in states of earlier versions, and what they are called now."""
+
+
 def newer(what: str, written: int, known: int) -> LedgerVersionError:
     return LedgerVersionError(
         name=what,
@@ -182,7 +186,8 @@ def _is_array_hint(hint: Any, dtype: np.dtype[Any]) -> bool:
 
 
 def _named(name: str, wanted: Wanted, path: str, fits: Callable[[type[Any]], bool]) -> type[Any]:
-    found: list[type[Any]] = [hint for hint in wanted if isinstance(hint, type) and hint.__qualname__ == name]
+    present = RENAMED.get(name, name)
+    found: list[type[Any]] = [hint for hint in wanted if isinstance(hint, type) and hint.__qualname__ == present]
     if len(found) != 1 or not fits(found[0]):
         raise _misfit(path, f"a {name!r}", wanted)
     return found[0]

@@ -5,26 +5,26 @@ either all of a step exists or none of it. SQLite holds a ledger in one file, Po
 ``None`` keeps it in memory for a notebook.
 
 The ledger holds secrets (pending sums, the noise of thresholds): see ``docs/ledger.md``. What may leave the
-house is in :func:`export`.
+house is in :func:`veilstream.storage.ledger.exporting.export`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-import numpy as np
 import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from veilstream.errors import LedgerError, LedgerMismatchError
+from veilstream.errors import LedgerError
+from veilstream.storage.ledger.arrays import Remembered
 from veilstream.storage.ledger.backend import Backend, connect
-from veilstream.storage.ledger.blobs import Remembered
+from veilstream.storage.ledger.readers import grant_reader
 from veilstream.storage.ledger.rows import (
     RELEASE_AT,
     RELEASES,
@@ -34,10 +34,12 @@ from veilstream.storage.ledger.rows import (
     read_releases,
 )
 from veilstream.storage.ledger.schema import streams
-from veilstream.storage.ledger.transaction import Transaction, now
+from veilstream.storage.ledger.spec import Given, StreamSpec
+from veilstream.storage.ledger.transaction import HEAD, Transaction, now
+from veilstream.storage.ledger.turns import Turn
 from veilstream.values.release import Release
 
-__all__ = ["ChargeRow", "Ledger", "StreamSpec", "Transaction", "export"]
+__all__ = ["ChargeRow", "Ledger", "StreamSpec", "Transaction"]
 
 PAGE: Final = 256
 PAGE_NUMBERS: Final = 1 << 22
@@ -46,23 +48,11 @@ LOCK_STREAM: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StreamSpec:
-    """What a stream is: recorded once, compared whenever it is opened again."""
-
-    name: str
-    guarantee: str
-    mechanism: str
-    bins: int
-    domain: str | None
-    max_contribution: int
-
-
 class Ledger:
     """Streams, their releases and their charges.
 
     >>> with Ledger.open(None) as ledger:
-    ...     ledger.register(StreamSpec("visits", "{}", "{}", bins=3, domain=None, max_contribution=1))
+    ...     _ = ledger.register(StreamSpec("visits", "{}", "{}", bins=3, domain=None, max_contribution=1))
     ...     with ledger.transaction("visits") as step:
     ...         print(step.head, step.charges(after=0))
     None []
@@ -83,8 +73,19 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self._backend.label})"
 
-    def register(self, spec: StreamSpec) -> None:
-        """Record the stream if it is new, else check that it is the same."""
+    def turn(self) -> Turn:
+        """A lock by which threads of this process take turns, for as long as they would wait for another process."""
+        return Turn(self._backend.label, self._backend.timeout)
+
+    def register(
+        self, spec: StreamSpec, recognises: Callable[[str], bool] | None = None, fingerprint: str | None = None
+    ) -> StreamSpec:
+        """Record the stream if it is new, else check that it is the same; what is recorded afterwards.
+
+        ``recognises`` tells whether a mechanism as schema 0001 described it is the same one, ``fingerprint`` is what
+        that schema kept of the domain: what it left out is recorded now.
+        """
+        given = Given(spec, recognises or spec.mechanism.__eq__, fingerprint)
         with self._backend.read() as connection:
             recorded = _find(connection, spec.name)
         if recorded is None:
@@ -94,15 +95,22 @@ class Ledger:
                     connection.commit()
                 except IntegrityError:
                     connection.rollback()
-                recorded = _find(connection, spec.name)
-        for f in fields(StreamSpec):
-            given, known = getattr(spec, f.name), getattr(recorded, f.name)
-            if given != known:
-                raise LedgerMismatchError(
-                    f"stream {spec.name!r} in ledger {self._backend.label}: {f.name} is recorded as {known!r}, "
-                    f"given {given!r}",
-                    outcome="nothing was changed, nothing was released",
-                )
+                recorded = _found(connection, spec.name)
+        complete = given.completed(recorded)
+        given.check(complete, self._backend.label)
+        if complete != recorded:
+            self._complete(given)
+        return complete
+
+    def _complete(self, given: Given) -> None:
+        """Record what is given of what an earlier schema left out, unless another process was first with another."""
+        with self._backend.write() as connection:
+            connection.execute(LOCK_STREAM, {"name": given.spec.name})
+            complete = given.completed(_found(connection, given.spec.name))
+            given.check(complete, self._backend.label)
+            columns = {name: getattr(complete, name) for name in ("mechanism", "domain", "calendar", "key")}
+            connection.execute(sa.update(streams).where(streams.c.name == given.spec.name).values(**columns))
+            connection.commit()
 
     @contextmanager
     def transaction(self, stream: str) -> Generator[Transaction]:
@@ -156,11 +164,31 @@ class Ledger:
                 return
             after = page[-1].id
 
+    def head(self, stream: str) -> int | None:
+        """The last released step, or ``None`` if there is none."""
+        with self._backend.read() as connection:
+            found = connection.execute(HEAD, {"stream": self._stream_id(connection, stream)})
+            head: int | None = found.scalar_one()
+        return head
+
+    def spec(self, stream: str) -> StreamSpec:
+        """What a stream is."""
+        with self._backend.read() as connection:
+            recorded = _find(connection, stream)
+        if recorded is None:
+            raise self._unknown(stream)
+        return recorded
+
     def streams(self) -> list[StreamSpec]:
         """Every stream of the ledger, in the order in which they were registered."""
         with self._backend.read() as connection:
             rows = connection.execute(sa.select(streams).order_by(streams.c.id)).all()
         return [_spec(row) for row in rows]
+
+    def grant_reader(self, role: str) -> list[str]:
+        """Let a role of PostgreSQL read what is public here, and nothing secret; the statements that did it."""
+        with self._backend.write() as connection:
+            return grant_reader(connection, role, self._backend.label)
 
     def close(self) -> None:
         self._backend.close()
@@ -186,51 +214,14 @@ class Ledger:
         )
 
 
-def export(ledger: Ledger, stream: str) -> list[dict[str, Any]]:
-    """Releases and charges of a stream as plain dicts in the order of time; never state.
-
-    Everything in it is public under the stream's guarantee: it can be given away, unlike the ledger itself.
-    """
-    rows: list[dict[str, Any]] = []
-    for row in ledger.charges(stream):
-        charge = row.charge
-        rows.append(
-            {
-                "kind": "charge",
-                "t": row.t,
-                "id": row.id,
-                "purpose": charge.purpose,
-                "epsilon": str(charge.epsilon),
-                "mu_squared": str(charge.mu_squared),
-                "first": charge.span.first,
-                "last": charge.span.last,
-                "block": charge.block,
-                "bins": None if charge.positions is None else charge.positions.tolist(),
-                "starts": None if charge.starts is None else charge.starts.tolist(),
-                "outcome": row.outcome,
-            }
-        )
-    for release in ledger.releases(stream):
-        rows.append(
-            {
-                "kind": "release",
-                "t": release.t,
-                "seq": release.seq,
-                "values": release.values.tolist(),
-                "std": np.asarray(release.std).tolist(),
-                "law": release.law.value,
-                "fresh": release.fresh,
-                "spent": str(release.spent),
-                "left": str(release.left),
-            }
-        )
-    return sorted(rows, key=lambda row: (row["t"], row["kind"]))
-
-
 def _find(connection: Connection, name: str) -> StreamSpec | None:
     row = connection.execute(sa.select(streams).where(streams.c.name == name)).one_or_none()
     return None if row is None else _spec(row)
 
 
+def _found(connection: Connection, name: str) -> StreamSpec:
+    return _spec(connection.execute(sa.select(streams).where(streams.c.name == name)).one())
+
+
 def _spec(row: sa.Row[Any]) -> StreamSpec:
-    return StreamSpec(row.name, row.guarantee, row.mechanism, row.bins, row.domain, row.max_contribution)
+    return StreamSpec(**{f.name: getattr(row, f.name) for f in fields(StreamSpec)})

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, event
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from veilstream.errors import (
@@ -26,11 +26,11 @@ from veilstream.errors import (
     MissingExtraError,
 )
 from veilstream.storage import migrations
+from veilstream.storage.location import locate
 
 WRITE: Final = "BEGIN IMMEDIATE"
 READ: Final = "BEGIN"
 MIGRATION_LOCK: Final = 0x7665696C  # "veil": any number that other programs are unlikely to lock
-POSTGRES: Final = ("postgresql", "postgres", "postgresql+psycopg")
 CACHE_KIB: Final = 1 << 15
 CHECKPOINT_PAGES: Final = 1 << 12
 
@@ -196,33 +196,17 @@ def connect(url: str | Path | None, timeout: float) -> Backend:
             limit="it is a number of seconds above 0",
             outcome="nothing was opened",
         )
-    if url is None:
-        backend = _memory(timeout)
-    elif isinstance(url, Path) or "://" not in url:
-        backend = _sqlite(Path(url).expanduser(), timeout)
+    place = locate(url)
+    if place.server is not None:
+        backend = _postgres(place.server, timeout)
     else:
-        backend = _from_url(url, timeout)
+        backend = _memory(timeout) if place.file is None else _sqlite(place.file, timeout)
     try:
         backend.prepare()
     except BaseException:
         backend.close()
         raise
     return backend
-
-
-def _from_url(text: str, timeout: float) -> Backend:
-    try:
-        url = make_url(text)
-    except (ArgumentError, ValueError):
-        raise InvalidInputError("ledger url: it cannot be parsed", outcome="nothing was opened") from None
-    if url.drivername in ("sqlite", "sqlite+pysqlite"):
-        in_memory = url.database in (None, "", ":memory:")
-        return _memory(timeout) if in_memory else _sqlite(Path(url.database or ""), timeout)
-    if url.drivername in POSTGRES:
-        return _postgres(url, timeout)
-    raise InvalidInputError(
-        f"ledger url scheme {url.drivername!r}: sqlite:/// and postgresql:// are known", outcome="nothing was opened"
-    )
 
 
 def _engine(url: URL, **options: Any) -> Engine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,14 +10,16 @@ from fractions import Fraction
 from typing import Any, Final, Literal
 
 import sqlalchemy as sa
+from numpy.typing import NDArray
 from sqlalchemy import Connection, RowMapping
 
 from veilstream.errors import LedgerVersionError
 from veilstream.privacy.charge import Charge, Span
-from veilstream.storage.ledger.blobs import fetch
+from veilstream.storage.ledger.arrays import fetch_public
 from veilstream.storage.ledger.schema import STEP_FORMAT, charges, steps, streams
-from veilstream.values.release import Release
-from veilstream.values.values import NoiseLaw
+from veilstream.values.boxes import Boxes
+from veilstream.values.release import Payload, Release
+from veilstream.values.values import NoiseLaw, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +44,13 @@ def read_releases(connection: Connection, query: sa.Select[Any], chosen: dict[st
                 "written by a newer veilstream",
                 outcome="nothing was read",
             )
-    arrays = fetch(connection, _present(rows, "values_blob", "std_blob"), label)
+    arrays = fetch_public(connection, _present(rows, "values_array", "std_array", "corners_array"), label)
     return [
         Release(
             stream=row["name"],
             seq=row["seq"],
             t=row["t"],
-            values=arrays[row["values_blob"]],
-            std=_std(row) if row["std_blob"] is None else arrays[row["std_blob"]],
-            law=NoiseLaw(row["law"]),
-            fresh=row["fresh"],
+            payload=_payload(row, arrays),
             spent=Fraction(row["spent"]),
             left=Fraction(row["left"]),
         )
@@ -58,10 +58,19 @@ def read_releases(connection: Connection, query: sa.Select[Any], chosen: dict[st
     ]
 
 
+def _payload(row: RowMapping, arrays: dict[int, NDArray[Any]]) -> Payload:
+    numbers = arrays[row["values_array"]]
+    std = _std(row) if row["std_array"] is None else arrays[row["std_array"]]
+    if row["corners_array"] is None:
+        return Values(numbers, std, NoiseLaw(row["law"]), row["fresh"])
+    corners = arrays[row["corners_array"]]
+    return Boxes(tuple(json.loads(row["payload"])["shape"]), corners[:, 0], corners[:, 1], numbers, std)
+
+
 def read_charges(connection: Connection, stream_id: int, after: int, limit: int | None, label: str) -> list[ChargeRow]:
     query = CHARGES if limit is None else CHARGES.limit(limit)
     rows = connection.execute(query, {"stream": stream_id, "after": after}).mappings().all()
-    arrays = fetch(connection, _present(rows, "bins_blob", "since_blob"), label)
+    arrays = fetch_public(connection, _present(rows, "bins_array", "starts_array"), label)
     return [
         ChargeRow(
             row["id"],
@@ -72,8 +81,8 @@ def read_charges(connection: Connection, stream_id: int, after: int, limit: int 
                 purpose=row["purpose"],
                 mu_squared=Fraction(row["mu_squared"]),
                 block=row["block"],
-                bins=arrays.get(row["bins_blob"]),
-                starts=arrays.get(row["since_blob"]),
+                bins=arrays.get(row["bins_array"]),
+                starts=arrays.get(row["starts_array"]),
             ),
             row["outcome"],
         )
@@ -88,11 +97,11 @@ def _std(row: RowMapping) -> float:
 
 def _present(rows: Sequence[RowMapping], *columns: str) -> set[int]:
     found = {row[column] for row in rows for column in columns}
-    return {blob for blob in found if blob is not None}
+    return {number for number in found if number is not None}
 
 
 RELEASES: Final = (
-    sa.select(steps, streams.c.name)
+    sa.select(steps, streams.c.name, streams.c.payload)
     .join(streams, streams.c.id == steps.c.stream_id)
     .where(steps.c.seq > sa.bindparam("after"))
     .order_by(steps.c.seq)
@@ -100,7 +109,7 @@ RELEASES: Final = (
 )
 RELEASES_OF_STREAM: Final = RELEASES.where(steps.c.stream_id == sa.bindparam("stream"))
 RELEASE_AT: Final = (
-    sa.select(steps, streams.c.name)
+    sa.select(steps, streams.c.name, streams.c.payload)
     .join(streams, streams.c.id == steps.c.stream_id)
     .where(steps.c.stream_id == sa.bindparam("stream"), steps.c.t == sa.bindparam("time"))
 )

@@ -27,6 +27,8 @@ Id = BigInteger().with_variant(Integer(), "sqlite")
 
 metadata = MetaData()
 
+# Public: anybody who may see the releases may see these tables.
+
 streams = Table(
     "streams",
     metadata,
@@ -38,14 +40,18 @@ streams = Table(
     Column("domain", Text),
     Column("l1", BigInteger, key="max_contribution", nullable=False),
     Column("recorded", Text, nullable=False),
+    Column("calendar", Text),
+    Column("key_id", Text, key="key"),
+    Column("per_timestamp", Boolean, nullable=False),
+    Column("payload", Text, nullable=False),
 )
 
 # One row, locked by every commit of a step: numbers are then given in the order in which readers see them,
 # so that a reader who asks for what came after a number misses nothing.
 counter = Table("counter", metadata, Column("seq", BigInteger, primary_key=True, autoincrement=False))
 
-blobs = Table(
-    "blobs",
+arrays = Table(
+    "arrays",
     metadata,
     Column("id", Id, primary_key=True),
     Column("stream_id", Id, ForeignKey("streams.id"), nullable=False),
@@ -54,7 +60,7 @@ blobs = Table(
     Column("shape", Text, nullable=False),
     Column("packing", Text, nullable=False),
     Column("bytes", LargeBinary, nullable=False),
-    UniqueConstraint("stream_id", "digest", name="blobs_by_digest"),
+    UniqueConstraint("stream_id", "digest", name="arrays_once"),
 )
 
 steps = Table(
@@ -71,12 +77,12 @@ steps = Table(
     Column("spent_decimal", Float(53), nullable=False),
     Column("left_decimal", Float(53), nullable=False),
     Column("std", Float(53)),
-    Column("values_blob", Id, ForeignKey("blobs.id"), nullable=False),
-    Column("std_blob", Id, ForeignKey("blobs.id")),
+    Column("values_array", Id, ForeignKey("arrays.id"), nullable=False),
+    Column("std_array", Id, ForeignKey("arrays.id")),
+    Column("corners_array", Id, ForeignKey("arrays.id")),
     Column("recorded", Text, nullable=False),
-    UniqueConstraint("stream_id", "t", name="steps_by_time"),
-    Index("steps_by_values_blob", "values_blob"),
-    Index("steps_by_std_blob", "std_blob"),
+    UniqueConstraint("stream_id", "t", name="steps_once"),
+    Index("steps_in_order", "stream_id", "seq"),
 )
 
 charges = Table(
@@ -93,11 +99,18 @@ charges = Table(
     Column("epsilon_decimal", Float(53), nullable=False),
     Column("block", BigInteger),
     Column("outcome", Text, nullable=False),
-    Column("bins_blob", Id, ForeignKey("blobs.id")),
-    Column("since_blob", Id, ForeignKey("blobs.id")),
-    Index("charges_by_stream", "stream_id", "id"),
-    Index("charges_by_bins_blob", "bins_blob"),
-    Index("charges_by_since_blob", "since_blob"),
+    Column("bins_array", Id, ForeignKey("arrays.id")),
+    Column("starts_array", Id, ForeignKey("arrays.id")),
+    Index("charges_in_order", "stream_id", "id"),
+)
+
+# A block of comparisons is opened once: whoever opens it again has lost count of what was charged.
+blocks = Table(
+    "blocks",
+    metadata,
+    Column("stream_id", Id, ForeignKey("streams.id"), primary_key=True, autoincrement=False),
+    Column("block", BigInteger, primary_key=True, autoincrement=False),
+    Column("t", BigInteger, nullable=False),
 )
 
 failures = Table(
@@ -108,22 +121,31 @@ failures = Table(
     Column("t", BigInteger, nullable=False),
     Column("reason", Text, nullable=False),
     Column("recorded", Text, nullable=False),
-    Index("failures_by_stream", "stream_id", "t"),
+    Index("failures_in_order", "stream_id", "t"),
 )
 
-states = Table(
-    "states",
+PUBLIC: Final = (streams, counter, arrays, steps, charges, blocks, failures)
+"""What a reader may be granted, with the view ``history``; rows here and their ids depend on nothing secret."""
+
+# Secret: exact sums that wait, the noise of thresholds.
+
+secret_states = Table(
+    "secret_states",
     metadata,
     Column("stream_id", Id, ForeignKey("streams.id"), primary_key=True, autoincrement=False),
     Column("t", BigInteger, nullable=False),
     Column("header", LargeBinary, nullable=False),
+    Column("slots", Text, nullable=False),
 )
 
-state_blobs = Table(
-    "state_blobs",
+secret_arrays = Table(
+    "secret_arrays",
     metadata,
     Column("stream_id", Id, ForeignKey("streams.id"), primary_key=True, autoincrement=False),
-    Column("position", Integer, primary_key=True, autoincrement=False),
-    Column("blob_id", Id, ForeignKey("blobs.id"), nullable=False),
-    Index("state_blobs_by_blob", "blob_id"),
+    Column("slot", Integer, primary_key=True, autoincrement=False),
+    Column("digest", Text, nullable=False),
+    Column("dtype", Text, nullable=False),
+    Column("shape", Text, nullable=False),
+    Column("packing", Text, nullable=False),
+    Column("bytes", LargeBinary, nullable=False),
 )

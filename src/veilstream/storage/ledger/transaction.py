@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Final
@@ -11,24 +13,17 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
 
 from veilstream.errors import InvalidInputError, LedgerError, OutOfOrderError
 from veilstream.privacy.charge import Charge
 from veilstream.storage.codec import Encoded
-from veilstream.storage.ledger.blobs import Remembered, Store, closed, restore
+from veilstream.storage.ledger.arrays import Named, Remembered, closed, fetch_secret, store_public, store_secret
 from veilstream.storage.ledger.rows import RELEASE_AT, ChargeRow, read_charges, read_releases
-from veilstream.storage.ledger.schema import (
-    STEP_FORMAT,
-    blobs,
-    charges,
-    counter,
-    failures,
-    state_blobs,
-    states,
-    steps,
-)
-from veilstream.values.release import Release
-from veilstream.values.values import Values
+from veilstream.storage.ledger.schema import STEP_FORMAT, blocks, charges, counter, failures, secret_states, steps
+from veilstream.values.boxes import Boxes
+from veilstream.values.release import Payload, Release
+from veilstream.values.values import NoiseLaw, Values
 
 LARGEST_TIME: Final = 2**63 - 1
 
@@ -42,7 +37,7 @@ class Transaction:
 
     def __init__(self, connection: Connection, stream_id: int, stream: str, label: str, remembered: Remembered) -> None:
         self._connection = connection
-        self._store = Store(connection, stream_id, remembered)
+        self._remembered = remembered
         self._stream_id = stream_id
         self._stream = stream
         self._label = label
@@ -58,11 +53,11 @@ class Transaction:
     def state(self) -> Encoded | None:
         """The state stored with the last committed step; its arrays are the caller's to change."""
         self._check_open()
-        rows = self._connection.execute(STATE, {"stream": self._stream_id}).all()
-        if not rows:
+        row = self._connection.execute(STATE, {"stream": self._stream_id}).one_or_none()
+        if row is None:
             return None
-        arrays = [restore(row, self._label).copy() for row in rows if row.digest is not None]
-        return Encoded(bytes(rows[0].header), tuple(arrays))
+        slots: list[int] = json.loads(row.slots)
+        return Encoded(bytes(row.header), tuple(fetch_secret(self._connection, self._stream_id, slots, self._label)))
 
     def release_at(self, t: int) -> Release | None:
         """The release of step ``t``, or ``None`` if that step has not been released."""
@@ -77,72 +72,78 @@ class Transaction:
         t: int,
         charges: Sequence[Charge],
         state: Encoded,
-        values: Values,
+        payload: Payload,
         spent: Fraction,
         left: Fraction,
+        *,
+        opened: Iterable[int] = (),
     ) -> Release:
-        """Write charges, next state and values in one commit, and give the release that now exists."""
+        """Write charges, next state and payload in one commit, and give the release that now exists.
+
+        ``opened`` are the blocks of comparisons that the step began.
+        """
         self._check_open()
         self._check_time(t)
         if self.head is not None and t <= self.head:
             raise OutOfOrderError(f"step t={t} of stream {self._stream!r}: the last released step is {self.head}")
-        numbers = _frozen(values.numbers)
-        std = _frozen(values.std) if isinstance(values.std, np.ndarray) else float(values.std)
-        per_bin = not isinstance(std, float)
-        self._write_charges(t, charges, "released")
-        public = [numbers, std] if isinstance(std, np.ndarray) else [numbers]
-        before = self._state_ids()
-        arriving = self._store.arriving(public, state.arrays)
-        # Deleted first, so that the new state takes the place of the old one and overwrites it.
-        self._clear_state(before, arriving.stored)
-        ids = arriving.put()
-        self._write_state(t, state.header, ids[len(public) :])
+        payload = _frozen_payload(payload)
+        self._write_charges(t, charges, "released", opened)
+        columns, public = self._public_columns(payload)
+        secret = [Named(x, self._remembered) for x in state.arrays]
+        slots = store_secret(self._connection, self._stream_id, secret)
+        self._write_state(t, state.header, slots)
+        self._remembered.keep([*public, *secret])
         row: dict[str, Any] = {
             "format": STEP_FORMAT,
             "stream_id": self._stream_id,
             "t": t,
-            "fresh": values.fresh,
-            "law": values.law.value,
             "spent": str(spent),
             "left": str(left),
             "spent_decimal": float(spent),
             "left_decimal": float(left),
-            "std": None if per_bin else std,
-            "values_blob": ids[0],
-            "std_blob": ids[1] if per_bin else None,
             "recorded": now(),
+            **columns,
         }
         seq = int(self._connection.execute(NEXT_SEQ).scalar_one())
         self._connection.execute(INSERT_STEP, {"seq": seq, **row})
         self._commit()
-        return Release(
-            self._stream,
-            seq,
-            t,
-            _view(numbers),
-            _view(std) if isinstance(std, np.ndarray) else std,
-            values.law,
-            values.fresh,
-            spent,
-            left,
-        )
+        return Release(self._stream, seq, t, _viewed_payload(payload), spent, left)
 
-    def commit_failure(self, t: int, charges: Sequence[Charge], reason: str) -> None:
+    def _public_columns(self, payload: Payload) -> tuple[dict[str, Any], list[Named]]:
+        """What a step row says of its payload, and the arrays that were stored for it."""
+        arrays: dict[str, NDArray[Any]] = {}
+        if isinstance(payload, Boxes):
+            arrays["values_array"], arrays["corners_array"] = payload.values, _corners(payload)
+            law, fresh = NoiseLaw.MIXED, True
+        else:
+            arrays["values_array"] = payload.numbers
+            law, fresh = payload.law, payload.fresh
+        if isinstance(payload.std, np.ndarray):
+            arrays["std_array"] = payload.std
+        named = [Named(x, self._remembered) for x in arrays.values()]
+        ids = store_public(self._connection, self._stream_id, named)
+        columns: dict[str, Any] = {"values_array": None, "std_array": None, "corners_array": None}
+        columns |= dict(zip(arrays, ids, strict=True))
+        std = None if isinstance(payload.std, np.ndarray) else float(payload.std)
+        return {**columns, "std": std, "law": law.value, "fresh": fresh}, named
+
+    def commit_failure(self, t: int, charges: Sequence[Charge], reason: str, *, opened: Iterable[int] = ()) -> None:
         """Record a step that raised after it was charged: the charges stay, state and releases do not move.
 
         ``reason`` is stored in clear and must not hold private values: give the kind of error.
         """
         self._check_open()
         self._check_time(t)
-        self._write_charges(t, charges, "failed")
+        self._write_charges(t, charges, "failed", opened)
         failure = {"stream_id": self._stream_id, "t": t, "reason": reason, "recorded": now()}
         self._connection.execute(INSERT_FAILURE, failure)
         self._commit()
 
-    def _write_charges(self, t: int, made: Sequence[Charge], outcome: str) -> None:
-        # Positions: truth values may also be in a state, whose arrays are kept as they are, and so for ever.
+    def _write_charges(self, t: int, made: Sequence[Charge], outcome: str, opened: Iterable[int]) -> None:
+        self._write_blocks(t, opened)
         arrays = [x for charge in made for x in (charge.positions, charge.starts) if x is not None]
-        ids = iter(self._store.arriving(arrays).put())
+        named = [Named(x, self._remembered) for x in arrays]
+        ids = iter(store_public(self._connection, self._stream_id, named))
         rows = [
             {
                 "stream_id": self._stream_id,
@@ -155,29 +156,32 @@ class Transaction:
                 "epsilon_decimal": float(charge.epsilon),
                 "block": charge.block,
                 "outcome": outcome,
-                "bins_blob": None if charge.bins is None else next(ids),
-                "since_blob": None if charge.starts is None else next(ids),
+                "bins_array": None if charge.bins is None else next(ids),
+                "starts_array": None if charge.starts is None else next(ids),
             }
             for charge in made
         ]
         for row in rows:
             self.last_charge = int(self._connection.execute(INSERT_CHARGE, row).scalar_one())
 
-    def _state_ids(self) -> list[int]:
-        return list(self._connection.execute(STATE_IDS, {"stream": self._stream_id}).scalars())
+    def _write_blocks(self, t: int, opened: Iterable[int]) -> None:
+        rows = [{"stream_id": self._stream_id, "block": block, "t": t} for block in sorted(set(opened))]
+        if not rows:
+            return
+        try:
+            self._connection.execute(INSERT_BLOCK, rows)
+        except IntegrityError:
+            raise LedgerError(
+                name="stream",
+                value=self._stream,
+                limit=f"one of the blocks {[row['block'] for row in rows]} was opened before; another writer charged "
+                "the stream unseen",
+            ) from None
 
-    def _clear_state(self, before: list[int], keep: set[int]) -> None:
-        if before:
-            self._connection.execute(CLEAR_STATE, {"stream": self._stream_id})
-            self._store.drop_unused(set(before) - keep)
-
-    def _write_state(self, t: int, header: bytes, ids: list[int]) -> None:
-        row = {"stream": self._stream_id, "new_t": t, "new_header": header}
+    def _write_state(self, t: int, header: bytes, slots: list[int]) -> None:
+        row = {"stream": self._stream_id, "new_t": t, "new_header": header, "new_slots": json.dumps(slots)}
         if self._connection.execute(UPDATE_STATE, row).rowcount == 0:
             self._connection.execute(INSERT_STATE, row)
-        if ids:
-            placed = [{"stream_id": self._stream_id, "position": i, "blob_id": b} for i, b in enumerate(ids)]
-            self._connection.execute(INSERT_STATE_ID, placed)
 
     def _commit(self) -> None:
         self._open = False
@@ -212,29 +216,39 @@ def _frozen(x: NDArray[Any]) -> NDArray[Any]:
     return copy
 
 
+def _frozen_payload(payload: Payload) -> Payload:
+    std = _frozen(payload.std) if isinstance(payload.std, np.ndarray) else float(payload.std)
+    if isinstance(payload, Values):
+        return replace(payload, numbers=_frozen(payload.numbers), std=std)
+    return replace(
+        payload, values=_frozen(payload.values), std=std, low=_frozen(payload.low), high=_frozen(payload.high)
+    )
+
+
+def _viewed_payload(payload: Payload) -> Payload:
+    std = _view(payload.std) if isinstance(payload.std, np.ndarray) else payload.std
+    if isinstance(payload, Values):
+        return replace(payload, numbers=_view(payload.numbers), std=std)
+    return replace(payload, values=_view(payload.values), std=std, low=_view(payload.low), high=_view(payload.high))
+
+
+def _corners(boxes: Boxes) -> NDArray[np.int64]:
+    """Low and high corners as one array: boxes × 2 × attributes."""
+    return np.stack([boxes.low, boxes.high], axis=1).astype(np.int64)
+
+
 _stream: sa.BindParameter[int] = sa.bindparam("stream")
 HEAD: Final = sa.select(sa.func.max(steps.c.t)).where(steps.c.stream_id == _stream)
-STATE: Final = (
-    sa.select(states.c.header, blobs)
-    .outerjoin(state_blobs, state_blobs.c.stream_id == states.c.stream_id)
-    .outerjoin(blobs, blobs.c.id == state_blobs.c.blob_id)
-    .where(states.c.stream_id == _stream)
-    .order_by(state_blobs.c.position)
-)
-STATE_IDS: Final = (
-    sa.select(state_blobs.c.blob_id).where(state_blobs.c.stream_id == _stream).order_by(state_blobs.c.position)
-)
+STATE: Final = sa.select(secret_states.c.header, secret_states.c.slots).where(secret_states.c.stream_id == _stream)
 NEXT_SEQ: Final = sa.update(counter).values(seq=counter.c.seq + 1).returning(counter.c.seq)
 INSERT_STEP: Final = sa.insert(steps)
 INSERT_CHARGE: Final = sa.insert(charges).returning(charges.c.id)
+INSERT_BLOCK: Final = sa.insert(blocks)
 INSERT_FAILURE: Final = sa.insert(failures)
-UPDATE_STATE: Final = (
-    sa.update(states)
-    .where(states.c.stream_id == _stream)
-    .values(t=sa.bindparam("new_t"), header=sa.bindparam("new_header"))
-)
-INSERT_STATE: Final = sa.insert(states).values(
-    stream_id=_stream, t=sa.bindparam("new_t"), header=sa.bindparam("new_header")
-)
-CLEAR_STATE: Final = sa.delete(state_blobs).where(state_blobs.c.stream_id == _stream)
-INSERT_STATE_ID: Final = sa.insert(state_blobs)
+_new_state: Final[dict[str, sa.BindParameter[Any]]] = {
+    "t": sa.bindparam("new_t"),
+    "header": sa.bindparam("new_header"),
+    "slots": sa.bindparam("new_slots"),
+}
+UPDATE_STATE: Final = sa.update(secret_states).where(secret_states.c.stream_id == _stream).values(**_new_state)
+INSERT_STATE: Final = sa.insert(secret_states).values(stream_id=_stream, **_new_state)

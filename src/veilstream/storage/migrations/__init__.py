@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 VERSION_TABLE: Final = "ledger_version"
-HEAD: Final = "0001"
+HEAD: Final = "0002"
 
 
 def upgrade(connection: Connection, current: str | None) -> None:

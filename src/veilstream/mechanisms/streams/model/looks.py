@@ -80,7 +80,7 @@ def gaussian_look(now: Sealed, meter: Meter, period: Period) -> Look:
 def pure_look(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period, opening: bool) -> tuple[Looks, Look]:
     """A look for as much as the plan wants and the reserve has room for, in a block where that is quieter."""
     budget = meter.guarantee.pure * period.share
-    if looks.block is not None and looks.block.left:
+    if looks.block is not None and looks.block.left and meter.is_open(looks.block):
         noisy, block = meter.block_laplace(now, looks.block.epsilon, looks.block.length, "look", looks.block)
         return replace(looks, block=block), _as_look(noisy)
     gap = gaps_of(period)[looks.gap]

@@ -1,0 +1,128 @@
+"""The loop under every kind of release: an accountant, a source of noise, a state, and one step after the other.
+
+Nothing here knows of ledgers. A simulation goes through its steps in memory; a publisher makes each one inside a
+transaction (``veilstream.release.transacting``), which replays the recorded charges first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Generic, TypeAlias, TypeVar
+
+from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.charge import Charge
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.trusted.counts import Sealed
+from veilstream.trusted.meter import Meter, NoiseSource
+from veilstream.values.values import Values
+
+S = TypeVar("S")
+MakeMeter: TypeAlias = Callable[[Accountant, NoiseSource, int], Meter]
+
+
+class Session:
+    """An accountant, a source of noise, and the meter of the present step.
+
+    >>> from veilstream.noise import SecureNoise
+    >>> from veilstream.trusted.counts import seal
+    >>> import numpy as np
+    >>> session = Session(Accountant(Guarantee(1, w=2), bins=1), SecureNoise())
+    >>> _ = session.at(0).laplace(seal(np.array([7]), 0), Fraction(1, 4), "publish")
+    >>> session.spent, session.left
+    (Fraction(1, 4), Fraction(3, 4))
+    """
+
+    def __init__(self, accountant: Accountant, noise: NoiseSource, make_meter: MakeMeter = Meter) -> None:
+        self.accountant = accountant
+        self._noise = noise
+        self._make_meter = make_meter
+        self._meter: Meter | None = None
+        self._blocks = 0
+
+    @property
+    def charges(self) -> Sequence[Charge]:
+        """What the present step was charged so far."""
+        return self._meter.charges if self._meter is not None else ()
+
+    @property
+    def opened(self) -> list[int]:
+        """The blocks of comparisons that the present step began."""
+        return [block for block in _blocks(self.charges) if block > self._blocks]
+
+    @property
+    def spent(self) -> Fraction:
+        """What the present step adds to the window that ends with it."""
+        return newly_spent(self.charges, self.accountant.guarantee)
+
+    @property
+    def left(self) -> Fraction:
+        """Epsilon left in the fullest window that includes the present step."""
+        return self.accountant.nominal_left
+
+    def at(self, t: int) -> Meter:
+        """The meter of step ``t``, which is the present one from now on."""
+        self._blocks = max([self._blocks, *_blocks(self.charges)])
+        self._meter = None
+        self._meter = self._make_meter(self.accountant, self._noise, t)
+        return self._meter
+
+    def replay(self, t: int, charge: Charge) -> None:
+        """Count what was charged at step ``t`` before, as a ledger recorded it."""
+        if self.accountant.now is None or t > self.accountant.now:
+            self.accountant.advance(t)
+        self.accountant.replay(charge)
+        self._blocks = max([self._blocks, *_blocks([charge])])
+
+
+class StreamSession(Session, Generic[S]):
+    """A session of a stream mechanism, with its state.
+
+    >>> from veilstream.mechanisms.streams import Uniform
+    >>> from veilstream.noise import SecureNoise
+    >>> from veilstream.trusted.counts import seal
+    >>> import numpy as np
+    >>> session = StreamSession(Uniform(), Guarantee(1, w=4), 3, SecureNoise())
+    >>> session.step(seal(np.array([5, 0, 9]), 0), 0).numbers.shape, session.spent
+    ((3,), Fraction(1, 4))
+    """
+
+    def __init__(
+        self,
+        mechanism: StreamMechanism[S],
+        guarantee: Guarantee,
+        bins: int,
+        noise: NoiseSource,
+        make_meter: MakeMeter = Meter,
+    ) -> None:
+        super().__init__(accountant_for(mechanism, guarantee, bins), noise, make_meter)
+        self._mechanism = mechanism
+        self.state: S = mechanism.start(guarantee, bins)
+
+    def step(self, now: Sealed, t: int) -> Values:
+        """Publish ``now`` at step ``t`` and go on to the next state."""
+        self.state, values = self._mechanism.step(self.state, now, self.at(t))
+        return values
+
+
+def newly_spent(charges: Sequence[Charge], guarantee: Guarantee) -> Fraction:
+    """What charges of one step add to the present window in epsilon: Gaussian ones by their share of μ².
+
+    Of a block that was open before, only what its cost rose by is new.
+    """
+    spent = sum((charge.epsilon for charge in charges if charge.block is None), start=Fraction(0))
+    blocks: dict[int, list[Charge]] = {}
+    for charge in charges:
+        if charge.block is not None and charge.epsilon:
+            blocks.setdefault(charge.block, []).append(charge)
+    for same in blocks.values():
+        spent += same[-1].epsilon - (same[0].epsilon if same[0].span.steps > 1 else 0)
+    squared = sum((charge.mu_squared for charge in charges), start=Fraction(0))
+    if squared:
+        spent += (guarantee.epsilon - guarantee.pure) * squared / guarantee.mu_squared
+    return spent
+
+
+def _blocks(charges: Iterable[Charge]) -> list[int]:
+    return [charge.block for charge in charges if charge.block is not None]

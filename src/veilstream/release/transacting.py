@@ -1,0 +1,123 @@
+"""One transaction for one release, whatever is released: a step of a stream, a set of records, an answer to people.
+
+Charges, the next state and the payload are committed together or not at all, and a Release exists only afterwards. If
+a measurement raises after it was charged, *the charges stay*: trying again until it works would let private data
+choose which attempt is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any, Generic, Protocol, TypeVar
+
+from veilstream.privacy.charge import Charge
+from veilstream.storage.codec import Encoded, encode
+from veilstream.storage.ledger import ChargeRow, Ledger, Transaction
+from veilstream.values.release import Payload, Release
+
+
+class Attempt(Protocol):
+    """What a process derives from the charges of a stream: ``Session``, or the accounts of a roster."""
+
+    @property
+    def charges(self) -> Sequence[Charge]:
+        """What the present step was charged so far."""
+        ...
+
+    @property
+    def opened(self) -> Sequence[int]:
+        """The blocks of comparisons that the present step began."""
+        ...
+
+    @property
+    def spent(self) -> Fraction:
+        """What the present step adds to the window that ends with it."""
+        ...
+
+    @property
+    def left(self) -> Fraction:
+        """What is left of the budget afterwards."""
+        ...
+
+    def replay(self, t: int, charge: Charge) -> None:
+        """Count what was charged at step ``t`` before."""
+        ...
+
+
+A = TypeVar("A", bound=Attempt)
+
+
+class Book(Generic[A]):
+    """One stream of a ledger as this process knows it; threads take turns.
+
+    What is derived from the ledger (``session``) is dropped whenever it may have run ahead of it, and derived anew from
+    the recorded charges. ``at`` is the step whose state the session has.
+    """
+
+    def __init__(self, ledger: Ledger, stream: str, derive: Callable[[], A]) -> None:
+        self._ledger = ledger
+        self._stream = stream
+        self._derive = derive
+        self.turn = ledger.turn()
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what was derived from the ledger."""
+        self.session = self._derive()
+        self.at: int | None = None
+        self._seen = 0
+        self._touched = False
+
+    @contextmanager
+    def transaction(self) -> Generator[Transaction]:
+        """This process's turn and the stream's write lock."""
+        with self.turn, self._ledger.transaction(self._stream) as transaction:
+            self._touched = False
+            try:
+                yield transaction
+            except BaseException:
+                if self._touched:
+                    self.forget()
+                raise
+
+    def refresh(self) -> A:
+        """What is known of the stream after reading the charges that others made; nothing is locked for long."""
+        with self.turn:
+            self._replay(self._ledger.charges(self._stream, after=self._seen))
+            return self.session
+
+    def catch_up(self, transaction: Transaction, load: Callable[[Encoded], None] | None = None) -> None:
+        """Count charges that others made, and ``load`` the state that they left."""
+        self._touched = True
+        self._replay(transaction.charges(after=self._seen))
+        if load is not None and transaction.head != self.at:
+            stored = transaction.state()
+            assert stored is not None
+            load(stored)
+            self.at = transaction.head
+
+    def _replay(self, rows: Iterable[ChargeRow]) -> None:
+        for row in rows:
+            self._seen = row.id
+            self.session.replay(row.t, row.charge)
+
+    def transact(self, transaction: Transaction, t: int, measure: Callable[[], tuple[Payload, Any]]) -> Release:
+        """Make the release of step ``t``: ``measure`` gives its payload and the next state."""
+        try:
+            payload, state = measure()
+            encoded = encode(state)
+        except BaseException as error:
+            if self.session.charges:
+                charged, opened = self.session.charges, self.session.opened
+                transaction.commit_failure(t, charged, type(error).__name__, opened=opened)
+            raise
+        session = self.session
+        release = transaction.commit_step(
+            t, session.charges, encoded, payload, session.spent, session.left, opened=session.opened
+        )
+        self.at = t
+        # Nobody else could charge the stream since ``catch_up``: it need not read these charges again.
+        self._seen = max(self._seen, transaction.last_charge)
+        return release

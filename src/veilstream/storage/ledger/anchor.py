@@ -1,0 +1,69 @@
+"""Which time a step is: recorded with a stream, so that no run takes the same hour for another step."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from veilstream.data import Calendar
+from veilstream.errors import InvalidInputError
+from veilstream.privacy.durations import parse_duration
+
+LONGEST: Final = {
+    "us": timedelta(microseconds=1),
+    "ms": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(hours=26),
+    "w": timedelta(days=8),
+    "mo": timedelta(days=32),
+    "q": timedelta(days=93),
+    "y": timedelta(days=367),
+}
+"""No unit is longer, whatever clocks and calendars do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """When step 0 begins and how long steps are. With another one the same hour would be another step, be published a
+    second time in another window, and cost a person twice what the guarantee allows. The end may move.
+
+    >>> anchor = Anchor.of(Calendar("2024-01-01", "2024-01-08", "1d"))
+    >>> anchor.to_json()
+    '{"every": "1d", "start": "2024-01-01T00:00:00+00:00", "zone": "UTC"}'
+    >>> later = Anchor.from_json(anchor.to_json()).calendar(31)
+    >>> later.label(30)
+    '2024-01-31T00:00:00+00:00'
+    """
+
+    start: str
+    every: str
+    zone: str
+
+    @classmethod
+    def of(cls, calendar: Calendar) -> Anchor:
+        return cls(calendar.label(0), str(calendar.every), calendar.zone)
+
+    @classmethod
+    def from_json(cls, text: str) -> Anchor:
+        return cls(**json.loads(text))
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+    def calendar(self, steps: int) -> Calendar:
+        """A calendar that covers at least ``steps`` steps."""
+        if self.every.isdecimal():
+            first, width = int(self.start), int(self.every)
+            return Calendar(first, first + steps * width, width, self.zone)
+        count, unit = parse_duration(self.every)
+        try:
+            end = datetime.fromisoformat(self.start) + LONGEST[unit] * (count * steps)
+        except OverflowError:
+            raise InvalidInputError(
+                name="steps", value=steps, limit="they end after the last year that has a date"
+            ) from None
+        return Calendar(self.start, end, self.every, self.zone)

@@ -1,0 +1,81 @@
+"""What may leave the house: releases and charges of a stream with the names of bins and times; never state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from veilstream.storage.ledger import ChargeRow, Ledger, StreamSpec
+from veilstream.values.boxes import Boxes
+from veilstream.values.release import Release
+
+
+def export(ledger: Ledger, stream: str) -> list[dict[str, Any]]:
+    """Releases and charges of a stream as plain dicts in the order of time.
+
+    Everything in it is public under the stream's guarantee: it can be given away, unlike the ledger itself. Where the
+    stream's calendar is recorded each row says when its step begins, as ``time``; :func:`header` names the bins.
+    """
+    rows = [_charge(row) for row in ledger.charges(stream)]
+    rows += [_release(release) for release in ledger.releases(stream)]
+    anchor = ledger.spec(stream).anchor
+    if anchor is not None:
+        calendar = anchor.calendar(max([row["t"] for row in rows], default=0) + 1)
+        for row in rows:
+            row["time"] = calendar.label(row["t"]) if row["t"] >= 0 else None
+    return sorted(rows, key=lambda row: (row["t"], row["kind"]))
+
+
+def header(spec: StreamSpec) -> dict[str, Any]:
+    """What a stream is, and the label of every bin in order, where its domain is recorded."""
+    domain, anchor = spec.recorded_domain(), spec.anchor
+    return {
+        "kind": "stream",
+        "guarantee": spec.guarantee,
+        "mechanism": spec.mechanism,
+        "bins": spec.bins,
+        "max_contribution": spec.max_contribution,
+        "calendar": None if anchor is None else {"start": anchor.start, "every": anchor.every, "zone": anchor.zone},
+        "labels": None if domain is None else domain.labels().rows(named=True),
+    }
+
+
+def _charge(row: ChargeRow) -> dict[str, Any]:
+    charge = row.charge
+    return {
+        "kind": "charge",
+        "t": row.t,
+        "id": row.id,
+        "purpose": charge.purpose,
+        "epsilon": str(charge.epsilon),
+        "mu_squared": str(charge.mu_squared),
+        "first": charge.span.first,
+        "last": charge.span.last,
+        "block": charge.block,
+        "bins": None if charge.positions is None else charge.positions.tolist(),
+        "starts": None if charge.starts is None else charge.starts.tolist(),
+        "outcome": row.outcome,
+    }
+
+
+def _release(release: Release) -> dict[str, Any]:
+    return {
+        "kind": "release",
+        "t": release.t,
+        "seq": release.seq,
+        "values": release.values.tolist(),
+        "std": np.asarray(release.std).tolist(),
+        "law": release.law.value,
+        "fresh": release.fresh,
+        "spent": str(release.spent),
+        "left": str(release.left),
+        **dict(_corners(release)),
+    }
+
+
+def _corners(release: Release) -> Iterator[tuple[str, Any]]:
+    if isinstance(release.payload, Boxes):
+        yield "low_corners", release.payload.low.tolist()
+        yield "high_corners", release.payload.high.tolist()

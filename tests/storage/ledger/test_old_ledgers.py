@@ -1,0 +1,189 @@
+"""A ledger of schema 0001 opens, exports what it did, and every stream in it goes on, on both databases."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+import veilstream as vs
+from veilstream.data import Calendar, Categories, Edges
+from veilstream.errors import LedgerMismatchError
+from veilstream.mechanisms.histograms import FilterPriority
+from veilstream.mechanisms.streams import DSAT, BudgetAbsorption, RetroactiveGrouping, Uniform
+from veilstream.metric import MetricGuarantee, SortedPoints, Space, release_points
+from veilstream.personalised import (
+    LedgerAccounts,
+    PersonalisedPublisher,
+    Roster,
+    Stretching,
+    count_levels,
+    release_counts,
+)
+from veilstream.privacy.windows import fullest_window
+from veilstream.release.records import release_records
+from veilstream.storage.keys import load
+from veilstream.storage.ledger import Ledger
+from veilstream.storage.ledger.exporting import export
+from veilstream.trusted.records import seal_records
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+EXPORTED: dict[str, list[dict[str, Any]]] = json.loads((FIXTURES / "v1.export.json").read_text())
+PLACES = vs.Domain({"place": Categories(["a", "b", "c"]), "age": Edges([0, 18, 65])})
+ROSTER = Roster.of_budgets(["1/8"] * 50 + ["1"] * 950)
+LEVELS, VALUES = np.repeat([0, 1], [50, 950]), np.arange(1000) % 2
+TABLES = ("streams", "counter", "blobs", "steps", "charges", "failures", "states", "state_blobs", "ledger_version")
+"""Of schema 0001, in an order in which rows can be written."""
+
+
+@pytest.fixture
+def old(request: pytest.FixtureRequest, new_ledger: Callable[[], str]) -> str:
+    """The URL of a fresh copy of the old ledger."""
+    url = new_ledger()
+    if url.startswith("sqlite"):
+        shutil.copy(FIXTURES / "v1.sqlite3", url.removeprefix("sqlite:///"))
+        return url
+    source = sa.create_engine(f"sqlite:///{FIXTURES / 'v1.sqlite3'}", poolclass=sa.NullPool)
+    target = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"), poolclass=sa.NullPool)
+    with source.connect() as reader, target.begin() as writer:
+        _copy(reader, writer)
+    return url
+
+
+def _copy(reader: Connection, writer: Connection) -> None:
+    from alembic.operations import Operations
+    from alembic.runtime.migration import MigrationContext
+
+    from veilstream.storage.migrations import VERSION_TABLE
+    from veilstream.storage.migrations.versions import v0001_first
+
+    context = MigrationContext.configure(writer, opts={"version_table": VERSION_TABLE})
+    with Operations.context(context):
+        v0001_first.upgrade()
+    writer.execute(sa.text(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL)"))
+    writer.execute(sa.text("DELETE FROM counter"))
+    for name in TABLES:
+        table = sa.Table(name, sa.MetaData(), autoload_with=writer)
+        rows = [
+            dict(row)
+            for row in reader.execute(sa.select(sa.Table(name, sa.MetaData(), autoload_with=reader))).mappings()
+        ]
+        for row in rows:
+            row.update({"fresh": bool(row["fresh"])} if "fresh" in row else {})
+        if rows:
+            writer.execute(sa.insert(table), rows)
+    for name in ("streams", "blobs", "charges", "failures"):
+        writer.execute(
+            sa.text(f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), (SELECT coalesce(max(id), 1) FROM {name}))")
+        )
+
+
+def test_it_exports_what_it_did(old: str) -> None:
+    with Ledger.open(old) as ledger:
+        assert [spec.name for spec in ledger.streams()] == list(EXPORTED)
+        for name, rows in EXPORTED.items():
+            told = json.loads(json.dumps(export(ledger, name)))
+            assert len(told) == len(rows) > 0
+            for now, then in zip(told, rows, strict=True):
+                assert now == _renamed(then) if "low_corners" not in now else _packed(now) == then["values"]
+
+
+def _renamed(row: dict[str, Any]) -> dict[str, Any]:
+    return {{"since": "starts"}.get(name, name): value for name, value in row.items()}
+
+
+def _packed(row: dict[str, Any]) -> list[float]:
+    """Boxes as schema 0001 kept them: corners and value of each in one vector."""
+    parts = zip(row["low_corners"], row["high_corners"], row["values"], strict=True)
+    return [float(number) for low, high, value in parts for number in (*low, *high, value)]
+
+
+STREAMS: dict[str, tuple[Any, vs.Guarantee, Any, list[int], int]] = {
+    "uniform": (PLACES, vs.Guarantee(1, w=4), Uniform(), [40, 7, 0, 12, 90, 3], 2),
+    "dsat": (3, vs.Guarantee(2, w=7), DSAT(), [10, 220, 30], 1),
+    "absorption": (3, vs.Guarantee(1, w=5), BudgetAbsorption(), [10, 220, 30], 1),
+    "grouping": (3, vs.Guarantee(1, w=1), RetroactiveGrouping(window=4), [40, 7, 0], 1),
+    "grouping-window": (3, vs.Guarantee(1, w=5), RetroactiveGrouping(window=4), [40, 7, 0], 1),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_stream_goes_on(name: str, old: str) -> None:
+    bins, guarantee, mechanism, counts, bound = STREAMS[name]
+    released = [row["t"] for row in EXPORTED[name] if row["kind"] == "release"]
+    for _ in range(2):
+        with vs.Publisher(bins, guarantee, mechanism, old, stream=name, max_contribution=bound) as publisher:
+            for _ in range(8):
+                released.append(publisher.feed(np.array(counts)).t)
+            assert released == list(range(len(released)))
+            charges = [row.charge for row in publisher.ledger.charges(name)]
+            each = publisher.ledger.spec(name).per_timestamp
+            assert fullest_window(charges, guarantee.w, publisher.bins, per_timestamp=each)[0] <= guarantee.pure
+            assert each == (name == "grouping-window")
+
+
+def test_other_mechanisms_and_domains_are_refused(old: str) -> None:
+    guarantee = vs.Guarantee(1, w=4)
+    other = vs.Domain({"place": Categories(["a", "b", "x"]), "age": Edges([0, 18, 65])})
+    for bins, mechanism, wrong in ((PLACES, Uniform(horizon=9), "mechanism"), (other, Uniform(), "domain")):
+        with pytest.raises(LedgerMismatchError) as caught:
+            vs.Publisher(bins, guarantee, mechanism, old, stream="uniform", max_contribution=2)
+        assert caught.value.name == wrong
+    with vs.Publisher(PLACES, guarantee, Uniform(), old, stream="uniform", max_contribution=2) as publisher:
+        assert publisher.ledger.spec("uniform").recorded_domain() == PLACES
+
+
+def test_people_with_budgets_of_their_own_are_answered_from_it(old: str) -> None:
+    x = count_levels(ROSTER, LEVELS, VALUES, bins=2)
+    (release,) = [row for row in EXPORTED["accounts"] if row["kind"] == "release"]
+    with LedgerAccounts(ROSTER, old, stream="accounts") as accounts:
+        again = release_counts(x, Stretching(), accounts)
+        assert again.values.numbers.tolist() == release["values"]
+        assert accounts.left() == [0, 0]
+    with PersonalisedPublisher(ROSTER, 2, 10, Uniform(), old, stream="people") as people:
+        later = people.feed(count_levels(ROSTER, LEVELS, VALUES, bins=2, t=2))
+        assert [one.t for one in later.releases] == [2, 2]
+
+
+def test_what_was_released_once_comes_back(old: str) -> None:
+    with Ledger.open(old) as ledger:
+        records = seal_records(np.tile([[3, 5, 7]], (500, 1)), (100,) * 3, t=0)
+        before = len(list(ledger.releases()))
+        boxes = release_records(records, "1/2", FilterPriority(), ledger, name="records").boxes
+        assert abs(boxes.count([3, 5, 7], [4, 6, 8]) - 500) < 100
+        points = release_points(
+            [0.2, 0.9, 0.4], SortedPoints(), MetricGuarantee("1/2", "0.01", Space(0, 1)), ledger, "points"
+        )
+        assert points.values.tolist() == EXPORTED["points"][-1]["values"]
+        assert len(list(ledger.releases())) == before
+
+
+def test_the_calendar_and_the_key_of_a_key_file_move_into_the_ledger(old: str, tmp_path: Path) -> None:
+    key_file = tmp_path / "visits.key"
+    shutil.copy(FIXTURES / "v1.visits-key.json", key_file)
+    key = load(key_file, "visits")
+    assert key is not None
+    domain, days = vs.Domain({"place": Categories(["a", "b"])}), Calendar("2024-01-01", "2024-01-09", "1d")
+    with pytest.raises(LedgerMismatchError):
+        key.check(Calendar("2024-01-02", "2024-01-09", "1d"), key_file)
+    key.check(days, key_file)
+
+    def publisher(calendar: Calendar, secret: bytes) -> vs.Publisher[Any]:
+        guarantee = vs.Guarantee(1, w=2)
+        return vs.Publisher(domain, guarantee, Uniform(), old, stream="visits", calendar=calendar, key=secret)
+
+    with publisher(days, key.secret) as opened:
+        assert opened.feed(np.array([5, 5])).t == 3
+        assert [row["time"] for row in export(opened.ledger, "visits") if row["kind"] == "release"][-1][
+            :10
+        ] == "2024-01-04"
+    for calendar, secret in ((Calendar("2024-01-02", "2024-01-09", "1d"), key.secret), (days, bytes(32))):
+        with pytest.raises(LedgerMismatchError):
+            publisher(calendar, secret)
