@@ -21,7 +21,7 @@ from veilstream.trusted.meter import Meter
 from veilstream.values.values import half_width
 
 FIGURE: Final = Path(__file__).resolve().parent.parent / "docs" / "figures" / "model.png"
-SHOWN: Final = 4
+SHOWN: Final = 32
 """The bin that is drawn."""
 
 
