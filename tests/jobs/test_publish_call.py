@@ -114,6 +114,16 @@ def test_mechanisms_by_name_class_or_value(mechanism: Any, tmp_path: Path) -> No
     assert job.accuracy()["fresh"].to_list() == [True, False, False] * 2
 
 
+def test_an_automatic_mechanism_is_chosen_by_public_facts_and_stays(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError) as missing:
+        call(table(), tmp_path, mechanism="auto")
+    assert missing.value.name == "expected_count"
+    first = call(table(), tmp_path, mechanism="auto", expected_count=500)
+    again = call(table(), tmp_path, mechanism="auto", expected_count=500)
+    assert first.prepared.mechanism == again.prepared.mechanism
+    assert (first.summary.published, again.summary.published) == (HOURS, 0)
+
+
 @pytest.mark.parametrize("histogram", [vs.NoiseFirst(), vs.NoiseFirst, "noise-first"], ids=["made", "class", "name"])
 def test_histograms_by_name_class_or_value(histogram: Any, tmp_path: Path) -> None:
     job = call(table(), tmp_path, histogram=histogram)

@@ -97,7 +97,7 @@ def test_a_block_survives_the_codec_and_shows_nothing() -> None:
     again = decode(stored.header, stored.arrays, NoiseBlock)
     assert (again.left, again.block, again.epsilon) == (2, block.block, Fraction(1, 2))
     with pytest.raises(SealedAccessError):
-        list(block)  # type: ignore[call-overload]
+        list(block)
     assert "array" not in repr(block)
 
 

@@ -223,6 +223,7 @@ def test_distances_to_the_releases_of_many_runs_are_those_of_each() -> None:
     x, starts = seal(np.array([4, 0, 9, 2, 7]), 0), np.array([0, 2])
     for public in (np.arange(15).reshape(3, 5), np.arange(15).reshape(3, 5) / 4):
         together = x.distances(public, starts)
+        assert len(public) > 0
         for row, exact in zip(public, open_counts(together), strict=True):
             alone = x.distances(row, starts)
             assert (open_counts(alone) << (together.grid - alone.grid)).tolist() == exact.tolist()

@@ -99,7 +99,9 @@ def histogram(
         release = publisher.feed(snapshot)
         written = None
         if out is not None:
-            written = write_table(release_tables(book, stream, listed, ONE_STEP, level=level), out)
+            tables = release_tables(book, stream, listed, ONE_STEP, level=level)
+            # One release has no steps, and nothing in it is repeated.
+            written = write_table((table.drop("step", "time", "fresh") for table in tables), out)
     _tell(_Done(release, "bin", listed.bins, before, written), stream, out, as_json)
     return ExitCode.OK
 

@@ -41,7 +41,7 @@ def require_columns(present: Sequence[object], columns: Sequence[str], where: st
             if any(re.match(r"\s*[+-]?\d|\s*$", name) for name in names):
                 # It may be a row of data, which is private.
                 listed, next_step = "the first row does not look like names", "write the names of the columns there"
-            raise InvalidInputError(f"{where}: column '{column}' {found}, {listed}", next_step=next_step)
+            raise InvalidInputError(f"{where}: column '{column}' {found}, {listed}", name=column, next_step=next_step)
 
 
 @contextmanager
@@ -57,8 +57,10 @@ def replaced_errors(where: str, rejected: Sequence[int | None] = ()) -> Generato
         ) from None
     except (arrow_error, OSError, EOFError, csv.Error):
         number = rejected[0] if rejected else None
-        place = "it" if number is None else f"row {number} (the header is row 1)"
-        raise UnreadableFileError(f"{where}: {place} cannot be read") from None
+        problem, note = f"{where}: it cannot be read", None
+        if number is not None:
+            problem, note = f"{where}: a row cannot be read", f"row {number} (the header is row 1)"
+        raise UnreadableFileError(problem, name="file", operator_note=note) from None
 
 
 def read_csv(file: IO[bytes], where: str, columns: Sequence[str], options: ReadOptions) -> Iterator[pl.DataFrame]:

@@ -111,12 +111,16 @@ class Encoder:
         if missing and self.missing_time == "error":
             raise InvalidInputError(
                 f"time column '{self.time}': a row has no time, every row needs one",
+                name=self.time,
+                operator_note=f"{missing} such rows in this batch",
                 next_step="fill it, or leave such rows out with --missing-time drop",
             )
         if outside and self.unknown == "error":
             raise UnknownValueError(
                 f"time column '{self.time}': a row lies outside the public range from {self.calendar.start} "
                 f"to {self.calendar.end} (excluded)",
+                name=self.time,
+                operator_note=f"{outside} such rows in this batch",
                 next_step="widen --start and --end, or leave such rows out with --unknown drop",
             )
         self.dropped.missing_time += missing
@@ -132,6 +136,8 @@ class Encoder:
                 hint = "numbers with a decimal comma need --decimal ','"
             raise UnknownValueError(
                 f"attribute '{name}': a row has a value that is missing or not in the public domain",
+                name=name,
+                operator_note=f"{int(np.count_nonzero(strange))} such rows in this batch",
                 next_step=hint,
             )
         self.dropped.unknown += int(np.count_nonzero(strange))

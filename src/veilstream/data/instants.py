@@ -82,6 +82,7 @@ def numbers(column: pl.Series) -> Instants:
     if (present & ~whole).any():
         raise InvalidInputError(
             f"time column '{column.name}': a time is not a whole number, which steps without a unit need",
+            name=column.name,
             outcome="nothing was read",
             next_step="give --every a unit (1h, 1d) if times are dates",
         )
@@ -95,6 +96,7 @@ def _from_text(column: pl.Series, zone: str) -> Instants:
     if 0 < with_offset < filled:
         raise InvalidInputError(
             f"time column '{column.name}': some times carry an offset and some do not, all or none must",
+            name=column.name,
             next_step="complete the offsets, or put the rows without one into a file of their own",
             operator_note=f"{with_offset} of {filled} times in this batch carry an offset",
         )

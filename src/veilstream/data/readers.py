@@ -98,7 +98,7 @@ def _files(source: str | Path) -> list[Path]:
 
 def _read_file(path: Path, columns: Sequence[str], options: ReadOptions) -> Iterator[pl.DataFrame]:
     if not path.exists() or path.is_dir():
-        raise InvalidInputError(f"{path}: there is no such file", next_step="check its name and folder")
+        raise InvalidInputError(f"{path}: there is no such file", name="file", next_step="check its name and folder")
     if path.is_file() and path.stat().st_size == 0:
         raise UnreadableFileError(f"{path}: 0 bytes, a header at least is needed")
     if path.name.endswith(PARQUET_SUFFIXES):

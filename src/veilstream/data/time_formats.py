@@ -140,5 +140,6 @@ def unreadable_times(column: pl.Series, unreadable: int) -> InvalidInputError:
     return InvalidInputError(
         f"time column '{column.name}': a time cannot be read or does not exist in the zone, expected is {EXPECTED}",
         next_step=hint,
+        name=column.name,
         operator_note=f"{unreadable} of {len(column)} times in this batch",
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -63,8 +63,17 @@ class Job(BaseModel):
     window: int | str = Field(
         description="Steps that share the budget: 1 (event level), a number, a duration such as 24h, or 'user'."
     )
+    presence: int | None = Field(
+        None, description="Steps in which one person counts: of a window, of a --per block, or for ever."
+    )
+    per: str | int | None = Field(
+        None, description="Blocks that protect one person, instead of --window: 1d, 1w, 1mo, or a number of steps."
+    )
     delta: str | int | float = Field(0, description="Probability of failure, for Gaussian noise. Default: 0.")
-    mechanism: str = Field("uniform", description="See 'veilstream mechanisms'. Default: uniform.")
+    mechanism: str = Field("uniform", description="See 'veilstream mechanisms', or 'auto'. Default: uniform.")
+    expected_count: float | None = Field(
+        None, gt=0, description="For --mechanism auto: public guess of what one bin holds in a step."
+    )
     histogram: str | None = Field(None, description="How one release is made. Default: geometric.")
     settings: dict[str, Any] = Field(
         default_factory=dict, alias="set", description="Parameter of the mechanism, name=value; repeat for several."
@@ -104,13 +113,30 @@ class Job(BaseModel):
 
     @property
     def w(self) -> int | None:
-        """The window in steps, None at user level."""
+        """The window in steps, None at user level and per block."""
         return steps_of_window(self.window, self.every)
 
     @property
     def max_contribution(self) -> int:
         """How many counts one person may add to a step."""
         return self.counts_per_user if self.per_person is None else self.per_person
+
+    @property
+    def blocks(self) -> str | int | None:
+        """The blocks that protect one person: a duration, or a number of steps."""
+        return int(self.per) if isinstance(self.per, str) and self.per.isdecimal() else self.per
+
+    @model_validator(mode="before")
+    @classmethod
+    def _blocks_take_the_place_of_a_window(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        settings = dict(cast(Mapping[str, Any], given))
+        if settings.get("per") is not None:
+            if settings.get("window") is not None:
+                raise ValueError("per: not allowed with 'window'; a person is protected per block or in any window")
+            settings["window"] = "user"
+        return settings
 
     @field_validator("epsilon", "delta", mode="before")
     @classmethod
@@ -156,11 +182,7 @@ class Job(BaseModel):
         try:
             return cls.model_validate(dict(settings))
         except ValidationError as error:
-            problems: list[dict[str, Any]] = [{**item} for item in error.errors(include_url=False)]
-            own = [item["ctx"]["error"] for item in problems if item["type"] == "value_error"]
-            if len(problems) == 1 and own and isinstance(own[0], VeilstreamError):
-                raise own[0] from None
-            raise InvalidInputError("; ".join(map(_problem, problems)), outcome="nothing was read") from None
+            raise _refusal([{**item} for item in error.errors(include_url=False)]) from None
 
     @classmethod
     def load(cls, config: Path | None, given: Mapping[str, Any]) -> Self:
@@ -207,15 +229,36 @@ def _beside(config: Path, given: str) -> str:
     return given if "://" in given or given == "-" else str(config.parent / given)
 
 
-def _problem(item: Mapping[str, Any]) -> str:
+def _refusal(problems: Sequence[Mapping[str, Any]]) -> VeilstreamError:
+    """One error that says all that is wrong; its fields are those of the first problem."""
+    own = problems[0]["ctx"]["error"] if problems[0]["type"] == "value_error" else None
+    if len(problems) == 1 and isinstance(own, VeilstreamError):
+        return own
+    name, limit, given = _problem(problems[0])
+    missing = limit.startswith("missing")
+    flag = f"--{name.replace('_', '-')}"
+    advice = f"give {flag}, or {name} in Python or a job file" if missing else f"correct {flag} and try again"
+    if len(problems) == 1:
+        return InvalidInputError(name=name, limit=limit, outcome="nothing was read", next_step=advice, **given)
+    listed = "; ".join(_sentence(*_problem(problem)) for problem in problems)
+    return InvalidInputError(listed, name=name, limit=limit, outcome="nothing was read", next_step=advice)
+
+
+def _sentence(name: str, limit: str, given: Mapping[str, Any]) -> str:
+    return f"{name} {given['value']!r}: {limit}" if given else f"{name}: {limit}"
+
+
+def _problem(item: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """The setting's name, what is wrong with it, and its value where that is to blame."""
     name = ".".join(str(part) for part in item["loc"][:1])
     match item["type"]:
         case "extra_forbidden":
             near = get_close_matches(name, known_settings(), n=1)
-            return f"{name}: no such setting" + (f", did you mean '{near[0]}'?" if near else "")
+            return name, "no such setting" + (f", did you mean '{near[0]}'?" if near else ""), {}
         case "missing":
-            return f"{name}: missing, it must be given"
+            return name, "missing, it must be given", {}
         case "value_error":
-            return str(item["ctx"]["error"])
+            about, _, limit = str(item["ctx"]["error"]).partition(": ")
+            return about, limit, {}
         case _:
-            return f"{name} {item['input']!r}: {str(item['msg']).lower()}"
+            return name, str(item["msg"]).lower(), {"value": item["input"]}

@@ -13,6 +13,7 @@ from veilstream.data import Calendar, Domain
 from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError
 from veilstream.extras import PLOT, require
+from veilstream.jobs.automatic import AUTO, automatic_mechanism
 from veilstream.jobs.model import Job, Moment
 from veilstream.jobs.outputs import refuse_overwriting
 from veilstream.mechanisms.named import build_mechanism, find_mechanism
@@ -25,10 +26,8 @@ from veilstream.release.plots import SUFFIXES
 from veilstream.release.sinks import WRITERS, check_names, check_writable
 from veilstream.storage.location import locate
 
-LEAK = (
-    "bins and time ranges learned from private data tell who is in them. Give {what}, or declare with "
-    "--public-from-data that the values and the range found in the file are public; nothing was read"
-)
+LEAK = "missing; bins and time ranges learned from private data tell who is in them"
+DECLARE = "declare with --public-from-data that the values and the range found in the file are public"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,7 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
 
     ``source`` is a table in memory, instead of the job's file, and ``mechanism`` one that is made already.
     """
-    guarantee = Guarantee(job.epsilon, job.w, job.delta)
-    chosen = _mechanism(job) if mechanism is None else mechanism
+    guarantee = Guarantee(job.epsilon, job.w, job.delta, presence=job.presence, per=job.blocks)
     rows = job.file if source is None else source
     for path, suffixes in ((job.out, tuple(WRITERS)), (job.plot, SUFFIXES)):
         if path is not None:
@@ -80,18 +78,41 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
     )
     if not job.public_from_data:
         if job.domain is None and job.by:
-            raise InvalidInputError("domain: missing; " + LEAK.format(what="--domain domain.json"))
+            raise _would_leak("domain", "--domain domain.json")
         if job.start is None or job.end is None:
-            name = "start" if job.start is None else "end"
-            raise InvalidInputError(f"{name}: missing; " + LEAK.format(what="--start and --end"))
+            raise _would_leak("start" if job.start is None else "end", "--start and --end")
     domain, calendar = _domain(job, rows), _calendar(job, rows)
     check_names(domain)
+    guarantee = _placed(guarantee, calendar)
+    chosen = _mechanism(job, guarantee, domain, calendar) if mechanism is None else mechanism
     prepared = PreparedJob(job, guarantee, chosen, domain, calendar, rows)
     _check_start(job, prepared)
     return prepared
 
 
-def _mechanism(job: Job) -> StreamMechanism[Any]:
+def _would_leak(name: str, option: str) -> InvalidInputError:
+    return InvalidInputError(
+        name=name, limit=LEAK, outcome="nothing was read", next_step=f"give {option}, or {DECLARE}"
+    )
+
+
+def _placed(guarantee: Guarantee, calendar: Calendar) -> Guarantee:
+    """The guarantee with its blocks on the calendar of the steps."""
+    if guarantee.per is None or guarantee.per.known:
+        return guarantee
+    if isinstance(calendar.every, int):
+        raise InvalidInputError(
+            name="per",
+            value=str(guarantee.per),
+            limit="times are whole numbers here; give a number of steps",
+            outcome="nothing was read",
+        )
+    return guarantee.placed(calendar.label(0), calendar.every, calendar.zone)
+
+
+def _mechanism(job: Job, guarantee: Guarantee, domain: Domain, calendar: Calendar) -> StreamMechanism[Any]:
+    if job.mechanism == AUTO:
+        return automatic_mechanism(guarantee, domain.bins, calendar.steps, job.max_contribution, job.expected_count)
     settings = dict(job.settings)
     if job.sums is not None:
         kind = find_mechanism(job.mechanism)
@@ -124,7 +145,9 @@ def chosen_axes(domain: str | dict[str, Any], by: tuple[str, ...] | None, kind: 
     for name in by:
         if name not in known.axes:
             raise InvalidInputError(
-                f"by '{name}': not in the domain, its attributes are {', '.join(known.names)}",
+                name="by",
+                value=name,
+                limit=f"not in the domain, its attributes are {', '.join(known.names)}",
                 outcome="nothing was read",
             )
     return kind({name: known.axes[name] for name in by})
@@ -158,22 +181,28 @@ def _public_columns(job: Job, rows: Any, columns: list[str]) -> pl.DataFrame:
     time = job.time if job.time in columns else None
     distinct = [batch.unique() for batch in open_batches(require_source(rows), columns, options, time=time)]
     if not distinct:
-        raise InvalidInputError("file: no rows, so no public values can be found in it", outcome="nothing was read")
+        raise InvalidInputError(
+            name="file", limit="no rows, so no public values can be found in it", outcome="nothing was read"
+        )
     return pl.concat(distinct).unique()
 
 
 def require_source(rows: Any) -> Any:
     """The input, which a preview may do without."""
     if rows is None:
-        raise InvalidInputError("file: missing, name a CSV or Parquet file", outcome="nothing was read")
+        raise InvalidInputError(
+            name="file", limit="missing", outcome="nothing was read", next_step="name a CSV or Parquet file"
+        )
     return rows
 
 
 def require_ledger(job: Job) -> str:
     if job.ledger is None:
         raise InvalidInputError(
-            "ledger: missing; without --ledger budget.db nobody would remember what was spent",
+            name="ledger",
+            limit="missing; without it nobody would remember what was spent",
             outcome="nothing was read",
+            next_step="give --ledger budget.db",
         )
     return job.ledger
 
@@ -192,11 +221,12 @@ def _check_start(job: Job, prepared: PreparedJob) -> None:
     try:
         prepared.mechanism.start(prepared.guarantee, prepared.bins)
     except InvalidInputError as error:
-        if prepared.guarantee.w is None and str(error).startswith("horizon") and "horizon" not in job.settings:
+        if not prepared.guarantee.endless and str(error).startswith("horizon") and "horizon" not in job.settings:
             raise InvalidInputError(
-                f"horizon of '{job.mechanism}': missing; at --window user one budget lasts for the whole "
-                f"stream, so say how many steps it must cover, e.g. --set horizon={prepared.calendar.steps} for "
-                "this time range",
+                name="horizon",
+                of=job.mechanism,
+                limit="missing; at --window user one budget lasts for the whole stream, however many steps it has",
                 outcome="nothing was read",
+                next_step=f"give --set horizon={prepared.calendar.steps} for this time range",
             ) from None
         raise

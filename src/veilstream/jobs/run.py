@@ -71,7 +71,7 @@ def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> 
     known = load(key_file, job.stream)
     key = known or StreamKey.fresh(job.stream)
     # Every row is read and checked here, before the ledger is touched.
-    with open_snapshots(prepared, key, summary) as snapshots:
+    with open_snapshots(prepared, key, summary, key_file.with_name(f"{key_file.name}.presence")) as snapshots:
         if not job.allow_empty:
             _refuse_silence(prepared, summary)
         if store(key_file, key) != key:
@@ -108,7 +108,8 @@ def _refuse_silence(prepared: PreparedJob, summary: Summary) -> None:
             "" if last < 0 else f"the last row lies in step {last}, which begins at {prepared.calendar.label(last)}"
         )
         raise InvalidInputError(
-            "file: it has no rows in the last steps of the time range, which would be published as counts of nobody",
+            name="file",
+            limit="it has no rows in the last steps of the time range, which would be published as counts of nobody",
             outcome="nothing was released",
             next_step="give an end up to which the data are complete (--end), or say that silence is data "
             "(--allow-empty)",

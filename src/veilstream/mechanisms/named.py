@@ -92,7 +92,12 @@ def _make(kind: type[Any], name: str, given: Mapping[str, Any]) -> Any:
         first, dot, rest = key.partition(".")
         if first not in known:
             choices = "; ".join(str(parameter) for parameter in known.values()) or "none"
-            raise InvalidInputError(f"parameter '{first}' of '{name}': unknown; its parameters are: {choices}")
+            near = get_close_matches(first, known, n=1)
+            raise InvalidInputError(
+                f"parameter '{first}' of '{name}': unknown; its parameters are: {choices}",
+                name=first,
+                next_step=f"did you mean '{near[0]}'?" if near else "choose one of its parameters",
+            )
         if dot:
             inner.setdefault(first, {})[rest] = value
         else:
@@ -116,7 +121,12 @@ def _value(parameter: Parameter, owner: str, value: Any, inner: Mapping[str, Any
         converted = _as_kind(kind, value)
         if converted is not _NO:
             return converted
-    raise InvalidInputError(f"parameter '{parameter.name}' of '{owner}': {value!r} is not {kind_name(parameter.kind)}")
+    raise InvalidInputError(
+        f"parameter '{parameter.name}' of '{owner}': {value!r} is not {kind_name(parameter.kind)}",
+        name=parameter.name,
+        value=value,
+        next_step=f"give {parameter.name} as {kind_name(parameter.kind)}",
+    )
 
 
 def _find(catalogue: Mapping[str, Any], name: str, what: str) -> Any:
