@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -133,4 +134,4 @@ def test_killed_tasks_run_again_and_change_nothing(spark: Cluster, tmp_path: Pat
     steps = snapshots(killed, domain=domain, calendar=calendar, user="user", time="time", key=KEY, dropped=left_out)
     assert (opened(steps) == alone(table, domain, calendar)).all()
     assert len(list(tmp_path.iterdir())) == 2
-    assert left_out == Dropped()
+    assert replace(left_out, last_step=-1) == Dropped()
