@@ -4,10 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint bench audit compat clean
+.PHONY: demo live test lint bench audit compat clean
 
 demo: $(VENV)/.installed
 	$(BIN)/veilstream demo --out demo-output
+
+live: $(VENV)/.installed-server
+	$(BIN)/veilstream serve --demo
 
 test: lint
 	$(BIN)/python -m pytest -n auto --dist loadgroup
@@ -46,12 +49,16 @@ $(VENV)/.created:
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml
-	$(PIP) install --editable .
+	$(PIP) install --editable '.[cli,plot]'
 	touch $@
+
+$(VENV)/.installed-server: $(VENV)/.created pyproject.toml
+	$(PIP) install --editable '.[server]'
+	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-test: $(VENV)/.created pyproject.toml
 	$(PIP) install --editable '.[test]'
-	touch $@ $(VENV)/.installed
+	touch $@ $(VENV)/.installed $(VENV)/.installed-server
 
 $(VENV)/.installed-bench: $(VENV)/.created pyproject.toml
 	$(PIP) install --editable '.[bench]'

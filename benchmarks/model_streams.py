@@ -33,7 +33,8 @@ def _csv(name: str) -> pl.DataFrame:
 
 def _columns(table: pl.DataFrame, names: list[str]) -> Counts:
     numbers = table.select(pl.col(name).cast(pl.Float64).fill_nan(0).fill_null(0) for name in names).to_numpy()
-    return np.rint(numbers).astype(np.int64)
+    counts: Counts = np.rint(numbers).astype(np.int64)
+    return counts
 
 
 def _districts() -> Counts:
@@ -59,7 +60,8 @@ def _teenagers() -> Counts:
 
 def _hourly_requests() -> Counts:
     minutes = dataset("web-requests", DATA)[: 60 * 24 * 35, 0]
-    return minutes.reshape(-1, 60).sum(axis=1)[:, None]
+    hours: Counts = minutes.reshape(-1, 60).sum(axis=1)[:, None]
+    return hours
 
 
 def _searches() -> Counts:
@@ -106,6 +108,7 @@ TUNED: Final[dict[str, tuple[Callable[[], Counts], tuple[int, ...]]]] = {
     "vehicles per 5 minutes": (lambda: dataset("vehicles", DATA)[:800], (288,)),
     "unemployed": (lambda: dataset("unemployment", DATA), (12,)),
     "influenza by district": (_districts, (52,)),
+    "searches for a name": (_searches, ()),
 }
 """Name -> how to read it and the periods of its calendar: mechanisms were chosen by looking at these."""
 UNTOUCHED: Final[dict[str, tuple[Callable[[], Counts], tuple[int, ...]]]] = {
@@ -114,7 +117,6 @@ UNTOUCHED: Final[dict[str, tuple[Callable[[], Counts], tuple[int, ...]]]] = {
     "unemployed by kind": (_unemployed, (12,)),
     "unemployed teenagers": (_teenagers, (12,)),
     "web requests per hour": (_hourly_requests, (24, 168)),
-    "searches for a name": (_searches, ()),
     "messages by recipient": (_recipients, (7,)),
     "people by place": (_places, (24, 168)),
 }

@@ -10,12 +10,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "veilstream"
 OLD_NAMES = (
-    "agreed", "BrokenFile", "BudgetExceeded", "by_event", "cell_filter", "CheckFailed", "dealt", "Deciding",
+    "agreed", "BrokenFile", "BudgetExceeded", "by_event", "cell_filter", "CheckFailed", "Deciding",
     "Foreseeable", "InvalidBudget", "InvalidDomain", "InvalidInput", "keyring", "LedgerBusy", "LedgerFull",
     "LedgerMismatch", "LedgerVersion", "MissingExtra", "OutOfOrder", "rehearse", "SealBroken",
     "SPARSE_METHODS", "strangers", "takes_lanes", "UnknownValue", "unsealed", "WINDOW_SUMS",
 )  # fmt: skip
-OLD = re.compile(rf"\b({'|'.join(OLD_NAMES)})\b|(?<=\()l1=|\blanes\b|veilstream reproduce")
+OLD = re.compile(rf"\b({'|'.join(OLD_NAMES)})\b|(?<=\()l1=|\blanes\b|\.dealt\b|veilstream reproduce")
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 CODE = [path for folder in ("src", "research", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
 

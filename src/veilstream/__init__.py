@@ -17,11 +17,14 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from veilstream import noise
+    from veilstream.client import Client
     from veilstream.data import Calendar, Categories, Domain, Edges, Grid
     from veilstream.errors import (
+        BatchConflictError,
         BudgetExceededError,
         ChargeError,
         CheckFailedError,
+        EngineError,
         InvalidBudgetError,
         InvalidDomainError,
         InvalidInputError,
@@ -33,11 +36,17 @@ if TYPE_CHECKING:
         MissingExtraError,
         OutOfOrderError,
         SealedAccessError,
+        SpoolError,
+        SpoolFullError,
+        StaleBatchError,
         UnknownValueError,
         UnreadableFileError,
         VeilstreamError,
         WorkerError,
     )
+    from veilstream.jobs.advice import advise
+    from veilstream.jobs.call import publish
+    from veilstream.live import StreamDefinition, open_async_stream, open_stream
     from veilstream.mechanisms.histograms import (
         EFPA,
         HISTOGRAMS,
@@ -60,6 +69,7 @@ if TYPE_CHECKING:
         BudgetDistribution,
         Fast,
         FixedRate,
+        ModelBased,
         RetroactiveGrouping,
         Sample,
         Scheduled,
@@ -79,18 +89,23 @@ __version__ = "0.1.0"
 
 _EXPORTS: Final = {
     "veilstream": "noise",
+    "veilstream.client": "Client",
     "veilstream.data": "Calendar Categories Domain Edges Grid",
     "veilstream.errors": (
-        "BudgetExceededError ChargeError CheckFailedError InvalidBudgetError InvalidDomainError InvalidInputError "
-        "LedgerBusyError LedgerError LedgerFullError LedgerMismatchError LedgerVersionError MissingExtraError "
-        "OutOfOrderError SealedAccessError UnknownValueError UnreadableFileError VeilstreamError WorkerError"
+        "BatchConflictError BudgetExceededError ChargeError CheckFailedError EngineError InvalidBudgetError "
+        "InvalidDomainError InvalidInputError LedgerBusyError LedgerError LedgerFullError LedgerMismatchError "
+        "LedgerVersionError MissingExtraError OutOfOrderError SealedAccessError SpoolError SpoolFullError "
+        "StaleBatchError UnknownValueError UnreadableFileError VeilstreamError WorkerError"
     ),
+    "veilstream.jobs.advice": "advise",
+    "veilstream.jobs.call": "publish",
+    "veilstream.live": "StreamDefinition open_async_stream open_stream",
     "veilstream.mechanisms.histograms": (
         "EFPA HISTOGRAMS PHP PSD Barak DPCube FilterPriority Gaussian Geometric NoiseFirst Privelet StructureFirst"
     ),
     "veilstream.mechanisms.streams": (
-        "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate RetroactiveGrouping Sample Scheduled "
-        "SlidingWindow TimeUnit Uniform"
+        "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate ModelBased RetroactiveGrouping Sample "
+        "Scheduled SlidingWindow TimeUnit Uniform"
     ),
     "veilstream.privacy.charge": "Charge Span",
     "veilstream.privacy.guarantee": "Guarantee",
@@ -112,6 +127,7 @@ __all__ = [
     "PSD",
     "STREAMS",
     "Barak",
+    "BatchConflictError",
     "BudgetAbsorption",
     "BudgetDistribution",
     "BudgetExceededError",
@@ -120,9 +136,11 @@ __all__ = [
     "Charge",
     "ChargeError",
     "CheckFailedError",
+    "Client",
     "DPCube",
     "Domain",
     "Edges",
+    "EngineError",
     "Fast",
     "FilterPriority",
     "FixedRate",
@@ -140,6 +158,7 @@ __all__ = [
     "LedgerMismatchError",
     "LedgerVersionError",
     "MissingExtraError",
+    "ModelBased",
     "NoiseFirst",
     "OutOfOrderError",
     "Privelet",
@@ -151,6 +170,10 @@ __all__ = [
     "SealedAccessError",
     "SlidingWindow",
     "Span",
+    "SpoolError",
+    "SpoolFullError",
+    "StaleBatchError",
+    "StreamDefinition",
     "StructureFirst",
     "TimeUnit",
     "Uniform",
@@ -160,7 +183,11 @@ __all__ = [
     "VeilstreamError",
     "WorkerError",
     "__version__",
+    "advise",
     "noise",
+    "open_async_stream",
+    "open_stream",
+    "publish",
     "simulate",
     "simulate_many",
 ]

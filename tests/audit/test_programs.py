@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -14,19 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from veilstream.audit.exact import search
 from veilstream.audit.exact.dice import Dice
 from veilstream.audit.exact.losses import divergence, gaussian_excess, pure_losses
-from veilstream.audit.exact.neighbours import moves, neighbours
+from veilstream.audit.exact.neighbours import moves, neighbours, reachable
 from veilstream.audit.exact.programs import Kind
 from veilstream.audit.exact.reads import counts_of
 from veilstream.audit.exact.running import Added, Compared, Path
-from veilstream.audit.exact.search import ProgramAudit, attack_programs
+from veilstream.audit.exact.search import attack_in_parallel, attack_programs
 from veilstream.audit.exact.sparse_vector import log_chance
+from veilstream.privacy.guarantee import Guarantee
 
 from .enumeration import laplace_pmf, laplace_tail
 from .known_bad.charge_rules import OldDataForFree, PositivesForgotten, parts_by_position
 
-QUICK, TWINS, DEEP, PART = 1_500, 600, 100_000, 500
+QUICK, TWINS, DEEP = 1_000, 400, 100_000
 SEED = 18
 
 
@@ -36,21 +35,23 @@ def test_no_admitted_program_loses_more_than_its_guarantee() -> None:
     assert found.passed, str(found)
     # Some programs spend all that they may: the promise is tight, and the attack would see a larger loss.
     assert found.largest == pytest.approx(1, abs=1e-6)
-    assert all(found.attacked[kind] > 50 for kind in Kind)
-    for what in ("Laplace answers", "Gaussian answers", "choices", "positive comparisons", "negative comparisons"):
+    assert all(found.attacked[kind] > 40 for kind in Kind)
+    for what in ("Laplace answers", "choices", "looks with a block of noise", "positive comparisons"):
         assert found.attacked[what] > 100
-    for what in ("failed steps", "restarts", "skipped steps", "refused questions"):
+    for what in (
+        "failed steps",
+        "restarts",
+        "skipped steps",
+        "refused questions",
+        "negative comparisons",
+        "Gaussian answers",
+    ):
         assert found.attacked[what] > 100
 
 
 @pytest.mark.audit
 def test_no_admitted_program_of_a_hundred_thousand_loses_more_than_its_guarantee() -> None:
-    attack = partial(attack_programs, PART, SEED)
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        parts = [pool.submit(attack, first=first) for first in range(0, DEEP, PART)]
-        found = ProgramAudit()
-        for part in parts:
-            found.add(part.result())
+    found = attack_in_parallel(DEEP, SEED + 1)
     assert found.programs == DEEP
     assert found.passed, str(found)
 
@@ -60,7 +61,7 @@ def test_no_admitted_program_of_a_hundred_thousand_loses_more_than_its_guarantee
     [
         ({"make_meter": PositivesForgotten}, 1.05),
         ({"make_meter": OldDataForFree}, 1.05),
-        ({"parts_of": parts_by_position}, 1.5),
+        ({"parts_of": parts_by_position}, 1.3),
     ],
     ids=["positives forgotten", "old data for free", "parts by position"],
 )
@@ -103,7 +104,7 @@ def test_the_divergence_is_the_sum_over_all_transcripts() -> None:
     laplace, sigma, epsilon = 2.0, 1.5, 0.7
     unit = 256.0
     total = 0.0
-    taken = []
+    taken: list[Path] = []
     for answer in (False, True):
         compared = Compared(1, read.total(), 2.0, unit, unit, answer)
         events = (Added(read, laplace, gaussian=False), compared, Added(read, sigma, gaussian=True))
@@ -132,7 +133,7 @@ def test_the_loss_of_a_path_is_the_worst_transcript() -> None:
 
 @pytest.mark.parametrize(("w", "windows"), [(1, 3), (2, 2), (None, 1)])
 def test_neighbours_lie_in_one_window_and_are_all_there(w: int | None, windows: int) -> None:
-    changes = neighbours(3, 1, w, 1, Dice(1))
+    changes = neighbours(reachable(Guarantee(1, w=w), 3), 3, 1, 1, Dice(1))
     width = w or 3
     inside = {tuple(np.flatnonzero(change.any(axis=1))) for change in changes}
     assert all(not where or where[-1] - where[0] < width for where in inside)
@@ -147,7 +148,13 @@ def test_an_audit_says_what_it_attacked() -> None:
     assert "30 programs" in str(found)
     assert "pass" in str(found)
     assert "Laplace answers" in str(found)
-    wrong = attack_programs(1, SEED, first=130, parts_of=parts_by_position)
+    wrong = attack_programs(1, SEED, first=2, parts_of=parts_by_position)
     found.add(wrong)
     assert found.programs == 31
-    assert "FAIL: program 130 (parts of rows" in str(found)
+    assert "FAIL: program 2 (parts of rows" in str(found)
+
+
+def test_programs_shared_among_processes_are_the_same_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "SHARE", 4)
+    alone, shared = attack_programs(10, SEED), attack_in_parallel(10, SEED, workers=2)
+    assert (alone.programs, alone.attacked, alone.largest) == (shared.programs, shared.attacked, shared.largest)

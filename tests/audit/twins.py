@@ -18,11 +18,12 @@ from scipy.fft import rfft
 from veilstream.audit.attack import Claim
 from veilstream.audit.forks import forked_outputs
 from veilstream.audit.pool import PooledNoise
+from veilstream.audit.presence_entries import counted_steps
 from veilstream.audit.runs import Seed
 from veilstream.data.bounding.keyed import Key
 from veilstream.mechanisms.histograms import EFPA
 from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
-from veilstream.mechanisms.streams import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, Fast
+from veilstream.mechanisms.streams import DSAT, DSFT, BudgetAbsorption, BudgetDistribution, Fast, Uniform
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.series.fourier import FourierSeries
@@ -47,6 +48,7 @@ from .known_bad import (
     floating_point,
     kendall_private_n,
     mle_by_index,
+    presence_counted,
 )
 from .known_bad.example import Floats, laplace_ratio
 
@@ -246,6 +248,23 @@ def _sealed_rows(codes: NDArray[np.int64], shape: tuple[int, ...]) -> SealedRows
     return ordered_rows(columns, content_hashes(columns, Key(b"sixteen bytes...")), shape, t=0)
 
 
+def presence(present: bool, trials: int, noise: PooledNoise) -> Floats:
+    """Uniform on what the presence history lets count; w = 3, for a window of 2 gains nothing by presence."""
+    guarantee = Guarantee(1, w=3, presence=presence_counted.PRESENCE)
+    left, right = (
+        presence_counted.OTHERS + counted_steps(guarantee, presence_counted.presences(whole)) for whole in (True, False)
+    )
+    stream = (left if present else right).astype(np.int64)[:, None]
+    accountant, mechanism = Accountant(guarantee, bins=1), Uniform()
+    state, told, scale = mechanism.start(guarantee, 1), np.zeros(trials), float(2 * presence_counted.PRESENCE)
+    for t in range(presence_counted.STEPS):
+        meter = BatchMeter(accountant, noise, t, (trials,))
+        state, values = mechanism.step(state, seal(stream[t], t), meter)
+        noisy = values.numbers[..., 0]
+        told += (np.abs(noisy - right[t]) - np.abs(noisy - left[t])) / scale
+    return np.round(told, 9)[:, None]
+
+
 TWINS: Final = (
     Twin(dsft_thesis.DSFT_THESIS, 50_000, 2_000_000, dsft),
     Twin(dsat_clamped.DSAT_CLAMPED, 20_000, 1_000_000, dsat),
@@ -258,4 +277,5 @@ TWINS: Final = (
     Twin(mle_by_index.MLE_BY_INDEX, 200_000, 5_000_000, block_mle),
     Twin(efpa_phases.EFPA_PHASES, 200, 5_000, efpa),
     Twin(floating_point.FLOATING_POINT, 200_000, 5_000_000, discrete_laplace),
+    Twin(presence_counted.PRESENCE_COUNTED, 100_000, 2_000_000, presence),
 )

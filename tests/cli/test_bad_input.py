@@ -220,7 +220,7 @@ def test_an_unexpected_error_keeps_its_text_to_itself(city: City, monkeypatch: p
     def explode(*_: object, **__: object) -> None:
         raise RuntimeError(f"row of {SECRET_USER}")
 
-    monkeypatch.setattr("veilstream.jobs.run.bound", explode)
+    monkeypatch.setattr("veilstream.jobs.rows.bound", explode)
     monkeypatch.delenv("VEILSTREAM_DEBUG", raising=False)
     refused(city, city.publish(), 1, "internal error of type RuntimeError")
 

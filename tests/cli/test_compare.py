@@ -40,6 +40,9 @@ def test_table_picture_and_advice(tmp_path: Path) -> None:
     answer = json.loads(veilstream(*options(path, "--public", "--json")).out)
     assert answer["recommended"] == "sample"
     assert answer["parameters"].startswith("Sample(")
+    assert "--mechanism sample" in answer["command"]
+    assert "--value COUNTS --per-person 1" in told.out
+    assert "--epsilon 1 --window 4" in told.out
 
 
 def test_a_wrong_window_is_named(tmp_path: Path) -> None:

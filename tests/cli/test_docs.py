@@ -44,10 +44,13 @@ def load(source: str, path: Path, name: str, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_python_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (example,) = blocks("README.md", "python")
-    module: Any = load(example, tmp_path / "example.py", "readme_example", monkeypatch)
+    examples = blocks("README.md", "python")
+    assert len(examples) == 2
+    module: Any = load("\n".join(examples), tmp_path / "example.py", "readme_example", monkeypatch)
     assert module.release.t == 47
     assert (module.low < module.high).all()
+    assert len(module.job.releases) == 3
+    assert (tmp_path / "visits.png").read_bytes().startswith(b"\x89PNG")
     module.publisher.close()
 
 
@@ -70,7 +73,7 @@ def test_newcomers_path(tmp_path: Path) -> None:
 def test_the_job_file_of_the_quickstart(tmp_path: Path) -> None:
     (job,) = blocks("docs/quickstart.md", "toml")
     (tmp_path / "job.toml").write_text(job)
-    (tmp_path / "visits.csv").write_text("ts,id,place\n2024-03-01T10:00:00,1,market\n")
+    (tmp_path / "visits.csv").write_text("ts,id,place\n2024-03-01T10:00:00,1,market\n2024-03-03T10:00:00,2,market\n")
     assert Job.load(tmp_path / "job.toml", {}).window == 7
     assert veilstream("publish", "--config", tmp_path / "job.toml", "--dry-run").code == 0
     outcome = veilstream("publish", "--config", tmp_path / "job.toml", "--json")
@@ -104,6 +107,6 @@ def test_mechanisms_of_the_readme_exist() -> None:
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_links_lead_somewhere(document: str) -> None:
     text = re.sub(r"```.*?```", "", (ROOT / document).read_text(encoding="utf-8"), flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
-        if "://" not in target:
-            assert ((ROOT / document).parent / target).exists(), target
+    targets = [target for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in target]
+    missing = [target for target in targets if not ((ROOT / document).parent / target).exists()]
+    assert not missing

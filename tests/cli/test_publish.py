@@ -68,7 +68,7 @@ def test_a_longer_range_goes_on_where_the_stream_stood(city: City) -> None:
     values = city.released()
     outcome = city.publish()
     assert outcome.code == 0
-    assert "released 4 of 6 steps, going on after 2" in outcome.out
+    assert "released 4 of 6 steps (4 fresh, 0 repeated), going on after 2" in outcome.out
     assert city.released()[:2] == values
     assert len(pl.read_csv(city.table)) == 36
 
@@ -215,9 +215,9 @@ def test_counts_that_were_aggregated_before(city: City) -> None:
         "time": "t", "user": None, "value": "n", "per_person": 2, "by": ["place"],
         "every": 1, "start": 0, "end": 5,
     }  # fmt: skip
-    outcome = city.publish("--json", **options)
+    outcome = city.publish("--json", allow_empty=True, **options)
     assert outcome.code == 0, outcome.err
-    assert (outcome.json["steps"], outcome.json["bins"]) == (5, 2)
+    assert (outcome.json["steps"], outcome.json["bins"], outcome.json["measure"]) == (5, 2, "n per step")
     with Ledger.open(city.ledger) as ledger:
         assert ledger.streams()[0].max_contribution == 2
     assert pl.read_csv(city.table)["time"].unique().sort().to_list() == [0, 1, 2, 3, 4]
@@ -250,7 +250,7 @@ def test_bins_and_range_may_be_declared_public(city: City) -> None:
         set="horizon=50",
     )  # fmt: skip
     assert outcome.code == 0, outcome.err
-    assert "released 6 of 6 steps (stream 'default', 2 bin(s)" in outcome.out
+    assert "released 6 of 6 steps (6 fresh, 0 repeated) (stream 'default', 2 bin(s)" in outcome.out
     assert len(city.released()) == 6
 
 
@@ -294,19 +294,32 @@ def test_rows_in_any_order_and_duplicates_change_nothing(tmp_path: Path) -> None
     assert first == second
 
 
-def test_an_empty_step_and_an_empty_table_still_publish(tmp_path: Path) -> None:
-    city = City.make(tmp_path, rows(hours=1))
-    assert city.publish().code == 0
+def test_silence_after_the_last_row_is_published_only_if_it_is_declared_to_be_data(tmp_path: Path) -> None:
+    for lines, note in ((rows(hours=1), "the last row lies in step 0"), ([], "no row lies in the time range")):
+        city = City.make(tmp_path, lines)
+        refused = city.publish("--json")
+        assert (refused.code, city.untouched()) == (2, True)
+        assert "--allow-empty" in refused.json["error"]["next_step"]
+        assert note in refused.err
+        assert note not in refused.out
+    city.write(rows(hours=1))
+    assert city.publish(allow_empty=True).code == 0
     assert len(city.released()) == 6
     city.write([])
-    assert city.publish(stream="nobody").code == 0
+    assert city.publish(stream="nobody", allow_empty=True).code == 0
     assert len(city.released("nobody")) == 6
+
+
+def test_empty_steps_before_the_last_row_are_published(tmp_path: Path) -> None:
+    city = City.make(tmp_path, [line for line in rows() if "T02" not in line])
+    assert city.publish().code == 0
+    assert len(city.released()) == 6
 
 
 def test_two_zones_meet_at_the_same_instants(tmp_path: Path) -> None:
     lines = ["2024-01-01T02:30:00+02:00,1,market,30", "2023-12-31T19:30:00-05:00,2,market,30"]
     city = City.make(tmp_path, lines)
-    assert city.publish(epsilon="1000", by=["place"], end="2024-01-01T02:00").code == 0
+    assert city.publish(epsilon="1000", by=["place"], end="2024-01-01T02:00", allow_empty=True).code == 0
     # Laplace noise of scale 3/1000 on whole numbers is not 0 with probability below 1e-140.
     assert city.released() == [[0, 2], [0, 0]]
 

@@ -89,6 +89,7 @@ def test_frames_and_batches() -> None:
         {name: data[name].to_numpy() for name in data.columns},
         (part for part in [data[:1].to_pandas(), data[1:].lazy()]),
     ]
+    assert len(sources) > 0
     for source in sources:
         assert counts(source) == EXPECTED
 
@@ -123,8 +124,10 @@ def test_a_doubled_column_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("row", ["u3,2024-01-01T02:00:00\n", "u3,2024-01-01T02:00:00,a,secret-7,more\n", "u3\n"])
 def test_a_broken_row_in_the_middle_is_named_and_not_shown(tmp_path: Path, name: str, row: str) -> None:
     path = write_csv(tmp_path / name, HEADER + GOOD * 50 + row + GOOD * 50)
-    with pytest.raises(UnreadableFileError, match=r"row 102 \(the header is row 1\)") as caught:
+    with pytest.raises(UnreadableFileError) as caught:
         counts(path)
+    assert caught.value.operator_note == "row 102 (the header is row 1)"
+    assert "102" not in str(caught.value).replace(str(path), "")
     assert "u3" not in str(caught.value)
     assert "secret-7" not in str(caught.value)
     assert caught.value.__cause__ is None

@@ -57,8 +57,9 @@ def test_encodings_by_their_mark_or_by_option(tmp_path: Path, encoding: str) -> 
 
 def test_an_encoding_that_was_not_told_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(text().encode("latin-1"))
-    with pytest.raises(UnreadableFileError, match="--encoding latin-1") as refused:
+    with pytest.raises(UnreadableFileError) as refused:
         read(tmp_path / "a.csv")
+    assert "--encoding latin-1" in refused.value.next_step
     assert "u2" not in str(refused.value)
 
 
@@ -105,7 +106,6 @@ def test_relations_and_other_arrow_streams() -> None:
     assert read(pandas.DataFrame(ROWS, columns=["id", "ts", "place"])) == ROWS
 
 
-SAME = "2024-01-31T13:45:00"
 WRITTEN = {
     "2024-01-31 13:45": None,
     "2024-01-31T13:45:00": None,
@@ -153,13 +153,13 @@ def test_whole_numbers_of_a_table_are_instants_too() -> None:
 def test_times_that_cannot_be_read_name_the_option_that_reads_them(written: str, cure: str) -> None:
     with pytest.raises(InvalidInputError) as refused:
         DAY.step_of(pl.Series("ts", [written]))
-    assert cure in str(refused.value)
+    assert cure in refused.value.next_step
     assert "2024-01-31 13:45:00" in str(refused.value)
     assert written not in str(refused.value)
 
 
 def test_a_wrong_format_shows_no_time() -> None:
-    with pytest.raises(InvalidInputError, match="--time-format") as refused:
+    with pytest.raises(InvalidInputError, match="time format 'month-first'") as refused:
         parse_times(pl.Series("ts", ["31/01/2024"]), "month-first")
     assert "31/01" not in str(refused.value)
     assert len(set(RECOGNISED)) == len(RECOGNISED)
@@ -173,20 +173,22 @@ def test_decimal_commas_are_numbers_if_the_holder_says_so() -> None:
     assert frame["speed"].to_list() == ["1234.5", "0.5"]
     assert frame["id"].to_list() == ["1,5", "2"]
     with (
-        pytest.raises(UnknownValueError, match="--decimal") as refused,
+        pytest.raises(UnknownValueError, match="'speed'") as refused,
         bound(read_events(rows, user="id", time="ts", by=["speed"]), speeds, DAY),
     ):
         pass
+    assert "--decimal" in refused.value.next_step
     assert "0,5" not in str(refused.value)
 
 
 def test_unknown_values_name_the_column_and_the_way_out_but_not_the_value() -> None:
     rows = {"id": ["u"], "ts": ["2024-01-01"], "place": ["secret"]}
     with (
-        pytest.raises(UnknownValueError, match=r"'place'.*--unknown drop") as refused,
+        pytest.raises(UnknownValueError, match="'place'") as refused,
         bound(read_events(rows, user="id", time="ts", by=["place"]), PLACES, DAY),
     ):
         pass
+    assert "--unknown drop" in refused.value.next_step
     assert "secret" not in str(refused.value)
 
 

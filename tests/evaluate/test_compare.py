@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.axes import Axes
 
 import veilstream as vs
 from veilstream.errors import InvalidInputError
-from veilstream.evaluate.compare import candidates, compare
+from veilstream.evaluate.compare import candidates, compare, histogram_variants
+from veilstream.evaluate.comparison_picture import draw_comparison
 from veilstream.mechanisms.streams import FixedRate
 from veilstream.mechanisms.traits import Traits
 
@@ -25,6 +27,7 @@ def found(counts: Any, place: Path, w: int | None = 12, **more: Any) -> Any:
         "runs": 2,
         "workers": 1,
         "mechanisms": ["uniform", "sample"],
+        "histograms": [],
         **more,
     }
     return compare(counts, ["1/2", 1], w, directory=place, **settings)
@@ -62,6 +65,46 @@ def test_window_sums_are_compared_with_window_sums(tmp_path: Path) -> None:
     }
     # Noise of 4 units at ε = 1/2 is about 4 per bin; sums taken for counts would be hundreds off.
     assert advice.ranking.filter(pl.col("mechanism") == "time-unit")["absolute"].to_numpy().max() < 10
+
+
+def test_the_best_mechanism_is_tried_with_every_histogram_that_applies(tmp_path: Path) -> None:
+    """Equal bins are what grouping is made for: its error is far below that of single bins."""
+    level = np.full((12, 32), 300)
+    advice = found(level, tmp_path, histograms=None)
+    labels = set(advice.ranking["mechanism"])
+    assert {"uniform", "sample", "sample histogram=dpcube", "sample histogram=efpa"} <= labels
+    assert "sample histogram=gaussian" not in labels
+    assert advice.recommended.startswith("sample histogram=")
+    assert (
+        advice.ranking.row(0, named=True)["absolute"]
+        < advice.ranking.filter(pl.col("mechanism") == "sample")["absolute"].to_numpy().min()
+    )
+    with pytest.raises(InvalidInputError) as refused:
+        found(level, tmp_path, histograms=["magic"])
+    assert (refused.value.name, refused.value.value) == ("histogram", "magic")
+    assert histogram_variants("uniform", vs.STREAMS["uniform"](), [vs.Guarantee(1, w=2)], (2,)) == {}
+
+
+@pytest.mark.parametrize("epsilons", [["1"], ["1/2", "1", "2"]])
+def test_the_picture_shows_the_intervals_of_the_table(
+    epsilons: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is drawn is caught on its way: the same ends, so the same Student quantiles."""
+    drawn: list[Any] = []
+    monkeypatch.setattr(Axes, "fill_between", lambda _axes, _at, low, high, **_: drawn.append((low, high)))
+    monkeypatch.setattr(
+        Axes, "barh", lambda _axes, _rows, mean, xerr, **_: drawn.append((mean - xerr[0], mean + xerr[1]))
+    )
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda _figure, path, **_: path.write_bytes(b"picture"))
+    settings: dict[str, Any] = {"mechanisms": ["uniform", "sample"], "histograms": [], "runs": 3, "workers": 1}
+    advice = compare(CALM, epsilons, 12, declared_public=True, directory=tmp_path, **settings)
+    draw_comparison(advice, "absolute", tmp_path / "a.png", "calm")
+    ends = np.concatenate([np.stack(pair, axis=-1) for pair in drawn])
+    # On a logarithmic axis a band ends a decade below its mean.
+    low = pl.max_horizontal("low", pl.col("absolute") / 10) if len(epsilons) > 1 else pl.col("low")
+    told = advice.ranking.select(low, "high").to_numpy()
+    assert np.allclose(np.sort(ends, axis=0), np.sort(told, axis=0))
+    assert ends.shape == (2 * len(epsilons), 2)
 
 
 def test_candidates_are_all_that_can_run() -> None:

@@ -1,4 +1,4 @@
-"""Kill a process that adds rows and closes steps, again and again, and compare what it published with what it was given.
+"""Kill a process that adds rows and closes steps, again and again; compare what it published with what it was given.
 
 Run as a program: ``python -m tests.live.storm DIRECTORY KILLS SEED``. It forks workers from a process that has all
 modules loaded, so that a thousand kills take about two minutes.
@@ -7,7 +7,7 @@ modules loaded, so that a thousand kills take about two minutes.
 from __future__ import annotations
 
 import os
-import random
+import random  # noqa: TID251
 import signal
 import sys
 import threading
@@ -78,7 +78,8 @@ def _close(stream: LiveStream, turn: threading.Condition, accepted: Any) -> None
     closed = 0
     while True:
         with turn:
-            turn.wait_for(lambda: accepted() // BATCHES_PER_STEP > closed)
+            while accepted() // BATCHES_PER_STEP <= closed:
+                turn.wait()
             closed = accepted() // BATCHES_PER_STEP
         stream.close_until(closed * 10)
 

@@ -98,7 +98,8 @@ def test_clear_errors(settings: dict[str, Any], words: str) -> None:
 
 @pytest.mark.parametrize("histogram", sorted(HISTOGRAMS))
 def test_every_histogram_plugs_into_every_stream_that_takes_one(histogram: str) -> None:
-    for name, kind in STREAMS.items():
-        if any(parameter.is_histogram for parameter in parameters(kind)):
-            made: Any = build_mechanism(name, histogram)
-            assert type(made.histogram) is HISTOGRAMS[histogram]
+    taking = [name for name, kind in STREAMS.items() if any(parameter.is_histogram for parameter in parameters(kind))]
+    assert len(taking) > len(STREAMS) / 2
+    for name in taking:
+        made: Any = build_mechanism(name, histogram)
+        assert type(made.histogram) is HISTOGRAMS[histogram]

@@ -31,6 +31,8 @@ LAWS: dict[str, IntegerLaw] = {
     "gaussian 33/2": DiscreteGaussian(Fraction(33, 2), LIMIT),
     "half 13/3": HalfGaussian(Fraction(13, 3), LIMIT),
 }
+CONCENTRATED = ("laplace 1/30", "laplace 2^-20")
+"""Laws that are 0 but for a chance below 2⁻⁴⁰, so that no boundary lies where ties are looked for."""
 EVERY_LAW = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
 
 
@@ -129,9 +131,10 @@ def test_every_short_word_gives_the_exact_outcome_or_is_refined(law: IntegerLaw,
         np.testing.assert_array_equal(drawn, expected)
 
 
-@EVERY_LAW
-def test_ties_of_64_bits_are_settled_by_later_words(law: IntegerLaw) -> None:
+@pytest.mark.parametrize("name", [name for name in LAWS if name not in CONCENTRATED])
+def test_ties_of_64_bits_are_settled_by_later_words(name: str) -> None:
     """A uniform that equals a boundary for 64, 128 or 192 bits falls on the side its next word says."""
+    law = LAWS[name]
     table = InverseTable(law, lookup_bits=0)
     with mpmath.workprec(PRECISION):
         first_key, sums = cumulative(law)
@@ -140,6 +143,7 @@ def test_ties_of_64_bits_are_settled_by_later_words(law: IntegerLaw) -> None:
             for key, value in enumerate(sums, first_key)
             if 2**-40 < value < 1 - 2**-40
         ]
+    assert len(known) > 0
     for key, digits in known[:: max(1, len(known) // 12)]:
         words = [digits >> shift & (WORD - 1) for shift in (192, 128, 64, 0)]
         for tied in (1, 2, 3):

@@ -64,6 +64,7 @@ def test_many_questions_follow_the_law_of_each() -> None:
     drawn = sampler.select_each(
         np.concatenate(asked * RUNS), np.array([gaps.size for gaps in asked] * RUNS), rate
     ).reshape(RUNS, len(asked))
+    assert len(asked) > 0
     for gaps, chosen in zip(asked, drawn.T, strict=True):
         weights = np.exp(-float(rate) * (gaps - gaps.min()))
         expected = weights / weights.sum() * RUNS

@@ -143,6 +143,7 @@ def test_a_median_score_is_the_distance_to_the_nearest_data_with_that_median(bud
             for one in states
         ]
     )
+    assert len(states) > 0
     for one, costs in zip(states, steps, strict=True):
         table = table_of([(int(levels[i]), place) for i, place in enumerate(one) if place >= 0], units.size, 2)
         found = scores_of(personal_median_scores(seal(table, 0), sizes, units))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from tests.server.conftest import HOUR, Running, StartServer, definition
 from tests.server.test_ingest import CSV, PATH, body, frame, raw, send
 from veilstream.server.access import COOKIE
-from veilstream.server.app import make_app
 from veilstream.server.tokens import Grant
 
 DAY = 24 * HOUR
@@ -195,7 +193,7 @@ def test_names_in_paths_inject_nothing(server: Running, path: str) -> None:
 def test_headers_cannot_be_split_or_grow_without_limit(server: Running) -> None:
     token, _ = server.service.tokens.create("t", ("ingest",))
     attacks = [
-        f"POST {PATH} HTTP/1.1\r\nHost: x\r\nBatch-Id: a\r\n b\r\nAuthorization: Bearer {token}\r\nContent-Length: 0\r\n\r\n",
+        f"POST {PATH} HTTP/1.1\r\nHost: x\r\nBatch-Id: a\r\n b\r\nAuthorization: Bearer {token}\r\n\r\n",
         f"GET / HTTP/1.1\r\nHost: x\r\nX: {'y' * 200_000}\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: x\r\nHost\r\n\r\n",
         f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
@@ -263,5 +261,3 @@ def test_a_grant_for_all_streams_includes_each(server: Running) -> None:
     grant = Grant("x", "x", ("read",), ("*",), DAY)
     assert grant.allows("read", "visits")
     assert not grant.allows("ingest", "visits")
-    assert callable(make_app)
-    assert json.dumps(grant.as_json())

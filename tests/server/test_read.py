@@ -12,7 +12,7 @@ import httpx
 import polars as pl
 import pytest
 
-from tests.server.conftest import HOUR, START, Running, StartServer, definition
+from tests.server.conftest import Running, StartServer, definition
 from tests.server.test_ingest import CSV, body, frame, send
 
 
@@ -31,7 +31,8 @@ def test_releases_in_pages_without_gaps(start_server: StartServer) -> None:
         assert whole["step"] == [0, 1, 2, 3, 4]
         assert whole["values"][0] == [7, 0]
         assert whole["next"] is None
-        seen, step = [], 0
+        seen: list[int] = []
+        step: Any = 0
         while step is not None:
             page = client.get("/v1/streams/visits/releases", params={"from": step, "limit": 2}).json()
             seen += page["step"]
@@ -119,11 +120,22 @@ def test_events_resume_where_a_reader_left(start_server: StartServer) -> None:
 def test_events_come_by_themselves(start_server: StartServer) -> None:
     server = published(start_server)
     found: list[Any] = []
-    reader = threading.Thread(target=lambda: found.extend(events(server.url, "/v1/streams/visits/live", 1)))
-    everything = threading.Thread(target=lambda: found.extend(events(server.url, "/v1/live", 2)))
+    heads = threading.Event()
+
+    def follow_all() -> None:
+        with httpx.stream("GET", f"{server.url}/v1/live", timeout=30) as answer:
+            for line in answer.iter_lines():
+                if line.startswith("data: "):
+                    found.append((0, json.loads(line[6:])))
+                    heads.set()
+                    if len([page for _, page in found if "visits" in page]) == 2:
+                        return
+
+    reader = threading.Thread(target=lambda: found.extend(events(server.url, "/v1/streams/visits/live?after=4", 1)))
+    everything = threading.Thread(target=follow_all)
     reader.start()
     everything.start()
-    time.sleep(0.3)
+    assert heads.wait(20)
     server.until_visible("visits", 5)
     reader.join(20)
     everything.join(20)
@@ -179,4 +191,3 @@ def test_the_operator_sees_late_rows_and_readers_do_not(start_server: StartServe
         assert client.get("/v1/operate").json()["ready"]
     with server.client("read") as client:
         assert client.get("/v1/operate").status_code == 403
-    assert START + HOUR > START

@@ -14,6 +14,8 @@ import pytest
 from veilstream.errors import MissingExtraError
 from veilstream.spark import local_session, require_java
 
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A session of a minute does not earn back the work of the second compiler."""
 LOGGING = """
 rootLogger.level = info
 rootLogger.appenderRef.file.ref = file
@@ -66,7 +68,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         settings={
             "spark.master": "local[2,4]",
             "spark.driver.memory": "1g",
-            "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.configurationFile={logging}",
+            "spark.driver.extraJavaOptions": f"{QUICK_JAVA} -Dlog4j2.configurationFile={logging}",
             "spark.sql.shuffle.partitions": "4",
             "spark.local.dir": str(folder / "local"),
             "spark.eventLog.enabled": "true",

@@ -19,7 +19,7 @@ KEY: Final = b"sixteen bytes or more"
 DOMAIN: Final = Domain({"place": Categories(["a", "b", "ç"]), "age": Edges([0, 18, 65, 120])})
 CALENDAR: Final = Calendar("2024-03-30", "2024-04-03", "1d", zone="Europe/Paris")
 START: Final = datetime.fromisoformat("2024-03-29T12:00:00+00:00")
-OPTIONS: Final = {"unknown": "drop", "missing_time": "drop"}
+OPTIONS: Final[dict[str, Any]] = {"unknown": "drop", "missing_time": "drop"}
 
 
 def opened(steps: Iterable[Sealed]) -> NDArray[np.int64]:

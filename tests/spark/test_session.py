@@ -12,7 +12,7 @@ import pytest
 
 from veilstream.errors import MissingExtraError
 from veilstream.spark import SAFE_SETTINGS, local_session, require_java
-from veilstream.spark.environment import MODULES, source_path
+from veilstream.spark.environment import modules, source_path
 from veilstream.spark.shipping import archive
 
 IMPORT = """
@@ -20,7 +20,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import veilstream.spark.worker, veilstream.spark.record_worker
 from veilstream.spark.environment import environment
-print(environment().veilstream, *sorted({name.partition(".")[0] for name in sys.modules}))
+print(environment()["veilstream"], *sorted({name.partition(".")[0] for name in sys.modules}))
 """
 
 
@@ -67,10 +67,10 @@ def test_files_are_encrypted_by_default() -> None:
 def test_executors_import_the_archive_without_the_rest(tmp_path: Path) -> None:
     path = archive()
     with zipfile.ZipFile(path) as packed:
-        assert {f"veilstream/{source_path(module)}" for module in MODULES} <= set(packed.namelist())
+        assert {f"veilstream/{source_path(module)}" for module in modules()} <= set(packed.namelist())
     command = [sys.executable, "-c", IMPORT, str(path)]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True)
-    digest, *modules = done.stdout.split()
+    digest, *loaded = done.stdout.split()
     assert digest in path.name
-    assert not {"scipy", "sqlalchemy", "cryptography", "matplotlib", "pyspark"} & set(modules)
+    assert not {"scipy", "sqlalchemy", "cryptography", "matplotlib", "pyspark"} & set(loaded)

@@ -121,6 +121,18 @@ def test_large_buckets_and_heavy_people_change_nothing(monkeypatch: pytest.Monke
     assert (played(task, partitions, Dropped()) == expected).all()
 
 
+@given(rows_of(people), limits, st.integers(1, 5))
+@settings(max_examples=30, deadline=None)
+def test_two_copies_of_a_task_give_the_same_bytes(rows: list[Row], limit: Limit, buckets: int) -> None:
+    """So it does not matter which copy Spark takes when it runs a slow task twice, or one of a stage again."""
+    task = job(limit, buckets)
+    first, second = (list(encoding(task)(iter(arrow(rows)))) for _ in range(2))
+    assert first == second
+    for bucket, group in grouped(iter(first), "bucket").items():
+        copies = [list(bounding(task)((pa.scalar(bucket),), iter(group))) for _ in range(2)]
+        assert copies[0] == copies[1]
+
+
 def test_a_heavy_person_leaves_a_task_in_few_rows() -> None:
     heavy = pa.table({"user": pa.array([1] * 100_000), "time": pa.array([0] * 100_000), "bin": pa.array([0] * 100_000)})
     batches = list(encoding(job(Limit(1, 4), 4))(iter(heavy.to_batches())))
@@ -129,8 +141,8 @@ def test_a_heavy_person_leaves_a_task_in_few_rows() -> None:
 
 def test_an_unexpected_error_leaves_without_its_message() -> None:
     def broken() -> Iterator[pa.RecordBatch]:
+        yield from arrow([(1, 0, 0)])
         raise ValueError("person 4711 is broken")
-        yield
 
     with pytest.raises(RuntimeError, match="ValueError") as caught:
         list(encoding(job(Limit(), 1))(broken()))

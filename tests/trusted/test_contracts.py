@@ -51,7 +51,7 @@ def test_the_contracts_hold_as_they_stand(package: Path) -> None:
         ("mechanisms/streams/uniform.py", "veilstream.trusted.opening"),
         ("testing/batch.py", "veilstream.trusted.opening"),
         ("storage/codec/coders.py", "veilstream.trusted.opening"),
-        ("cli/preview.py", "veilstream.trusted.sealed"),
+        ("cli/compare.py", "veilstream.trusted.sealed"),
         ("release/publisher.py", "veilstream.trusted.encoding"),
         ("trusted/meter.py", "veilstream.trusted.encoding"),
         ("mechanisms/streams/uniform.py", "veilstream.trusted.snapshots"),

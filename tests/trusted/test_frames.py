@@ -60,6 +60,10 @@ class BrokenNoise:
         self._fail()
         return 0
 
+    def blocks(self, rate: Fraction, length: int, entries: int, count: int) -> NDArray[np.int64]:
+        self._fail()
+        return np.zeros((count, length, entries), dtype=np.int64)
+
     def uniform_words(self, count: int) -> NDArray[np.uint64]:
         self._fail()
         return np.zeros(count, dtype=np.uint64)
@@ -148,6 +152,7 @@ DRAWS: dict[str, Callable[[], object]] = {
     "sampled_laplace": lambda: meter().sampled_laplace(counts(), ONE, Fraction(1, 2), "publish"),
     "sampled_laplace, noise": lambda: meter(1).sampled_laplace(seal(planted() % 9, 0), ONE, Fraction(1, 2), "publish"),
     "gaussian": lambda: meter().gaussian(counts(), Fraction(1, 1000), "publish"),
+    "block_laplace": lambda: meter(w=4).block_laplace(counts(), ONE, 2, "publish"),
     "select": lambda: meter().select(quantile_scores(counts()), ONE, "choose"),
     "select_each": lambda: meter().select_each(median_scores(counts(), np.array([2, 2])), ONE, "choose"),
     "reaching": lambda: meter().reaching(seal_records(planted()[:, None], (1 << 40,), 0), 50, ONE, "list"),

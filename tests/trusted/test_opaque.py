@@ -17,6 +17,7 @@ import pytest
 
 from veilstream.errors import SealedAccessError
 from veilstream.privacy.charge import Span
+from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed, UndatedCounts, seal
 from veilstream.trusted.opening import opened
 from veilstream.trusted.points import SIDE, Metric, SealedFlow, SealedPoints
@@ -48,6 +49,7 @@ SAMPLES: dict[type[Opaque[Any]], Opaque[Any]] = {
     Boundaries: boundaries(seal(EXACT, 0), np.array([0, 1, 2]), 2),
     SealedExamples: SealedExamples(np.array([[SECRET / 1e9]]), np.array([1]), np.array([0])),
     SmoothValue: SmoothValue(SECRET, Fraction(SECRET), NOW, Fraction(1), 0, 1 << 40),
+    NoiseBlock: NoiseBlock(EXACT[None], 1, 0, Fraction(1), Fraction(1), "look"),
     Threshold: Threshold(EXACT, 1, 0, Fraction(1), Fraction(1), Fraction(1), "decide"),
 }
 

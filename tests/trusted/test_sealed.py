@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle  # noqa: TID251 (to show that it is refused)
 from collections.abc import Callable
 from fractions import Fraction
@@ -20,7 +21,8 @@ from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed, seal
 from veilstream.trusted.grids import PIECE
 from veilstream.trusted.opening import open_counts, open_scores
-from veilstream.trusted.statistics import quantile_scores
+from veilstream.trusted.spectrum import fourier_slack, reliable_norm
+from veilstream.trusted.statistics import cutoff_scores, quantile_scores
 
 STEPS, BINS = 4, 8
 Stream = NDArray[np.int64]
@@ -221,6 +223,7 @@ def test_distances_to_the_releases_of_many_runs_are_those_of_each() -> None:
     x, starts = seal(np.array([4, 0, 9, 2, 7]), 0), np.array([0, 2])
     for public in (np.arange(15).reshape(3, 5), np.arange(15).reshape(3, 5) / 4):
         together = x.distances(public, starts)
+        assert len(public) > 0
         for row, exact in zip(public, open_counts(together), strict=True):
             alone = x.distances(row, starts)
             assert (open_counts(alone) << (together.grid - alone.grid)).tolist() == exact.tolist()
@@ -329,3 +332,50 @@ def test_values_without_some_name_the_bins_that_were_read() -> None:
     assert x.total().without([0]).bins is None
     with pytest.raises(InvalidInputError, match="occurs twice"):
         x.without([1, 1])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    labels=st.lists(st.integers(0, 3), min_size=4, max_size=12),
+    contribution=st.integers(1, 4),
+    data=st.data(),
+)
+def test_answers_about_several_parts_lose_no_more_than_one_about_all(
+    labels: list[int], contribution: int, data: st.DataObject
+) -> None:
+    """Named parts are charged in parallel: what a unit can move in each, slack included, is shared among them."""
+    groups = np.array(labels)
+    counts = np.array(data.draw(st.lists(st.integers(0, 50), min_size=groups.size, max_size=groups.size)))
+    moved = np.zeros(groups.size, dtype=np.int64)
+    for place in data.draw(st.lists(st.integers(0, groups.size - 1), max_size=contribution)):
+        moved[place] += 1
+    lost, bound = 0.0, Fraction(0)
+    for label in np.unique(groups).tolist():
+        bins = np.flatnonzero(groups == label)
+        one, other = (
+            seal(x, 0, max_contribution=contribution).select(bins).fourier() for x in (counts, counts + moved)
+        )
+        change = open_counts(one) - open_counts(other)
+        lost += float(np.linalg.norm(change / 2.0**20)) / float(one.l2)
+        touched = int(moved[bins].sum())
+        # What the proof allows each part: its counts and, if it is touched at all, all of the slack.
+        bound += (touched + (touched > 0) * fourier_slack(bins.size)) / one.l2
+        kept = np.arange(1, bins.size + 1)
+        scores = [cutoff_scores(x, kept, Fraction(1)) for x in (one, other)]
+        assert scores[0].sensitivity == one.l2 * (1 << 20) + contribution
+    assert bound <= 1
+    assert lost <= 1
+
+
+def test_a_norm_near_the_limit_is_known_to_four_units() -> None:
+    """By whole numbers: in 2²⁰ bins a sum of squares in floating point may be off by 2²⁰ units of itself."""
+    rng = np.random.default_rng(1)  # noqa: TID251 (data)
+    for values in (np.full(1 << 20, (1 << 23) + 1), rng.integers(1, 1 << 24, 1 << 18), np.arange(1, 1 << 18) << 7):
+        squared = int(sum(v * v for v in values.tolist()))
+        exact = Fraction(math.isqrt(squared << 200), 1 << 100)
+        found = Fraction(reliable_norm(values.astype(np.float64)))
+        if exact >= 2**33:
+            assert abs(found / exact - 1) <= Fraction(4, 1 << 53)
+        else:
+            assert found < 2**33
+    assert reliable_norm(np.full(1 << 20, float((1 << 23) - 1))) < 2**33

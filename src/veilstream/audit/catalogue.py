@@ -16,16 +16,24 @@ from veilstream.audit.attack import Claim
 from veilstream.audit.grouping_entries import GROUPING_CLAIMS
 from veilstream.audit.histogram_entries import HISTOGRAM_CLAIMS, SERIES_CLAIMS
 from veilstream.audit.metric_entries import METRIC_CLAIMS
+from veilstream.audit.model_entries import MODEL_CLAIMS
 from veilstream.audit.personal_entries import PERSONAL_CLAIMS
+from veilstream.audit.presence_entries import PRESENCE_CLAIMS
 from veilstream.audit.stream_entries import STREAM_CLAIMS
 from veilstream.audit.table_entries import TABLE_CLAIMS
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.histograms import HISTOGRAMS
 from veilstream.mechanisms.streams import STREAMS
 
+
+def _with_presence(name: str, entry: Callable[[], list[Claim]]) -> Callable[[], list[Claim]]:
+    """The claims of a stream with those about people who count in few steps."""
+    more = PRESENCE_CLAIMS.get(name)
+    return entry if more is None else lambda: [*entry(), *more()]
+
+
 AUDITS: Final[dict[str, Callable[[], list[Claim]]]] = {
-    **STREAM_CLAIMS,
-    **GROUPING_CLAIMS,
+    **{name: _with_presence(name, entry) for name, entry in (STREAM_CLAIMS | MODEL_CLAIMS | GROUPING_CLAIMS).items()},
     **HISTOGRAM_CLAIMS,
     **SERIES_CLAIMS,
     **TABLE_CLAIMS,

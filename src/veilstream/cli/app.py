@@ -29,6 +29,8 @@ COMMANDS: Final = {
     "personalised": Entry("personalised", "Publish counts, each person protected by their own epsilon."),
     "points": Entry("points", "Publish points that move little: sorted, a median, or a grid."),
     "plan": Entry("plan", "Spread a budget over steps of different public weight."),
+    "bound": Entry("bound", "Learn privately how many rows people have, to limit them."),
+    "advise": Entry("advise", "Choose epsilon, window and mechanism from public facts."),
     "compare": Entry("compare", "Try all mechanisms on a public stream and recommend one."),
     "mechanisms": Entry("catalogue", "List mechanisms and histograms with their parameters."),
     "ledger": Entry("ledgers", "Read a ledger: what was released, what it cost, what is left.", "ledger_app"),

@@ -16,6 +16,11 @@ from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
     from veilstream.audit.deep import AuditedClaim
+    from veilstream.audit.exact.search import ProgramAudit
+
+ACCOUNTANT = "accountant"
+"""The name under which the exact losses of random programs are audited."""
+QUICK_PROGRAMS, DEEP_PROGRAMS = 200, 20_000
 
 
 def audit(
@@ -42,36 +47,48 @@ def audit(
 ) -> int:
     """Try to refute the privacy claims of mechanisms: a lower bound on epsilon above the claim is a failure (exit 3).
 
-    A pass is no proof: it says that this attack, with so many runs, found no more than was claimed.
+    A pass is no proof: it says that this attack, with so many runs, found no more than was claimed. "accountant" is the
+    exact loss of random programs (as many as --trials), against what the accountant admits.
     """
     from veilstream.audit.catalogue import AUDITS
     from veilstream.audit.deep import audit as run
     from veilstream.audit.deep import write_table
+    from veilstream.audit.exact.search import attack_in_parallel
     from veilstream.errors import InvalidInputError
     from veilstream.privacy.rationals import rational
 
     if list_only:
-        return _tell_names(AUDITS, as_json)
+        return _tell_names([*AUDITS, ACCOUNTANT], as_json)
     part: Fraction = rational(share, "share")
     if not 0 < confidence < 1 or (workers is not None and workers < 1):
         raise InvalidInputError(f"confidence {confidence} and workers {workers}: between 0 and 1, and at least 1")
+    named = mechanisms or [*AUDITS, ACCOUNTANT]
+    others = [name for name in named if name != ACCOUNTANT]
+    audited: list[AuditedClaim] = []
+    programs: ProgramAudit | None = None
     with ExitStack() as stack:
-        directory = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        audited = run(
-            mechanisms or [],
-            directory,
-            trials=trials,
-            deep=deep,
-            share=part,
-            seed=seed,
-            confidence=confidence,
-            workers=workers,
-            progress=stack.enter_context(progress_bar("attacking", as_json)),
-        )
+        progress = stack.enter_context(progress_bar("attacking", as_json))
+        if others:
+            directory = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            audited = run(
+                others,
+                directory,
+                trials=trials,
+                deep=deep,
+                share=part,
+                seed=seed,
+                confidence=confidence,
+                workers=workers,
+                progress=progress,
+            )
+        if ACCOUNTANT in named:
+            planned = max(1, int((DEEP_PROGRAMS if deep else QUICK_PROGRAMS) * part))
+            programs = attack_in_parallel(trials or planned, seed, workers)
     if page is not None:
         write_table(audited, page)
-    _tell(audited, as_json)
-    return ExitCode.OK if all(claim.result.passed for claim in audited) else ExitCode.BUDGET
+    _tell(audited, programs, as_json)
+    passed = all(claim.result.passed for claim in audited) and (programs is None or programs.passed)
+    return ExitCode.OK if passed else ExitCode.BUDGET
 
 
 def _tell_names(names: Any, as_json: bool) -> int:
@@ -82,10 +99,12 @@ def _tell_names(names: Any, as_json: bool) -> int:
     return ExitCode.OK
 
 
-def _tell(audited: list[AuditedClaim], as_json: bool) -> None:
+def _tell(audited: list[AuditedClaim], programs: ProgramAudit | None, as_json: bool) -> None:
     if not as_json:
         for claim in audited:
             typer.echo(f"{claim.mechanism}: {claim.result}")
+        if programs is not None:
+            typer.echo(f"{ACCOUNTANT}: {programs}")
         return
     rows = [
         {
@@ -100,4 +119,13 @@ def _tell(audited: list[AuditedClaim], as_json: bool) -> None:
         }
         for claim in audited
     ]
-    print_json({"findings": rows})
+    answer: dict[str, Any] = {"findings": rows}
+    if programs is not None:
+        answer[ACCOUNTANT] = {
+            "programs": programs.programs,
+            "largest": programs.largest,
+            "attacked": dict(programs.attacked),
+            "refutations": [str(refutation) for refutation in programs.refutations],
+            "passed": programs.passed,
+        }
+    print_json(answer)

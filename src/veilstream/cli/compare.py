@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from veilstream.evaluate.compare import Comparison
 
 EPSILONS: Final = ("1/10", "1/2", "1")
-MOST_LINES: Final = 8
+MOST_ROWS: Final = 8
 
 
 def compare(
@@ -43,6 +43,15 @@ def compare(
     mechanism: Annotated[
         list[str] | None, option("--mechanism", description="Compare these alone; repeat for several.")
     ] = None,
+    histogram: Annotated[
+        list[str] | None,
+        option(
+            "--histogram", description="Histograms for the best mechanism; repeatable, 'none' for none. Default: all."
+        ),
+    ] = None,
+    time_format: Annotated[str | None, job_option("time_format")] = None,
+    delimiter: Annotated[str | None, job_option("delimiter")] = None,
+    encoding: Annotated[str | None, job_option("encoding")] = None,
     metric: Annotated[
         str, typer.Option(help="What decides: 'absolute', 'relative' (to the count) or 'ranges' (sums of bins).")
     ] = "absolute",
@@ -59,19 +68,30 @@ def compare(
     Never run this on private data: the choice of a mechanism by its error on them is a leak that no budget pays for.
     Take last year's published counts, a synthetic stream or another city's. Nothing is released or spent here.
     """
+    from veilstream.data import ReadOptions
     from veilstream.data.public import read_public_counts
     from veilstream.errors import InvalidInputError
     from veilstream.evaluate.compare import REFUSAL
+    from veilstream.evaluate.comparison_picture import draw_comparison
+    from veilstream.jobs.command import publish_command
+    from veilstream.release.sinks import write_table
 
     if not public:
         raise InvalidInputError(f"{file}: " + REFUSAL.format(how="--public"), outcome="nothing was read")
     data = read_public_counts(
-        file, time=time, every=int(every) if every.isdigit() else every, by=by or (), value=value, zone=zone
+        file,
+        time=time,
+        every=int(every) if every.isdigit() else every,
+        by=by or (),
+        value=value,
+        zone=zone,
+        options=ReadOptions(delimiter, encoding, time_format=time_format),
     )
+    w = steps_of_window(window, every)
     found = _run(
         data,
         tuple(epsilon or EPSILONS),
-        steps_of_window(window, every),
+        w,
         as_json,
         directory=out,
         sums=sums,
@@ -79,16 +99,28 @@ def compare(
         runs=runs,
         metric=metric,
         mechanisms=mechanism,
+        histograms=[] if histogram == ["none"] else histogram,
         workers=workers,
     )
     table, picture = out / "comparison.csv", out / "comparison.png"
-    _write(found, metric, table, picture, Path(file).name)
+    write_table([found.ranking], table)
+    draw_comparison(found, metric, picture, Path(file).name)
+    command = publish_command(
+        found.recommended,
+        every=every,
+        window=w,
+        epsilon=epsilon[0] if epsilon and len(epsilon) == 1 else "EPSILON",
+        sums=sums,
+        per_person=per_person,
+        counted_before=value is not None,
+    )
     if as_json:
         print_json(
             {
                 "recommended": found.recommended,
                 "parameters": repr(found.mechanism),
                 "reason": found.reason,
+                "command": command,
                 "ranking": found.ranking.to_dicts(),
                 "outputs": [str(table), str(picture)],
             }
@@ -96,6 +128,7 @@ def compare(
     else:
         _tell(found, metric)
         typer.echo(f"wrote {table} and {picture}")
+        typer.echo(f"to publish your private stream (words in capitals are yours):\n\n  {command}\n")
     return ExitCode.OK
 
 
@@ -118,12 +151,13 @@ def _tell(found: Comparison, metric: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from veilstream.evaluate.comparison_picture import ERROR_NAMES
     from veilstream.jobs.wording import number
 
-    table = Table(title=f"mean {metric} error on the public stream", title_justify="left")
+    table = Table(title=f"{ERROR_NAMES[metric]}, on the public stream", title_justify="left")
     for name in ("epsilon", "mechanism", "error", "± 95 %", "× best", "released"):
         table.add_column(name, justify="left" if name == "mechanism" else "right", no_wrap=True)
-    for row in found.ranking.iter_rows(named=True):
+    for row in found.ranking.group_by("epsilon", maintain_order=True).head(MOST_ROWS).iter_rows(named=True):
         table.add_row(
             number(row["epsilon"]),
             row["mechanism"],
@@ -136,35 +170,7 @@ def _tell(found: Comparison, metric: str) -> None:
     best = found.ranking.group_by("epsilon", maintain_order=True).first()
     for row in best.iter_rows(named=True):
         typer.echo(f"best at epsilon {number(row['epsilon'])}: {row['mechanism']}")
+    if found.ranking["mechanism"].n_unique() > MOST_ROWS:
+        typer.echo(f"the best {MOST_ROWS} of each epsilon are shown, all are in the table that is written")
     typer.echo(f"recommended: {found.recommended} ({found.reason})")
     typer.echo("this is advice from a public stream; a private stream that moves otherwise may be served otherwise")
-
-
-def _write(found: Comparison, metric: str, table: Path, picture: Path, name: str) -> None:
-    from importlib import import_module
-
-    import polars as pl
-
-    from veilstream.evaluate.drawing import lines, panels
-    from veilstream.release.sinks import replacing, write_table
-
-    write_table([found.ranking], table)
-    best = found.ranking.group_by("mechanism").agg(pl.col("times the best").log().mean()).sort("times the best")
-    shown = best["mechanism"].head(MOST_LINES).to_list()
-    if found.recommended not in shown:
-        shown[-1] = found.recommended
-    ticker: Any = import_module("matplotlib.ticker")
-    figure, (axes,) = panels(1)
-    figure.set_size_inches(8.2, 4.8)
-    rows = found.table.filter(pl.col("mechanism").is_in(shown))
-    labels = "epsilon", f"mean {metric} error"
-    lines(axes, rows, "epsilon", by="mechanism", metric=metric, names=shown, labels=labels, log="xy", legend=False)
-    ticks = sorted(found.ranking["epsilon"].unique())
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.xaxis.set_minor_formatter(ticker.NullFormatter())
-    for set_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        set_formatter(ticker.LogFormatter(minor_thresholds=(1.5, 0.7)))
-    figure.legend(loc="outside right upper", fontsize=8.5)
-    figure.suptitle(f"Recommended on {name}: {found.recommended}", fontsize=11.5, fontweight="bold", x=0.01, ha="left")
-    with replacing(picture) as unfinished:
-        figure.savefig(unfinished, dpi=150, format="png")

@@ -68,6 +68,7 @@ def histogram(
     """
     from veilstream.data import Domain
     from veilstream.data.domain import MAX_BINS
+    from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.jobs.prepare import chosen_axes
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.release.publisher import Publisher
@@ -77,6 +78,7 @@ def histogram(
 
     if out is not None:
         check_writable(out, tuple(WRITERS))
+    refuse_overwriting({"out": out}, {"file": file, "domain": domain, "ledger": ledger})
     known = chosen_axes(domain, tuple(by) if by else None, TableDomain)
     guarantee = Guarantee(epsilon, w=None)
     histogram_method = _histogram(method, settings_of(setting or []))
@@ -97,7 +99,9 @@ def histogram(
         release = publisher.feed(snapshot)
         written = None
         if out is not None:
-            written = write_table(release_tables(book, stream, listed, ONE_STEP, level=level), out)
+            tables = release_tables(book, stream, listed, ONE_STEP, level=level)
+            # One release has no steps, and nothing in it is repeated.
+            written = write_table((table.drop("step", "time", "fresh") for table in tables), out)
     _tell(_Done(release, "bin", listed.bins, before, written), stream, out, as_json)
     return ExitCode.OK
 

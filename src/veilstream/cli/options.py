@@ -95,7 +95,8 @@ def _kind(field: FieldInfo) -> Any:
     kinds = [field.annotation]
     if get_origin(field.annotation) in (Union, types.UnionType):
         kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)]
-    if any(get_origin(kind) in (tuple, dict) for kind in kinds) and str not in kinds:
+    made_of = [get_origin(kind) for kind in kinds]
+    if tuple in made_of or (dict in made_of and str not in kinds):
         return list[str]
     return kinds[0] if len(kinds) == 1 and kinds[0] in (bool, int, float) else str
 

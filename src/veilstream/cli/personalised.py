@@ -50,6 +50,7 @@ def personalised(
     as_json: AsJson = False,
 ) -> None:
     """Publish counts once, each person protected by the epsilon in their own row; the epsilons are public."""
+    from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.personalised import LedgerAccounts, Roster, count_people, release_counts
     from veilstream.release.sinks import WRITERS, check_writable, write_table
     from veilstream.storage.ledger import Ledger
@@ -57,6 +58,7 @@ def personalised(
     mechanism = _mechanism(method, threshold, minimum, groups, rounds)
     if out is not None:
         check_writable(out, WRITERS)
+    refuse_overwriting({"out": out}, {"file": file, "domain": domain, "ledger": ledger})
     bins = _domain(domain, by or [])
     table = _table(file, [person, epsilon_column, *bins.names])
     roster = Roster(_ids(table[person], person), table[epsilon_column].to_list(), step)

@@ -11,6 +11,7 @@ import typer
 
 from veilstream.cli.options import AsJson, job_option
 from veilstream.cli.reporting import ExitCode, print_json
+from veilstream.extras import drawing
 from veilstream.jobs.window import steps_of_window
 
 if TYPE_CHECKING:
@@ -235,16 +236,14 @@ def _write(planned: Planned, path: str) -> None:
 
 def draw_schedule(planned: Planned, path: str | Path) -> None:
     """Budgets over time above, weights below, and what every window costs."""
-    from importlib import import_module
-
     import numpy as np
 
     from veilstream.release.plots import BAND, LINE, STYLE, TRUTH
     from veilstream.release.sinks import replacing
 
-    matplotlib: Any = import_module("matplotlib")
-    figures: Any = import_module("matplotlib.figure")
-    agg: Any = import_module("matplotlib.backends.backend_agg")
+    matplotlib: Any = drawing()
+    figures: Any = drawing("figure")
+    agg: Any = drawing("backends.backend_agg")
     times = max(1, -(-2 * planned.window // len(planned.weights))) if planned.repeats else 1
     budgets = np.array([float(budget) for budget in planned.budgets * times])
     weights = np.array([float(weight) for weight in planned.weights * times])

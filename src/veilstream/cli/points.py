@@ -55,12 +55,14 @@ def points(
     as_json: AsJson = False,
 ) -> int:
     """Publish points of a file once; how many there are is public, where each of them is within a distance is not."""
+    from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.metric import MetricGuarantee, Space, release_points
     from veilstream.release.sinks import WRITERS, check_writable, write_table
     from veilstream.storage.ledger import Ledger
 
     if out is not None:
         check_writable(out, tuple(WRITERS))
+    refuse_overwriting({"out": out}, {"file": file, "ledger": ledger})
     guarantee = MetricGuarantee(epsilon, distance, Space(tuple(low), tuple(high), metric))
     mechanism = _mechanism(kind, quantile, cells)
     # Every row is read and checked before the ledger is touched.

@@ -17,7 +17,7 @@ from veilstream.jobs.wording import number
 
 if TYPE_CHECKING:
     from veilstream.data import Dropped
-    from veilstream.jobs.run import Summary
+    from veilstream.jobs.summary import Summary
 
 
 @takes_settings_of(Job, argument="file")
@@ -87,7 +87,9 @@ def _tell(prepared: PreparedJob, summary: Summary) -> None:
         typer.echo(f"nothing new: all {summary.steps} steps were released before; nothing was spent ({shape})")
     else:
         resumed = f", going on after {summary.before} released before" if summary.before else ""
-        typer.echo(f"released {summary.published} of {summary.steps} steps{resumed} ({shape})")
+        kinds = f"{summary.fresh} fresh, {summary.published - summary.fresh} repeated"
+        typer.echo(f"released {summary.published} of {summary.steps} steps ({kinds}){resumed} ({shape})")
+    typer.echo(f"each number counts {summary.measure}")
     if summary.noise_std is not None and summary.left is not None:
         typer.echo(
             f"noise: standard deviation {number(summary.noise_std)} per bin; left in the current window: epsilon "
@@ -103,10 +105,17 @@ def _tell_dropped(dropped: Dropped) -> None:
         "with a value outside the domain": dropped.unknown,
         "outside the time range": dropped.outside_time,
         "without a time": dropped.missing_time,
+        "of people who counted in enough steps": dropped.presence,
     }
     left_out = ", ".join(f"{count} {why}" for why, count in counts.items() if count)
     if left_out:
         typer.echo(f"rows left out (exact, for the operator alone, do not publish): {left_out}", err=True)
+    if dropped.bounded_share:
+        typer.echo(
+            f"limits per person left out {dropped.bounded_share:.1%} of the rows (exact, for the operator alone, do "
+            "not publish); 'veilstream bound' helps to choose --counts-per-user and --bins-per-user",
+            err=True,
+        )
 
 
 def _tell_operator(line: str) -> None:

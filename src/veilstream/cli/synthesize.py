@@ -41,7 +41,7 @@ def synthesize(
     ] = "noise-first",
     copula: Annotated[str, typer.Option(help="normal, or choose among normal, t and empirical.")] = "normal",
     ledger: Annotated[
-        str | None, typer.Option(help="The durable record. Default: OUT.ledger.db.", show_default=False)
+        str | None, typer.Option(help="The durable record. Default: FILE.ledger.db.", show_default=False)
     ] = None,
     name: Annotated[str, typer.Option(help="Name of the table in the ledger.")] = "table",
     seed: Annotated[
@@ -57,6 +57,7 @@ def synthesize(
 ) -> int:
     """Publish a private model of a table and draw synthetic rows from it; run it again to draw more for nothing."""
     from veilstream.errors import InvalidInputError
+    from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.jobs.wording import number
     from veilstream.release.sinks import check_writable
     from veilstream.storage.ledger import Ledger
@@ -73,12 +74,13 @@ def synthesize(
     check_writable(out, SUFFIXES)
     if report is not None:
         check_writable(report, (".html",))
+    url = _default_ledger(file, out) if ledger is None else ledger
+    refuse_overwriting({"out": out, "report": report}, {"file": file, "domain": domain, "ledger": url})
     mechanism = _mechanism(method, margins, copula)
     schema = TableDomain.from_json(domain)
     sealed = read_rows(
         file, schema, user=user, rows_per_user=rows_per_user, unknown="drop" if unknown == "drop" else "error"
     )
-    url = str(out.with_name(out.name + ".ledger.db")) if ledger is None else ledger
     with Ledger.open(url) as book:
         known = name in [spec.name for spec in book.streams()]
         before = known and book.release_at(name, 0) is not None
@@ -105,6 +107,25 @@ def synthesize(
     for path in summary["outputs"]:
         typer.echo(f"wrote {path}")
     return ExitCode.OK
+
+
+def _default_ledger(file: str, out: Path) -> str:
+    """The ledger that goes with the table, so that whatever is drawn from it, it is paid for once."""
+    from veilstream.errors import InvalidInputError
+
+    table, former = Path(file), out.with_name(out.name + ".ledger.db")
+    if not table.is_file():
+        raise InvalidInputError("ledger: missing, for input that is not one file it must be named (--ledger)")
+    ledger = table.with_name(table.name + ".ledger.db")
+    if former.exists() and not ledger.exists():
+        raise InvalidInputError(
+            name="ledger",
+            value=former,
+            limit="it may hold the model of this table, by the name that ledgers once had by default",
+            outcome="nothing was read",
+            next_step=f"give --ledger {former} to draw from it",
+        )
+    return str(ledger)
 
 
 def _mechanism(method: str, margins: str, copula: str) -> DPCopula:

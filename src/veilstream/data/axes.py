@@ -67,7 +67,7 @@ class Categories:
     def __init__(self, values: Iterable[Category]) -> None:
         object.__setattr__(self, "values", tuple(values))
         if not self.values:
-            raise InvalidDomainError("categories: 0 values given, at least 1 is needed")
+            raise InvalidDomainError(name="categories", limit="0 values given, at least 1 is needed")
         kinds = {type(value) for value in self.values}
         if len(kinds) > 1 or not kinds <= {str, int, bool}:
             names = ", ".join(sorted(kind.__name__ for kind in kinds))

@@ -54,11 +54,12 @@ class Calendar:
         try:
             ZoneInfo(self.zone)
         except (ZoneInfoNotFoundError, ValueError) as error:
-            raise InvalidInputError(f"zone '{self.zone}': no such time zone") from error
+            raise InvalidInputError(name="zone", value=self.zone, limit="no such time zone") from error
         whole = [isinstance(value, int) for value in (self.start, self.end, self.every)]
         if any(whole) and not all(whole):
             raise InvalidInputError(
-                f"calendar from {self.start} to {self.end} every {self.every}: all three are integers or none is"
+                f"calendar from {self.start} to {self.end} every {self.every}: all three are integers or none is",
+                name="calendar",
             )
         if isinstance(self.every, int):
             if self.every < 1:
@@ -66,9 +67,11 @@ class Calendar:
         else:
             parse_duration(self.every)
         if self._first >= self._last:
-            raise InvalidInputError(f"calendar from {self.start} to {self.end}: start must lie before end")
+            raise InvalidInputError(
+                f"calendar from {self.start} to {self.end}: start must lie before end", name="calendar"
+            )
         if self.steps > MAX_STEPS:
-            raise InvalidInputError(f"calendar of {self.steps} steps: the limit is {MAX_STEPS}")
+            raise InvalidInputError(name="calendar steps", value=self.steps, limit=f"the limit is {MAX_STEPS}")
 
     @classmethod
     def from_public_data(cls, times: Any, every: str | int, zone: str = "UTC") -> Calendar:
@@ -190,7 +193,12 @@ def _tick(moment: Moment, zone: str) -> int:
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError as error:
-        raise InvalidInputError(f"time '{text}': not an ISO 8601 date or time") from error
+        raise InvalidInputError(
+            name="time",
+            value=text,
+            limit="not an ISO 8601 date or time",
+            next_step="write it as 2024-03-01 or 2024-03-01T09:00",
+        ) from error
     aware = parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=ZoneInfo(zone))
     return (aware - EPOCH) // timedelta(microseconds=1)
 

@@ -16,6 +16,7 @@ from veilstream.data.encoding import Dropped, Encoder, Policy
 from veilstream.data.read_options import ReadOptions
 from veilstream.data.readers import AS_FOUND, open_batches
 from veilstream.errors import InvalidInputError
+from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed, seal
 
 
@@ -32,12 +33,14 @@ def read_counts(
     first_t: int = 0,
     dropped: Dropped | None = None,
     options: ReadOptions = AS_FOUND,
+    presence: Guarantee | None = None,
 ) -> Iterator[Sealed]:
     """Sealed counts of every step from rows (time, attributes, count).
 
     ``l1`` is the holder's word that one person moves the counts of one step by at most that much in total;
     nothing here can check it. A bin without a row counts zero. All rows are read and checked before this
-    returns. Rows left out are added to ``dropped``, for the operator alone. ``options`` say how files are written.
+    returns. ``presence`` is the holder's word that people count in no more steps than this guarantee says. Rows left
+    out are added to ``dropped``, for the operator alone. ``options`` say how files are written.
 
     >>> from veilstream.data import Categories
     >>> places = Domain({"place": Categories(["a", "b"])})
@@ -68,10 +71,14 @@ def read_counts(
     cell, count = cell[order], count[order]
     if (cell[1:] == cell[:-1]).any():
         raise InvalidInputError(
-            f"column '{value}': a time and bin has more than one row, one is the limit; add them up "
-            "first, or publish rows of people with --user instead"
+            f"column '{value}': a time and bin has more than one row, one is the limit",
+            name=value,
+            next_step="add them up first, or publish rows of people with --user instead",
         )
-    return _snapshots(cell, count, domain, calendar, max_contribution=max_contribution, first_t=first_t)
+    rule = None if presence is None else presence.presence_rule
+    return _snapshots(
+        cell, count, domain, calendar, max_contribution=max_contribution, first_t=first_t, presence_rule=rule
+    )
 
 
 def _snapshots(
@@ -82,13 +89,14 @@ def _snapshots(
     *,
     max_contribution: int,
     first_t: int,
+    presence_rule: str | None,
 ) -> Iterator[Sealed]:
     ends = np.searchsorted(cell, np.arange(calendar.steps + 1) * domain.bins)
     for step in range(calendar.steps):
         rows = slice(ends[step], ends[step + 1])
         dense = np.zeros(domain.bins, dtype=np.int64)
         dense[cell[rows] - step * domain.bins] = count[rows]
-        yield seal(dense, first_t + step, max_contribution, domain.shape or None)
+        yield seal(dense, first_t + step, max_contribution, domain.shape or None, presence_rule)
 
 
 def whole_counts(column: pl.Series) -> NDArray[np.int64]:
@@ -100,11 +108,12 @@ def whole_counts(column: pl.Series) -> NDArray[np.int64]:
     numbers, whole = as_integers(column)
     if not whole.all():
         raise InvalidInputError(
-            f"column '{column.name}': a count is missing, fractional or not a number, whole numbers are needed; fill "
-            "or drop such rows first"
+            f"column '{column.name}': a count is missing, fractional or not a number, whole numbers are needed",
+            name=column.name,
+            next_step="fill or remove such rows first",
         )
     if numbers.min(initial=0) < 0:
-        raise InvalidInputError(f"column '{column.name}': a count is negative, 0 is the limit; mend such rows first")
+        raise InvalidInputError(f"column '{column.name}': a count is negative, 0 is the limit", name=column.name)
     return numbers
 
 

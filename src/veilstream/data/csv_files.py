@@ -37,14 +37,11 @@ def require_columns(present: Sequence[object], columns: Sequence[str], where: st
     for column in columns:
         if names.count(column) != 1:
             found = "is missing" if column not in names else f"occurs {names.count(column)} times"
-            raise InvalidInputError(f"{where}: column '{column}' {found}, {_listed(names)}")
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The names of columns, unless they look like a row of data, which is private."""
-    if any(re.match(r"\s*[+-]?\d|\s*$", name) for name in names):
-        return "and the first row does not look like names; write the names of the columns there"
-    return f"the columns are {', '.join(names)}; choose one of them, or tell --delimiter if these are several in one"
+            listed, next_step = f"the columns are {', '.join(names)}", "choose one of them, or tell --delimiter"
+            if any(re.match(r"\s*[+-]?\d|\s*$", name) for name in names):
+                # It may be a row of data, which is private.
+                listed, next_step = "the first row does not look like names", "write the names of the columns there"
+            raise InvalidInputError(f"{where}: column '{column}' {found}, {listed}", name=column, next_step=next_step)
 
 
 @contextmanager
@@ -55,12 +52,15 @@ def replaced_errors(where: str, rejected: Sequence[int | None] = ()) -> Generato
         yield
     except UnicodeDecodeError:
         raise UnreadableFileError(
-            f"{where}: its text is not in the encoding that was expected; say which it is, e.g. --encoding latin-1"
+            f"{where}: its text is not in the encoding that was expected",
+            next_step="say in which it is, e.g. --encoding latin-1",
         ) from None
     except (arrow_error, OSError, EOFError, csv.Error):
         number = rejected[0] if rejected else None
-        place = "it" if number is None else f"row {number} (the header is row 1)"
-        raise UnreadableFileError(f"{where}: {place} cannot be read; mend it and run again") from None
+        problem, note = f"{where}: it cannot be read", None
+        if number is not None:
+            problem, note = f"{where}: a row cannot be read", f"row {number} (the header is row 1)"
+        raise UnreadableFileError(problem, name="file", operator_note=note) from None
 
 
 def read_csv(file: IO[bytes], where: str, columns: Sequence[str], options: ReadOptions) -> Iterator[pl.DataFrame]:
@@ -93,7 +93,7 @@ def read_csv(file: IO[bytes], where: str, columns: Sequence[str], options: ReadO
             frame: pl.DataFrame = getattr(pl, "from_arrow")(batch)  # noqa: B009 (its type is known at run time only)
             yield frame
         if text.quotes % 2:
-            raise UnreadableFileError(f"{where}: a quote is opened and never closed; close it and run again")
+            raise UnreadableFileError(f"{where}: a quote is opened and never closed")
 
 
 def buffered(file: IO[bytes]) -> io.BufferedReader[Any]:
@@ -117,7 +117,9 @@ def _dialect(opening: bytes, where: str, columns: Sequence[str], given: str | No
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
         header = next(lines, None)
         if not header:
-            raise UnreadableFileError(f"{where}: no header in its first row; write the names of the columns there")
+            raise UnreadableFileError(
+                f"{where}: no header in its first row", next_step="write the names of the columns there"
+            )
         headers[delimiter] = header
         if all(header.count(column) == 1 for column in columns):
             return delimiter, len(opening) == HEADER_BYTES or any(row for row in lines)

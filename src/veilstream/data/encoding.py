@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -31,11 +31,36 @@ class Dropped:
     unknown: int = field(default=0, repr=False)
     outside_time: int = field(default=0, repr=False)
     missing_time: int = field(default=0, repr=False)
+    last_step: int = field(default=-1, repr=False)
+    """The last step of the calendar in which a row lies."""
+    presence: int = field(default=0, repr=False)
+    """Rows of people who counted in enough steps."""
+    _bounded: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]], repr=False)
 
     def add(self, other: Dropped) -> None:
-        """Count the rows that another part of the source left out, too."""
-        for part in fields(self):
-            setattr(self, part.name, getattr(self, part.name) + getattr(other, part.name))
+        """Count the rows that another part of the source left out, too.
+
+        >>> one, other = Dropped(unknown=2, last_step=5), Dropped(unknown=1, last_step=3)
+        >>> one.add(other)
+        >>> one.unknown, one.last_step
+        (3, 5)
+        """
+        for name in ("no_user", "unknown", "outside_time", "missing_time", "presence"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.last_step = max(self.last_step, other.last_step)
+        for numbers in other._bounded.values():
+            self._bounded[-1 - len(self._bounded)] = numbers
+
+    def note_bounding(self, part: int, rows: int, counted: int) -> None:
+        """Remember of a part of the steps how many rows there were and how many counted."""
+        self._bounded[part] = rows, counted
+
+    @property
+    def bounded_share(self) -> float:
+        """The part of the rows that the limits per person left out, of the steps counted so far."""
+        rows = sum(rows for rows, _ in self._bounded.values())
+        counted = sum(counted for _, counted in self._bounded.values())
+        return 1 - counted / rows if rows else 0.0
 
 
 @dataclass(slots=True)
@@ -66,6 +91,7 @@ class Encoder:
             if isinstance(frame[name].dtype, pl.Object):
                 raise InvalidInputError(f"column '{name}': values of several types in one column")
         steps = self._steps(frame[self.time])
+        self.dropped.last_step = max(self.dropped.last_step, int(steps.max(initial=-1)))
         flat = self.domain.encode(frame)
         if steps.min(initial=0) >= 0 and flat.min(initial=0) >= 0:
             return steps, flat, None
@@ -84,13 +110,18 @@ class Encoder:
         missing, outside = int(np.count_nonzero(steps == MISSING)), int(np.count_nonzero(steps == OUTSIDE))
         if missing and self.missing_time == "error":
             raise InvalidInputError(
-                f"time column '{self.time}': a row has no time, every row needs one; fill it or drop such rows with "
-                "--missing-time drop"
+                f"time column '{self.time}': a row has no time, every row needs one",
+                name=self.time,
+                operator_note=f"{missing} such rows in this batch",
+                next_step="fill it, or leave such rows out with --missing-time drop",
             )
         if outside and self.unknown == "error":
             raise UnknownValueError(
                 f"time column '{self.time}': a row lies outside the public range from {self.calendar.start} "
-                f"to {self.calendar.end} (excluded); widen --start and --end or leave such rows out with --unknown drop"
+                f"to {self.calendar.end} (excluded)",
+                name=self.time,
+                operator_note=f"{outside} such rows in this batch",
+                next_step="widen --start and --end, or leave such rows out with --unknown drop",
             )
         self.dropped.missing_time += missing
         self.dropped.outside_time += outside
@@ -104,6 +135,9 @@ class Encoder:
             if has_decimal_comma(frame.filter(strange)[name]) and not isinstance(self.domain.axes[name], Categories):
                 hint = "numbers with a decimal comma need --decimal ','"
             raise UnknownValueError(
-                f"attribute '{name}': a row has a value that is missing or not in the public domain; {hint}"
+                f"attribute '{name}': a row has a value that is missing or not in the public domain",
+                name=name,
+                operator_note=f"{int(np.count_nonzero(strange))} such rows in this batch",
+                next_step=hint,
             )
         self.dropped.unknown += int(np.count_nonzero(strange))

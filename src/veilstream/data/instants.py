@@ -60,7 +60,7 @@ def instants(column: pl.Series, zone: str) -> Instants:
         unit = epoch_unit(column.cast(pl.String))
         if unit is not None:
             return _finish(column, from_epoch(column, unit), Clock.AWARE)
-    raise unreadable_times(column)
+    raise unreadable_times(column, len(column))
 
 
 def numbers(column: pl.Series) -> Instants:
@@ -81,9 +81,10 @@ def numbers(column: pl.Series) -> Instants:
     ticks, whole = as_integers(column)
     if (present & ~whole).any():
         raise InvalidInputError(
-            f"time column '{column.name}': a time is not a whole number, which an --every without a unit "
-            "needs; give it a unit (1h, 1d) if times are dates",
+            f"time column '{column.name}': a time is not a whole number, which steps without a unit need",
+            name=column.name,
             outcome="nothing was read",
+            next_step="give --every a unit (1h, 1d) if times are dates",
         )
     return Instants(ticks, present, Clock.NUMBER if present.any() else None)
 
@@ -94,8 +95,9 @@ def _from_text(column: pl.Series, zone: str) -> Instants:
     with_offset, filled = len(text) - offsets.null_count(), len(text) - text.null_count()
     if 0 < with_offset < filled:
         raise InvalidInputError(
-            f"time column '{column.name}': some times carry an offset and some do not, all or none must; complete "
-            "them or split the file",
+            f"time column '{column.name}': some times carry an offset and some do not, all or none must",
+            name=column.name,
+            next_step="complete the offsets, or put the rows without one into a file of their own",
             operator_note=f"{with_offset} of {filled} times in this batch carry an offset",
         )
     if with_offset == 0:
@@ -122,8 +124,9 @@ def _localise(local: pl.Series, zone: str) -> pl.Series:
 
 
 def _finish(column: pl.Series, utc: pl.Series, clock: Clock) -> Instants:
-    if utc.null_count() > column.null_count():
-        raise unreadable_times(column)
+    unreadable = utc.null_count() - column.null_count()
+    if unreadable:
+        raise unreadable_times(column, unreadable)
     ticks = utc.to_physical()
     if ticks.null_count() == 0:
         return Instants(ticks.to_numpy(), np.ones(len(ticks), np.bool_), clock if len(ticks) else None)

@@ -64,10 +64,10 @@ def _batches(source: Any, columns: Sequence[str], options: ReadOptions) -> Itera
     elif isinstance(source, Iterable):
         for part in cast("Any", source):
             if not (isinstance(part, str | Path | pl.LazyFrame) or _is_table(part)):
-                raise InvalidInputError(f"a batch of type {type(part).__name__}: not a table; {SOURCES}")
+                raise InvalidInputError(f"a batch of type {type(part).__name__}: not a table", next_step=SOURCES)
             yield from _batches(part, columns, options)
     else:
-        raise InvalidInputError(f"a source of type {type(source).__name__}: not a file or table; {SOURCES}")
+        raise InvalidInputError(f"a source of type {type(source).__name__}: not a file or table", next_step=SOURCES)
 
 
 def _module(value: object) -> str:
@@ -98,7 +98,7 @@ def _files(source: str | Path) -> list[Path]:
 
 def _read_file(path: Path, columns: Sequence[str], options: ReadOptions) -> Iterator[pl.DataFrame]:
     if not path.exists() or path.is_dir():
-        raise InvalidInputError(f"{path}: there is no such file; check its name and folder")
+        raise InvalidInputError(f"{path}: there is no such file", name="file", next_step="check its name and folder")
     if path.is_file() and path.stat().st_size == 0:
         raise UnreadableFileError(f"{path}: 0 bytes, a header at least is needed")
     if path.name.endswith(PARQUET_SUFFIXES):
@@ -108,7 +108,9 @@ def _read_file(path: Path, columns: Sequence[str], options: ReadOptions) -> Iter
             yield from read_csv(file, str(path), columns, options)
     else:
         known = ", ".join(CSV_SUFFIXES + PARQUET_SUFFIXES)
-        raise InvalidInputError(f"{path}: its name must end in one of {known}; rename it, or pipe it into '-'")
+        raise InvalidInputError(
+            f"{path}: its name must end in one of {known}", next_step="rename it, or pipe it into '-'"
+        )
 
 
 def _read_pipe(pipe: IO[bytes], columns: Sequence[str], options: ReadOptions) -> Iterator[pl.DataFrame]:

@@ -114,31 +114,32 @@ def first_fit(text: pl.Series, forms: tuple[str, ...]) -> pl.Series:
 def _checked(column: pl.Series, parsed: pl.Series, form: str) -> pl.Series:
     if parsed.null_count() > column.null_count():
         raise InvalidInputError(
-            f"time column '{column.name}': a time is not written as time format '{form}' says; correct "
-            "--time-format or the row",
+            f"time column '{column.name}': a time is not written as time format '{form}' says",
             outcome="nothing was read",
+            next_step="correct --time-format or the row",
         )
     return parsed
 
 
-def unreadable_times(column: pl.Series) -> InvalidInputError:
+def unreadable_times(column: pl.Series, unreadable: int) -> InvalidInputError:
     """Say what was expected, and which option reads what seems to be there; never a time itself."""
     hint = "tell with --time-format how times are written, e.g. '%d %b %Y %H:%M'"
     if column.dtype.is_numeric():
         hint = (
-            "whole numbers of 10, 13 or 16 digits are read as seconds, milliseconds or microseconds since 1970; else "
-            "give --time-format epoch-s, epoch-ms or epoch-us, or a whole number for --every"
+            "give --time-format epoch-s, epoch-ms or epoch-us, or a whole number for --every; numbers of 10, 13 or 16 "
+            "digits need no option"
         )
     elif isinstance(column.dtype, pl.String):
         text = column.str.strip_chars()
         if text.str.contains(r"^\d{1,2}/\d{1,2}/\d{4}").any():
-            hint = "dates with slashes need --time-format day-first (31/01/2024) or month-first (01/31/2024)"
+            hint = "say which comes first: --time-format day-first (31/01/2024) or month-first (01/31/2024)"
         elif text.str.contains(r"^\d{1,2}/\d{1,2}/\d{2}\b").any():
-            hint = "years of two digits need --time-format, e.g. '%d/%m/%y' or '%m/%d/%y'"
+            hint = "say how years of two digits are written: --time-format '%d/%m/%y' or '%m/%d/%y'"
         elif text.str.contains(r"^-?\d+(\.\d+)?$").any():
-            hint = "numbers need --time-format epoch-s, epoch-ms or epoch-us, or a whole number for --every"
+            hint = "give --time-format epoch-s, epoch-ms or epoch-us, or a whole number for --every"
     return InvalidInputError(
-        f"time column '{column.name}': a time cannot be read or does not exist in the zone, expected is {EXPECTED}; "
-        f"{hint}",
-        outcome="nothing was read",
+        f"time column '{column.name}': a time cannot be read or does not exist in the zone, expected is {EXPECTED}",
+        next_step=hint,
+        name=column.name,
+        operator_note=f"{unreadable} of {len(column)} times in this batch",
     )

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from veilstream.errors import InvalidInputError
+from veilstream.errors import InvalidInputError, VeilstreamError
 from veilstream.evaluate.metrics import average_relative_error, mean_absolute_error
 from veilstream.evaluate.queries import RangeSums, random_ranges
 from veilstream.evaluate.runner import Measurement, Measures, Progress, run_measurements
 from veilstream.evaluate.summary import summary
+from veilstream.mechanisms.histograms import HISTOGRAMS
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams import STREAMS
 from veilstream.mechanisms.traits import HasVariants, Traits
@@ -37,6 +40,8 @@ REFUSAL: Final = (
     "for. Compare on older published counts, on a synthetic stream or on somebody else's public one, and declare it "
     "({how})"
 )
+LEAST_BINS: Final = 4
+"""With fewer bins no histogram has anything to gain from their order."""
 SIMPLE_ENOUGH: Final = 1.02
 """A simpler mechanism within this factor of the best is the better advice."""
 
@@ -65,19 +70,21 @@ def compare(
     runs: int = 5,
     metric: str = "absolute",
     mechanisms: Sequence[str] | None = None,
+    histograms: Sequence[str] | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Simulate every applicable mechanism on public ``counts`` (steps × bins) ``runs`` times at each epsilon.
 
-    ``sums`` asks for the sums of as many last units instead of the counts of each step. Results are recorded below
-    ``directory``: the same call goes on where it was interrupted.
+    Then the best of them is simulated with every histogram that applies, or with those that are named (none for an
+    empty sequence). ``sums`` asks for the sums of as many last units instead of the counts of each step. Results are
+    recorded below ``directory``: the same call goes on where it was interrupted.
 
     >>> import tempfile
     >>> calm = np.full((40, 8), 500)
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     advice = compare(calm, ["1/10", 1], 20, declared_public=True, directory=directory, runs=2, workers=1,
-    ...                      mechanisms=["uniform", "sample", "dsat"])
+    ...                      mechanisms=["uniform", "sample", "dsat"], histograms=[])
     >>> advice.recommended, advice.ranking.columns
     ('sample', ['mechanism', 'epsilon', 'absolute', 'low', 'high', 'times the best', 'fresh'])
     """
@@ -93,20 +100,28 @@ def compare(
         raise InvalidInputError("epsilon: at least one is needed")
     contenders = candidates(guarantees, *stream.shape, sums=sums, names=mechanisms)
     store = _store(stream, tuple(shape or (stream.shape[1],)), Path(directory))
-    measurements = [
-        Measurement(
-            {"mechanism": name, "epsilon": float(guarantee.epsilon), "w": w, "seed": seed},
-            _trial,
-            (mechanism, guarantee, store, seed, per_person, sums),
-        )
-        for guarantee in guarantees
-        for seed in range(runs)
-        for name, mechanism in contenders.items()
-    ]
-    table = run_measurements(measurements, directory, workers=workers, progress=progress)
-    ranking = _ranking(table, metric)
-    name, reason = _advice(ranking, list(contenders), metric)
-    return Comparison(table, ranking, name, contenders[name], reason)
+
+    def measured(chosen: Mapping[str, StreamMechanism[Any]]) -> pl.DataFrame:
+        measurements = [
+            Measurement(
+                {"mechanism": name, "epsilon": float(guarantee.epsilon), "w": w, "seed": seed},
+                _trial,
+                (mechanism, guarantee, store, seed, per_person, sums),
+            )
+            for guarantee in guarantees
+            for seed in range(runs)
+            for name, mechanism in chosen.items()
+        ]
+        return run_measurements(measurements, directory, workers=workers, progress=progress)
+
+    table = measured(contenders)
+    name, reason = _advice(_ranking(table, metric), list(contenders), metric)
+    variants = histogram_variants(name, contenders[name], guarantees, store.shape, histograms)
+    if variants:
+        contenders |= variants
+        table = measured(contenders)
+        name, reason = _advice(_ranking(table, metric), list(contenders), metric)
+    return Comparison(table, _ranking(table, metric), name, contenders[name], reason)
 
 
 def candidates(
@@ -143,6 +158,44 @@ def candidates(
     if not applicable:
         raise InvalidInputError(f"{guarantees[0]}: no mechanism that was asked for can run on it")
     return applicable
+
+
+def histogram_variants(
+    name: str,
+    mechanism: StreamMechanism[Any],
+    guarantees: Sequence[Guarantee],
+    shape: tuple[int, ...],
+    histograms: Sequence[str] | None = None,
+) -> dict[str, StreamMechanism[Any]]:
+    """The mechanism with other histograms that can release counts of this shape under all ``guarantees``.
+
+    >>> list(histogram_variants("uniform", STREAMS["uniform"](), [Guarantee(1, w=4)], (16,), ["efpa", "gaussian"]))
+    ['uniform histogram=efpa']
+    """
+    unknown = sorted(set(histograms or ()) - HISTOGRAMS.keys())
+    if unknown:
+        raise InvalidInputError(name="histogram", value=unknown[0], limit=f"choose from {', '.join(HISTOGRAMS)}")
+    if "histogram" not in signature(type(mechanism)).parameters or math.prod(shape) < LEAST_BINS:
+        return {}
+    chosen = cast("Any", mechanism)
+    known = {key: kind for key, kind in HISTOGRAMS.items() if histograms is None or key in histograms}
+    made = {
+        f"{name} histogram={key}": dataclasses.replace(chosen, histogram=kind())
+        for key, kind in known.items()
+        if not isinstance(chosen.histogram, kind)
+    }
+    return {label: variant for label, variant in made.items() if _releases(variant, guarantees, shape)}
+
+
+def _releases(mechanism: StreamMechanism[Any], guarantees: Sequence[Guarantee], shape: tuple[int, ...]) -> bool:
+    """Whether a first release of zeros works."""
+    zeros = np.zeros((1, math.prod(shape)), dtype=np.int64)
+    try:
+        for guarantee in guarantees:
+            simulate(mechanism, guarantee, zeros, 0, shape=shape)
+    except VeilstreamError:
+        return False
+    return True
 
 
 def _settings(kind: type[Any], horizon: int | None, sums: int | None) -> dict[str, Any]:
@@ -207,7 +260,7 @@ def _trial(
     sums: int | None,
 ) -> Measures:
     counts = store.load()
-    released = simulate(mechanism, guarantee, counts, seed, max_contribution=per_person)
+    released = simulate(mechanism, guarantee, counts, seed, max_contribution=per_person, shape=store.shape)
     given, exact = np.asarray(released), _wanted(counts, sums)
     ranges = random_ranges(store.shape, QUERIES, seed)
     gaps = (np.abs(RangeSums(gap, store.shape).answer(ranges)).mean() for gap in given - exact)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -11,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.evaluate.summary import summary
+from veilstream.extras import drawing
 from veilstream.release.plots import STYLE
 
 Drawing: TypeAlias = Any
@@ -24,9 +24,9 @@ NARROW: Final = 5.0
 
 def panels(count: int, columns: int = 2, title: str = "") -> tuple[Drawing, list[Any]]:
     """A figure with ``count`` axes in rows of at most ``columns``."""
-    matplotlib: Any = import_module("matplotlib")
-    figures: Any = import_module("matplotlib.figure")
-    agg: Any = import_module("matplotlib.backends.backend_agg")
+    matplotlib: Any = drawing()
+    figures: Any = drawing("figure")
+    agg: Any = drawing("backends.backend_agg")
     across = min(count, columns)
     rows = -(-count // across)
     with matplotlib.rc_context(STYLE):
@@ -102,7 +102,7 @@ def _ticks(axes: Any, values: NDArray[Any]) -> None:
 
 def _few_decades(axes: Any) -> None:
     """Marks a logarithmic y at 1, 2 and 5 of each decade, in plain numbers."""
-    ticker: Any = import_module("matplotlib.ticker")
+    ticker: Any = drawing("ticker")
     axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter(ticker.NullFormatter())

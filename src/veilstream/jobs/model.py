@@ -5,16 +5,19 @@ Each setting is written once, here: its name, type, default and description make
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from veilstream.errors import InvalidInputError, VeilstreamError
+from veilstream.errors import InvalidBudgetError, InvalidInputError, VeilstreamError
 from veilstream.jobs.window import steps_of_window
+from veilstream.release.plots.options import Kind
 
 Moment: TypeAlias = int | str | datetime | date
 Policy: TypeAlias = Literal["error", "drop"]
@@ -30,14 +33,18 @@ class Job(BaseModel):
     >>> Job.build({"time": "ts", "user": "id", "every": "1h", "epsilon": "1", "windw": 24})
     Traceback (most recent call last):
     ...
-    veilstream.errors.InvalidInputError: window: missing, it must be given; windw: no such setting; nothing was read
+    veilstream.errors.InvalidInputError: window: missing, it must be given; windw: no such setting, did you
+    mean 'window'?; nothing was read
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
-    file: str | None = Field(None, description="CSV, CSV.gz or Parquet: a file, a directory or a quoted glob.")
+    file: str | tuple[str, ...] | None = Field(
+        None, description="CSV, CSV.gz or Parquet: files, a directory, a glob, or - for standard input."
+    )
     time: str = Field(description="Column of the time of a row.")
     user: str | None = Field(None, description="Column of the person's id.")
+    row_per_person: bool = Field(False, description="Declare that every row is another person; instead of --user.")
     by: tuple[str, ...] | None = Field(
         None, description="Attribute to count by; repeat for several. Default: the domain's."
     )
@@ -49,17 +56,27 @@ class Job(BaseModel):
     start: Moment | None = Field(None, description="Public start of the time range, included.")
     end: Moment | None = Field(None, description="Public end of the time range, excluded.")
     zone: str = Field("UTC", description="Zone of times without one, and of days. Default: UTC.")
+    allow_empty: bool = Field(False, description="Publish steps after the last row of FILE too: silence is data.")
     public_from_data: bool = Field(False, description="Declare the values and the time range found in FILE public.")
 
     epsilon: str | int | float = Field(description="Privacy budget of a window, e.g. 1 or 1/2.")
     window: int | str = Field(
         description="Steps that share the budget: 1 (event level), a number, a duration such as 24h, or 'user'."
     )
+    presence: int | None = Field(
+        None, description="Steps in which one person counts: of a window, of a --per block, or for ever."
+    )
+    per: str | int | None = Field(
+        None, description="Blocks that protect one person, instead of --window: 1d, 1w, 1mo, or a number of steps."
+    )
     delta: str | int | float = Field(0, description="Probability of failure, for Gaussian noise. Default: 0.")
-    mechanism: str = Field("uniform", description="See 'veilstream mechanisms'. Default: uniform.")
+    mechanism: str = Field("uniform", description="See 'veilstream mechanisms', or 'auto'. Default: uniform.")
     histogram: str | None = Field(None, description="How one release is made. Default: geometric.")
     settings: dict[str, Any] = Field(
         default_factory=dict, alias="set", description="Parameter of the mechanism, name=value; repeat for several."
+    )
+    sums: int | None = Field(
+        None, ge=1, description="Steps that one number sums up, for mechanisms that publish sums of the last steps."
     )
     bins_per_user: int = Field(1, description="Bins one person counts in per step. Default: 1.")
     counts_per_user: int = Field(1, description="Rows of one person that count per step. Default: 1.")
@@ -70,22 +87,66 @@ class Job(BaseModel):
         description="A step that failed tries left no budget for: 'error' (default) or 'repeat' the last.",
     )
 
+    time_format: str | None = Field(
+        None,
+        description="How times are written: iso, day-first, month-first, epoch-s, epoch-ms, epoch-us, or %-codes.",
+    )
+    delimiter: str | None = Field(None, description="Between the fields of a CSV file. Default: recognised.")
+    encoding: str | None = Field(
+        None, description="Of a CSV file, e.g. latin-1. Default: UTF-8, or UTF-16 by its mark."
+    )
+    decimal: Literal[".", ","] = Field(".", description="The decimal sign in attributes and counts. Default: a point.")
+
     ledger: str | None = Field(None, description="The durable record: a file or a PostgreSQL URL.")
     stream: str = Field("default", min_length=1, description="Name of the stream in the ledger. Default: default.")
     key_file: str | None = Field(None, description="The stream's secret key. Default: LEDGER.STREAM.key.")
     out: str | None = Field(None, description="Table of releases: .parquet, .csv, .json or .ndjson.")
-    plot: str | None = Field(None, description="Picture of releases: .png, .pdf or .svg.")
+    plot: str | None = Field(None, description="Picture of releases: .png, .pdf, .svg, or .html to explore.")
+    plot_kind: Kind = Field("auto", description="lines, map, bars or grid. Default: by the shape of the releases.")
+    plot_bins: tuple[str, ...] | None = Field(
+        None, description="Labels of bins to draw, repeatable, or the number of the largest."
+    )
     level: float = Field(0.95, gt=0, lt=1, description="Level of the error intervals. Default: 0.95.")
 
     @property
     def w(self) -> int | None:
-        """The window in steps, None at user level."""
+        """The window in steps, None at user level and per block."""
         return steps_of_window(self.window, self.every)
 
     @property
     def max_contribution(self) -> int:
         """How many counts one person may add to a step."""
         return self.counts_per_user if self.per_person is None else self.per_person
+
+    @property
+    def blocks(self) -> str | int | None:
+        """The blocks that protect one person: a duration, or a number of steps."""
+        return int(self.per) if isinstance(self.per, str) and self.per.isdecimal() else self.per
+
+    @model_validator(mode="before")
+    @classmethod
+    def _blocks_take_the_place_of_a_window(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        settings = dict(cast(Mapping[str, Any], given))
+        if settings.get("per") is not None:
+            if settings.get("window") is not None:
+                raise ValueError("per: not allowed with 'window'; a person is protected per block or in any window")
+            settings["window"] = "user"
+        return settings
+
+    @field_validator("epsilon", "delta", mode="before")
+    @classmethod
+    def _decimal_point(cls, number: Any, info: ValidationInfo) -> Any:
+        if isinstance(number, str) and re.fullmatch(r"\s*\d*,\d+\s*", number):
+            raise InvalidBudgetError(
+                name=info.field_name,
+                value=number,
+                limit="a decimal point is needed",
+                outcome="nothing was read",
+                next_step=f"write {number.strip().replace(',', '.')}",
+            )
+        return number
 
     @model_validator(mode="after")
     def _known_window(self) -> Self:
@@ -96,11 +157,13 @@ class Job(BaseModel):
     def _one_kind_of_input(self) -> Self:
         if self.value is None and self.per_person is not None:
             raise ValueError("per_person: only for counts that come with 'value'; events are bounded instead")
-        if self.value is None and self.user is None:
+        if self.value is None and self.user is None and not self.row_per_person:
             raise ValueError(
                 "user: missing, it must name the column of people's ids (or give 'value' and 'per_person' for "
-                "counts that are aggregated already)"
+                "counts that are aggregated already, or declare 'row_per_person')"
             )
+        if self.row_per_person and (self.user is not None or self.value is not None):
+            raise ValueError("row_per_person: not allowed with 'user' or 'value'")
         if self.value is not None and self.user is not None:
             raise ValueError("user: not allowed with 'value', which takes counts without people")
         if self.value is not None and self.per_person is None:
@@ -116,11 +179,7 @@ class Job(BaseModel):
         try:
             return cls.model_validate(dict(settings))
         except ValidationError as error:
-            problems: list[dict[str, Any]] = [{**item} for item in error.errors(include_url=False)]
-            own = [item["ctx"]["error"] for item in problems if item["type"] == "value_error"]
-            if len(problems) == 1 and own and isinstance(own[0], VeilstreamError):
-                raise own[0] from None
-            raise InvalidInputError("; ".join(map(_problem, problems)), outcome="nothing was read") from None
+            raise _refusal([{**item} for item in error.errors(include_url=False)]) from None
 
     @classmethod
     def load(cls, config: Path | None, given: Mapping[str, Any]) -> Self:
@@ -132,6 +191,11 @@ class Job(BaseModel):
         chosen = {name: value for name, value in given.items() if value is not None and name != "set"}
         merged = {**dict(settings.get("set") or {}), **dict(given.get("set") or {})}
         return cls.build({**settings, **chosen, "set": merged})
+
+
+def known_settings() -> list[str]:
+    """The names of all settings, as a TOML file has them."""
+    return [field.alias or name for name, field in Job.model_fields.items()]
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -151,19 +215,47 @@ def _read_toml(path: Path) -> dict[str, Any]:
         ) from None
     for name in PATHS:
         value = settings.get(name)
-        if isinstance(value, str) and "://" not in value:
-            settings[name] = str(path.parent / value)
+        if isinstance(value, str):
+            settings[name] = _beside(path, value)
+        elif isinstance(value, list):
+            settings[name] = [_beside(path, part) for part in cast("list[str]", value)]
     return settings
 
 
-def _problem(item: Mapping[str, Any]) -> str:
+def _beside(config: Path, given: str) -> str:
+    return given if "://" in given or given == "-" else str(config.parent / given)
+
+
+def _refusal(problems: Sequence[Mapping[str, Any]]) -> VeilstreamError:
+    """One error that says all that is wrong; its fields are those of the first problem."""
+    own = problems[0]["ctx"]["error"] if problems[0]["type"] == "value_error" else None
+    if len(problems) == 1 and isinstance(own, VeilstreamError):
+        return own
+    name, limit, given = _problem(problems[0])
+    missing = limit.startswith("missing")
+    flag = f"--{name.replace('_', '-')}"
+    advice = f"give {flag}, or {name} in Python or a job file" if missing else f"correct {flag} and try again"
+    if len(problems) == 1:
+        return InvalidInputError(name=name, limit=limit, outcome="nothing was read", next_step=advice, **given)
+    listed = "; ".join(_sentence(*_problem(problem)) for problem in problems)
+    return InvalidInputError(listed, name=name, limit=limit, outcome="nothing was read", next_step=advice)
+
+
+def _sentence(name: str, limit: str, given: Mapping[str, Any]) -> str:
+    return f"{name} {given['value']!r}: {limit}" if given else f"{name}: {limit}"
+
+
+def _problem(item: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """The setting's name, what is wrong with it, and its value where that is to blame."""
     name = ".".join(str(part) for part in item["loc"][:1])
     match item["type"]:
         case "extra_forbidden":
-            return f"{name}: no such setting"
+            near = get_close_matches(name, known_settings(), n=1)
+            return name, "no such setting" + (f", did you mean '{near[0]}'?" if near else ""), {}
         case "missing":
-            return f"{name}: missing, it must be given"
+            return name, "missing, it must be given", {}
         case "value_error":
-            return str(item["ctx"]["error"])
+            about, _, limit = str(item["ctx"]["error"]).partition(": ")
+            return about, limit, {}
         case _:
-            return f"{name} {item['input']!r}: {str(item['msg']).lower()}"
+            return name, str(item["msg"]).lower(), {"value": item["input"]}

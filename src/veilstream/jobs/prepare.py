@@ -3,68 +3,137 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from veilstream.data import Calendar, Domain
+from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError
+from veilstream.extras import PLOT, require
+from veilstream.jobs.automatic import AUTO, automatic_mechanism
 from veilstream.jobs.model import Job, Moment
-from veilstream.mechanisms.named import build_mechanism
+from veilstream.jobs.outputs import refuse_overwriting
+from veilstream.mechanisms.named import build_mechanism, find_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.streams import STREAMS
+from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.release.measure import Measure
 from veilstream.release.plots import SUFFIXES
 from veilstream.release.sinks import WRITERS, check_names, check_writable
 from veilstream.storage.location import locate
 
-LEAK = (
-    "bins and time ranges learned from private data tell who is in them. Give {what}, or declare with "
-    "--public-from-data that the values and the range found in the file are public; nothing was read"
-)
+LEAK = "missing; bins and time ranges learned from private data tell who is in them"
+DECLARE = "declare with --public-from-data that the values and the range found in the file are public"
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedJob:
-    """All that is public before the first row is counted."""
+    """All that is public before the first row is counted, and where the rows are."""
 
     job: Job
     guarantee: Guarantee
     mechanism: StreamMechanism[Any]
     domain: Domain
     calendar: Calendar
+    source: Any = field(default=None, repr=False)
 
     @property
     def bins(self) -> int:
         return self.domain.bins
 
+    @property
+    def measure(self) -> Measure:
+        """What a released number counts."""
+        sums = int(getattr(self.mechanism, "window", 1)) if Traits.of(self.mechanism).window_sums else 1
+        if self.job.value is not None:
+            return Measure.of_values(self.job.value, self.calendar.every, sums)
+        return Measure.of_events(self.job.counts_per_user, self.calendar.every, sums)
 
-def prepare(job: Job) -> PreparedJob:
-    """Check everything that can be checked without private data."""
-    guarantee = Guarantee(job.epsilon, job.w, job.delta)
-    mechanism = build_mechanism(job.mechanism, job.histogram, job.settings)
+    @property
+    def read_options(self) -> ReadOptions:
+        """How the source is written."""
+        job = self.job
+        return ReadOptions(job.delimiter, job.encoding, job.decimal, job.time_format)
+
+
+def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None = None) -> PreparedJob:
+    """Check everything that can be checked without private data.
+
+    ``source`` is a table in memory, instead of the job's file, and ``mechanism`` one that is made already.
+    """
+    guarantee = Guarantee(job.epsilon, job.w, job.delta, presence=job.presence, per=job.blocks)
+    rows = job.file if source is None else source
     for path, suffixes in ((job.out, tuple(WRITERS)), (job.plot, SUFFIXES)):
         if path is not None:
             check_writable(path, suffixes)
+    if job.plot is not None and not job.plot.lower().endswith(".html"):
+        require("matplotlib", "drawing pictures", PLOT)
+    refuse_overwriting(
+        {"out": job.out, "plot": job.plot},
+        {"file": rows, "domain": job.domain, "ledger": job.ledger, "key_file": job.key_file},
+    )
     if not job.public_from_data:
         if job.domain is None and job.by:
-            raise InvalidInputError("domain: missing; " + LEAK.format(what="--domain domain.json"))
+            raise _would_leak("domain", "--domain domain.json")
         if job.start is None or job.end is None:
-            name = "start" if job.start is None else "end"
-            raise InvalidInputError(f"{name}: missing; " + LEAK.format(what="--start and --end"))
-    domain, calendar = _domain(job), _calendar(job)
+            raise _would_leak("start" if job.start is None else "end", "--start and --end")
+    domain, calendar = _domain(job, rows), _calendar(job, rows)
     check_names(domain)
-    prepared = PreparedJob(job, guarantee, mechanism, domain, calendar)
+    guarantee = _placed(guarantee, calendar)
+    chosen = _mechanism(job, calendar) if mechanism is None else mechanism
+    prepared = PreparedJob(job, guarantee, chosen, domain, calendar, rows)
     _check_start(job, prepared)
     return prepared
 
 
-def _domain(job: Job) -> Domain:
+def _would_leak(name: str, option: str) -> InvalidInputError:
+    return InvalidInputError(
+        name=name, limit=LEAK, outcome="nothing was read", next_step=f"give {option}, or {DECLARE}"
+    )
+
+
+def _placed(guarantee: Guarantee, calendar: Calendar) -> Guarantee:
+    """The guarantee with its blocks on the calendar of the steps."""
+    if guarantee.per is None or guarantee.per.known:
+        return guarantee
+    if isinstance(calendar.every, int):
+        raise InvalidInputError(
+            name="per",
+            value=str(guarantee.per),
+            limit="times are whole numbers here; give a number of steps",
+            outcome="nothing was read",
+        )
+    return guarantee.placed(calendar.label(0), calendar.every, calendar.zone)
+
+
+def _mechanism(job: Job, calendar: Calendar) -> StreamMechanism[Any]:
+    if job.mechanism == AUTO:
+        return automatic_mechanism(calendar)
+    settings = dict(job.settings)
+    if job.sums is not None:
+        kind = find_mechanism(job.mechanism)
+        if not Traits.of(kind).window_sums:
+            sums = ", ".join(name for name, known in STREAMS.items() if Traits.of(known).window_sums)
+            raise InvalidInputError(
+                name="sums",
+                value=job.sums,
+                limit=f"mechanism '{job.mechanism}' publishes the counts of each step",
+                outcome="nothing was read",
+                next_step=f"choose a mechanism of sums: {sums}",
+            )
+        settings["window"] = job.sums
+    return build_mechanism(job.mechanism, job.histogram, settings)
+
+
+def _domain(job: Job, rows: Any) -> Domain:
     if job.domain is None:
         names = list(job.by or ())
         # In CSV files every column is text, so what is seen here is what will be read later.
-        return Domain.from_public_data(_public_columns(job, names), names) if names else Domain({})
+        return Domain.from_public_data(_public_columns(job, rows, names), names) if names else Domain({})
     return chosen_axes(job.domain, job.by)
 
 
@@ -76,17 +145,19 @@ def chosen_axes(domain: str | dict[str, Any], by: tuple[str, ...] | None, kind: 
     for name in by:
         if name not in known.axes:
             raise InvalidInputError(
-                f"by '{name}': not in the domain, its attributes are {', '.join(known.names)}",
+                name="by",
+                value=name,
+                limit=f"not in the domain, its attributes are {', '.join(known.names)}",
                 outcome="nothing was read",
             )
     return kind({name: known.axes[name] for name in by})
 
 
-def _calendar(job: Job) -> Calendar:
+def _calendar(job: Job, rows: Any) -> Calendar:
     start, end, every = _whole_or_not(job.start, job.end, job.every)
     if start is not None and end is not None:
         return Calendar(start, end, every, job.zone)
-    observed = Calendar.from_public_data(_public_columns(job, [job.time])[job.time], every, job.zone)
+    observed = Calendar.from_public_data(_public_columns(job, rows, [job.time])[job.time], every, job.zone)
     return Calendar(observed.start if start is None else start, observed.end if end is None else end, every, job.zone)
 
 
@@ -102,29 +173,36 @@ def _whole_or_not(
     return ends[0], ends[1], int(every)
 
 
-def _public_columns(job: Job, columns: list[str]) -> pl.DataFrame:
+def _public_columns(job: Job, rows: Any, columns: list[str]) -> pl.DataFrame:
     """Distinct rows of columns that the holder has declared public."""
     from veilstream.data.readers import open_batches
 
-    source = require_file(job)
-    distinct = [batch.unique() for batch in open_batches(source, columns)]
+    options = ReadOptions(job.delimiter, job.encoding, job.decimal, job.time_format)
+    time = job.time if job.time in columns else None
+    distinct = [batch.unique() for batch in open_batches(require_source(rows), columns, options, time=time)]
     if not distinct:
-        raise InvalidInputError(f"{source}: 0 rows, so no public values can be found in it", outcome="nothing was read")
+        raise InvalidInputError(
+            name="file", limit="no rows, so no public values can be found in it", outcome="nothing was read"
+        )
     return pl.concat(distinct).unique()
 
 
-def require_file(job: Job) -> str:
+def require_source(rows: Any) -> Any:
     """The input, which a preview may do without."""
-    if job.file is None:
-        raise InvalidInputError("file: missing, name a CSV or Parquet file", outcome="nothing was read")
-    return job.file
+    if rows is None:
+        raise InvalidInputError(
+            name="file", limit="missing", outcome="nothing was read", next_step="name a CSV or Parquet file"
+        )
+    return rows
 
 
 def require_ledger(job: Job) -> str:
     if job.ledger is None:
         raise InvalidInputError(
-            "ledger: missing; without --ledger budget.db nobody would remember what was spent",
+            name="ledger",
+            limit="missing; without it nobody would remember what was spent",
             outcome="nothing was read",
+            next_step="give --ledger budget.db",
         )
     return job.ledger
 
@@ -143,11 +221,12 @@ def _check_start(job: Job, prepared: PreparedJob) -> None:
     try:
         prepared.mechanism.start(prepared.guarantee, prepared.bins)
     except InvalidInputError as error:
-        if prepared.guarantee.w is None and str(error).startswith("horizon") and "horizon" not in job.settings:
+        if not prepared.guarantee.endless and str(error).startswith("horizon") and "horizon" not in job.settings:
             raise InvalidInputError(
-                f"horizon of '{job.mechanism}': missing; at --window user one budget lasts for the whole "
-                f"stream, so say how many steps it must cover, e.g. --set horizon={prepared.calendar.steps} for "
-                "this time range",
+                name="horizon",
+                of=job.mechanism,
+                limit="missing; at --window user one budget lasts for the whole stream, however many steps it has",
                 outcome="nothing was read",
+                next_step=f"give --set horizon={prepared.calendar.steps} for this time range",
             ) from None
         raise

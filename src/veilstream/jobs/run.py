@@ -5,61 +5,24 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from fractions import Fraction
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import numpy as np
-import polars as pl
-
-from veilstream.data import Dropped, read_counts, read_events
-from veilstream.data.bounding import bound
-from veilstream.errors import BudgetExceededError, LedgerBusyError, LedgerError
-from veilstream.jobs.prepare import PreparedJob, database_file, require_file, require_ledger
-from veilstream.jobs.wording import number
-from veilstream.release.plots import MOST_ROWS, plot_releases
+from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerBusyError, LedgerError
+from veilstream.jobs.automatic import AUTO, recorded_mechanism
+from veilstream.jobs.prepare import PreparedJob, database_file, require_ledger
+from veilstream.jobs.rows import open_snapshots
+from veilstream.jobs.summary import Summary, write_outputs
 from veilstream.release.publisher import Publisher
-from veilstream.release.sinks import largest_bins, release_tables, write_table
 from veilstream.storage.keys import StreamKey, key_path, load, store
 from veilstream.storage.ledger import Ledger
 from veilstream.trusted.counts import Sealed
 from veilstream.values.release import Release
 
 Advance = Callable[[int, int], None]
-
-
-@dataclass(slots=True)
-class Summary:
-    """What a run did: public numbers only, except ``dropped``, which is for the operator."""
-
-    stream: str
-    steps: int
-    bins: int
-    before: int
-    published: int = 0
-    interrupted: bool = False
-    spent: Fraction = Fraction(0)
-    left: Fraction | None = None
-    noise_std: float | None = None
-    outputs: dict[str, int | None] = field(default_factory=dict[str, int | None])
-    dropped: Dropped | None = field(default=None, repr=False)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "stream": self.stream,
-            "steps": self.steps,
-            "bins": self.bins,
-            "released_before": self.before,
-            "released_now": self.published,
-            "spent_now": str(self.spent),
-            "left_in_window": None if self.left is None else str(self.left),
-            "noise_std": self.noise_std,
-            "interrupted": self.interrupted,
-            "outputs": list(self.outputs),
-        }
 
 
 @dataclass(slots=True)
@@ -95,52 +58,112 @@ def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> 
 
     ``say`` takes lines for the operator, ``advance`` the number of steps done and of all steps.
     """
-    url = require_ledger(prepared.job)
+    job, steps = prepared.job, prepared.calendar.steps
+    url = require_ledger(job)
     database = database_file(url)
-    key_file = key_path(database, prepared.job.stream, prepared.job.key_file)
+    key_file = key_path(database, job.stream, job.key_file)
+    prepared = _as_begun(prepared, url, database)
     head = _head(prepared, url, database, key_file)
-    summary = Summary(
-        prepared.job.stream,
-        prepared.calendar.steps,
-        prepared.bins,
-        0 if head is None else min(head + 1, prepared.calendar.steps),
-    )
+    before = 0 if head is None else min(head + 1, steps)
+    summary = Summary(job.stream, steps, prepared.bins, before, prepared.measure.label)
     if summary.before == summary.steps:
         with Ledger.open(url) as ledger:
-            _write_outputs(prepared, ledger, summary)
+            write_outputs(prepared, ledger, summary)
         return summary
-    key = load(key_file, prepared.job.stream) or StreamKey.fresh(prepared.job.stream)
+    known = load(key_file, job.stream)
+    key = known or StreamKey.fresh(job.stream)
     # Every row is read and checked here, before the ledger is touched.
-    with _snapshots(prepared, key, summary) as snapshots:
+    with open_snapshots(prepared, key, summary, key_file.with_name(f"{key_file.name}.presence")) as snapshots:
+        if not job.allow_empty:
+            _refuse_silence(prepared, summary)
         if store(key_file, key) != key:
             raise LedgerBusyError(
                 name="key file", value=key_file, limit="another process wrote it meanwhile; try again"
             )
-        with Ledger.open(url) as ledger:
-            publisher = _publisher(prepared, ledger, key)
+        with _opened(prepared, url, key, None if known else key_file) as publisher:
             _feed(prepared, publisher, snapshots, summary, say=say, advance=advance)
-            _write_outputs(prepared, ledger, summary)
+            write_outputs(prepared, publisher.ledger, summary)
     return summary
+
+
+@contextmanager
+def _opened(prepared: PreparedJob, url: str, key: StreamKey, fresh_key: Path | None) -> Generator[Publisher[Any]]:
+    """The stream's publisher; a key of which no ledger knows is taken back, for it would look like a lost ledger."""
+    with ExitStack() as stack:
+        try:
+            publisher = _publisher(prepared, stack.enter_context(Ledger.open(url)), key)
+        except BaseException:
+            if fresh_key is not None:
+                fresh_key.unlink(missing_ok=True)
+            raise
+        yield publisher
+
+
+def _refuse_silence(prepared: PreparedJob, summary: Summary) -> None:
+    """Refuse steps after the last row: whether nobody came or the file ends there, only the holder knows.
+
+    To publish up to the last row would tell when it happened.
+    """
+    last = -1 if summary.dropped is None else summary.dropped.last_step
+    if last < summary.steps - 1:
+        begins = (
+            "" if last < 0 else f"the last row lies in step {last}, which begins at {prepared.calendar.label(last)}"
+        )
+        raise InvalidInputError(
+            name="file",
+            limit="it has no rows in the last steps of the time range, which would be published as counts of nobody",
+            outcome="nothing was released",
+            next_step="give an end up to which the data are complete (--end), or say that silence is data "
+            "(--allow-empty)",
+            operator_note=begins or "no row lies in the time range",
+        )
+
+
+def _as_begun(prepared: PreparedJob, url: str, database: Path | None) -> PreparedJob:
+    """The job with the mechanism of its stream, if that exists and the job leaves the choice to us."""
+    if prepared.job.mechanism != AUTO or (database is not None and not database.exists()):
+        return prepared
+    with Ledger.open(url) as ledger:
+        recorded = {spec.name: spec.mechanism for spec in ledger.streams()}.get(prepared.job.stream)
+    if recorded is None:
+        return prepared
+    return replace(prepared, mechanism=recorded_mechanism(recorded, prepared.job.stream))
 
 
 def _head(prepared: PreparedJob, url: str, database: Path | None, key_file: Path) -> int | None:
     """The last released step, after checking that the ledger's stream is this one; nothing is created."""
+    stream = prepared.job.stream
+    known = load(key_file, stream)
     if database is not None and not database.exists():
+        _refuse_lost_ledger(known, key_file, stream)
         return None
     with Ledger.open(url) as ledger:
-        if prepared.job.stream not in [spec.name for spec in ledger.streams()]:
+        if stream not in [spec.name for spec in ledger.streams()]:
+            _refuse_lost_ledger(known, key_file, stream)
             return None
-        known = load(key_file, prepared.job.stream)
         if known is None:
             raise LedgerError(
                 name="key file",
                 value=key_file,
-                limit=f"missing, but stream {prepared.job.stream!r} is in the ledger; it says which rows count, so "
+                limit=f"missing, but stream {stream!r} is in the ledger; it says which rows count, so "
                 "restore it from a backup",
             )
         known.check(prepared.calendar, key_file)
         _publisher(prepared, ledger, known)
-        return ledger.head(prepared.job.stream)
+        return ledger.head(stream)
+
+
+def _refuse_lost_ledger(known: StreamKey | None, key_file: Path, stream: str) -> None:
+    """A key without its stream: the ledger was deleted or moved, and all would be published and paid for again."""
+    if known is not None:
+        raise LedgerError(
+            name="key file",
+            value=key_file,
+            limit=f"stream {stream!r} was published with it, but the ledger does not know the stream; publishing it "
+            "again with fresh noise would cost everybody a second budget",
+            next_step="restore the ledger from a backup; if nothing of this stream was ever shown to anybody, remove "
+            "the key file to start over",
+        )
 
 
 def _publisher(prepared: PreparedJob, ledger: Ledger, key: StreamKey) -> Publisher[Any]:
@@ -154,39 +177,6 @@ def _publisher(prepared: PreparedJob, ledger: Ledger, key: StreamKey) -> Publish
         calendar=prepared.calendar,
         key=key.secret,
     )
-
-
-@contextmanager
-def _snapshots(prepared: PreparedJob, key: StreamKey, summary: Summary) -> Generator[Iterator[Sealed]]:
-    job, source = prepared.job, require_file(prepared.job)
-    if job.value is not None:
-        summary.dropped = Dropped()
-        yield read_counts(
-            source,
-            time=job.time,
-            value=job.value,
-            domain=prepared.domain,
-            calendar=prepared.calendar,
-            max_contribution=job.max_contribution,
-            unknown=job.unknown,
-            missing_time=job.missing_time,
-            dropped=summary.dropped,
-        )
-        return
-    assert job.user is not None
-    events = read_events(source, user=job.user, time=job.time, by=prepared.domain.names)
-    with bound(
-        events,
-        prepared.domain,
-        prepared.calendar,
-        bins_per_user=job.bins_per_user,
-        counts_per_user=job.counts_per_user,
-        key=key.secret,
-        unknown=job.unknown,
-        missing_time=job.missing_time,
-    ) as bounded:
-        summary.dropped = bounded.dropped
-        yield bounded.snapshots()
 
 
 def _feed(
@@ -206,6 +196,7 @@ def _feed(
                 continue
             release = _publish_or_repeat(publisher, snapshot, prepared.job.exhausted == "repeat")
             summary.published += 1
+            summary.fresh += release.fresh
             summary.spent += release.spent
             advance(t + 1, summary.steps)
             if interrupt.asked and t + 1 < summary.steps:
@@ -220,24 +211,3 @@ def _publish_or_repeat(publisher: Publisher[Any], snapshot: Sealed, repeat: bool
         if not repeat:
             raise
         return publisher.skip()
-
-
-def _write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary) -> None:
-    job = prepared.job
-    last = ledger.release_at(job.stream, summary.before + summary.published - 1)
-    if last is not None:
-        summary.left = last.left
-        summary.noise_std = float(np.mean(last.std))
-    if job.out is not None:
-        tables = release_tables(ledger, job.stream, prepared.domain, prepared.calendar, level=job.level)
-        summary.outputs[job.out] = write_table(tables, job.out)
-    if job.plot is not None:
-        shown_bins = largest_bins(ledger, job.stream, MOST_ROWS)
-        drawn = release_tables(ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, bins=shown_bins)
-        caption = f"{prepared.guarantee}; noise of standard deviation {number(summary.noise_std or 0.0)} per bin"
-        if len(shown_bins) < prepared.bins:
-            caption += f"; the {len(shown_bins)} largest of {prepared.bins:,} bins"
-        plot_releases(
-            pl.concat(drawn), job.plot, title=f"Private releases of '{job.stream}'", subtitle=caption, level=job.level
-        )
-        summary.outputs[job.plot] = None

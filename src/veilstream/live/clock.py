@@ -60,7 +60,7 @@ class WallClock:
 
 @dataclass(frozen=True, slots=True)
 class ScaledClock:
-    """A clock that shows ``start`` until ``began`` and then runs ``speed`` times as fast as the machine's, for replays."""
+    """A clock for replays: it shows ``start`` until ``began``, then runs ``speed`` times as fast as the machine's."""
 
     start: int
     speed: float

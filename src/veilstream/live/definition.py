@@ -21,7 +21,7 @@ from veilstream.release.sinks import check_names
 
 BadRows: TypeAlias = Literal["drop", "refuse"]
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-WORDS: Final = ("title", "description", "unit", "public")
+WORDS: Final = ("title", "description", "unit", "public", "webhooks")
 """Fields that may change from one opening to the next: they decide nothing about which rows count or what it costs."""
 
 
@@ -67,15 +67,20 @@ class StreamDefinition:
     description: str = ""
     unit: str = "people"
     public: bool = False
+    webhooks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
+        if not NAME.fullmatch(str(self.name)):
             raise InvalidInputError(
                 name="stream name", value=self.name, limit="1 to 100 letters, digits, '.', '_' or '-' are needed"
             )
         for name, choices in (("bad_rows", ("drop", "refuse")), ("clock", ("wall", "manual"))):
             if getattr(self, name) not in choices:
                 raise InvalidInputError(name=name, value=getattr(self, name), limit=f"choose {' or '.join(choices)}")
+        object.__setattr__(self, "webhooks", tuple(self.webhooks))
+        for url in self.webhooks:
+            if not re.match(r"https://|http://(localhost|127\.0\.0\.1)[:/]", url):
+                raise InvalidInputError(name="webhook", value=url, limit="an https:// address is needed")
         for name in ("epsilon", "delta"):
             object.__setattr__(self, name, str(getattr(self, name)))
         if isinstance(self.every, int) and (self.clock == "wall" or self.time is None):

@@ -1,4 +1,4 @@
-"""Rows of a batch as the spool stores them: who and which bin, step by step, after everything that a row alone decides."""
+"""Rows of a batch as the spool stores them: who and which bin, step by step, once all that a row decides is decided."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ class Fates:
     unknown: int = field(default=0, repr=False)
     bad_time: int = field(default=0, repr=False)
     bad_user: int = field(default=0, repr=False)
+    unreadable: int = field(default=0, repr=False)
 
     def __add__(self, other: Fates) -> Fates:
         return Fates(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))

@@ -50,6 +50,14 @@ class SpooledStream:
     manual_now: int
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A source was read from one position to another; None is its beginning."""
+
+    before: str | None
+    after: str
+
+
 class Arrival(Private):
     """A batch on its way into the spool."""
 
@@ -62,7 +70,7 @@ class Arrival(Private):
         received: int,
         batch_id: str | None = None,
         digest: bytes = b"",
-        positions: Mapping[str, str] | None = None,
+        positions: Mapping[str, Moved] | None = None,
     ) -> None:
         self.stream, self.encoded, self.received = stream, encoded, received
         self.batch_id, self.digest, self.positions = batch_id, digest, dict(positions or {})
@@ -131,6 +139,13 @@ class Spool:
             rows = connection.execute(sa.select(positions).where(positions.c.source == source)).all()
         return {row.part: row.position for row in rows}
 
+    def move(self, source: str, part: str, position: str) -> None:
+        """Remember how far a part of a source was read, or a receiver was served, without rows."""
+        with self.write() as connection:
+            same = _place(f"{source}|{part}")
+            if connection.execute(sa.update(positions).where(same).values(position=position)).rowcount == 0:
+                connection.execute(sa.insert(positions), {"source": source, "part": part, "position": position})
+
     def freeze(self, steps: Mapping[str, int]) -> None:
         """From now on the named streams take no more rows up to the given step, that step included."""
         with self.write() as connection:
@@ -170,10 +185,8 @@ class Spool:
         """Rows taken and left out, by the hour of arrival. Exact, FOR THE OPERATOR ALONE."""
         with self._engine.connect() as connection:
             chosen = sa.select(counters).join(streams, streams.c.id == counters.c.stream_id)
-            rows = connection.execute(chosen.where(streams.c.name == name).order_by(counters.c.hour)).all()
-        return {
-            row.hour: Fates(row.rows, row.late, row.no_user, row.unknown, row.bad_time, row.bad_user) for row in rows
-        }
+            rows = connection.execute(chosen.where(streams.c.name == name).order_by(counters.c.hour)).mappings().all()
+        return {row["hour"]: Fates(**{name: row[name] for name in Fates.__slots__}) for row in rows}
 
     def close(self) -> None:
         self._engine.dispose()
@@ -197,6 +210,7 @@ def _store(connection: Connection, arrival: Arrival, now: int, room: bool) -> st
     stream = _locked(connection, arrival.stream.definition.name)
     if arrival.batch_id is not None and _known(connection, stream, arrival):
         return "duplicate"
+    _check_positions(connection, arrival)
     schedule = stream.definition.schedule
     manual = stream.definition.clock == "manual"
     if not manual and now - arrival.received > schedule.settle:
@@ -242,11 +256,27 @@ def _remember(connection: Connection, stream: SpooledStream, arrival: Arrival, a
     if arrival.batch_id is not None:
         new = {"stream_id": stream.id, "batch_id": arrival.batch_id, "digest": arrival.digest, "arrived": arrived}
         connection.execute(sa.insert(batches), new)
-    for place, position in arrival.positions.items():
-        source, _, part = place.partition("|")
-        same = sa.and_(positions.c.source == source, positions.c.part == part)
-        if connection.execute(sa.update(positions).where(same).values(position=position)).rowcount == 0:
-            connection.execute(sa.insert(positions), {"source": source, "part": part, "position": position})
+    for place, moved in arrival.positions.items():
+        same = _place(place)
+        if connection.execute(sa.update(positions).where(same).values(position=moved.after)).rowcount == 0:
+            source, _, part = place.partition("|")
+            connection.execute(sa.insert(positions), {"source": source, "part": part, "position": moved.after})
+
+
+def _check_positions(connection: Connection, arrival: Arrival) -> None:
+    for place, moved in arrival.positions.items():
+        known = connection.execute(sa.select(positions.c.position).where(_place(place))).scalar_one_or_none()
+        if known != moved.before:
+            raise BatchConflictError(
+                name="source",
+                value=place,
+                limit=f"it was read up to {known} by another process; let one process read it",
+            )
+
+
+def _place(place: str) -> sa.ColumnElement[bool]:
+    source, _, part = place.partition("|")
+    return sa.and_(positions.c.source == source, positions.c.part == part)
 
 
 def _count(connection: Connection, stream_id: int, hour: int, fates: Fates) -> None:

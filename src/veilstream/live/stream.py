@@ -15,7 +15,7 @@ from veilstream.live.clock import Clock, WallClock, moment, tick_of
 from veilstream.live.closing import Closer, close_due
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.rows import Fates, encode_batch
-from veilstream.live.spool import Arrival, Spool, SpooledStream
+from veilstream.live.spool import Arrival, Moved, Spool, SpooledStream
 from veilstream.storage.ledger import Ledger
 from veilstream.values.release import Release
 
@@ -33,35 +33,55 @@ def spool_beside(ledger: str | Path) -> str | Path:
     return path.with_name(path.name + ".spool")
 
 
-class LiveStream:
-    """Rows go in with ``add``; ``close_until`` publishes every step whose time is over.
+class Inlet:
+    """Where rows of a stream go in.
 
     Adding is durable: when it returns, the rows survive a crash, and a batch that is added again under the same
-    ``batch_id`` is not taken twice. Closing is safe to repeat and to interrupt.
+    ``batch_id`` is not taken twice.
     """
 
-    def __init__(
-        self, spool: Spool, ledger: Ledger, stream: SpooledStream, clock: Clock, *, owned: tuple[Any, ...] = ()
-    ) -> None:
-        self.spool, self.ledger, self.clock = spool, ledger, clock
+    def __init__(self, spool: Spool, stream: SpooledStream, clock: Clock) -> None:
+        self.spool, self.clock = spool, clock
         self.definition, self.name = stream.definition, stream.definition.name
         self._stream = stream
-        self._closer = Closer(spool, ledger, self.name)
-        self._owned = owned
 
-    def add(self, batch: Any, *, batch_id: str | None = None, positions: Mapping[str, str] | None = None) -> str:
+    def add(
+        self,
+        batch: Any,
+        *,
+        batch_id: str | None = None,
+        positions: Mapping[str, Moved] | None = None,
+        unreadable: int = 0,
+    ) -> str:
         """Store rows: a Polars, pandas or Arrow table, a mapping of columns, a file. "accepted" or "duplicate".
 
-        Rows that come too late for their step are counted for the operator and never published.
+        Rows that come too late for their step are counted for the operator and never published. ``positions`` say
+        how far a source was read; they are stored with the rows. ``unreadable`` items of the source are counted.
         """
         received = self.clock.now()
         encoded = encode_batch(batch, self.definition, self._stream.key)
+        encoded.fates.unreadable += unreadable
         digest = b"" if batch_id is None else content_digest(self._stream, encoded.parts)
         arrival = Arrival(self._stream, encoded, received, batch_id, digest, positions)
         (outcome,) = self.spool.append([arrival], self.clock.now())
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
+
+
+class LiveStream(Inlet):
+    """Rows go in with ``add``; ``close_until`` publishes every step whose time is over.
+
+    Closing is safe to repeat and to interrupt.
+    """
+
+    def __init__(
+        self, spool: Spool, ledger: Ledger, stream: SpooledStream, clock: Clock, *, owned: tuple[Any, ...] = ()
+    ) -> None:
+        super().__init__(spool, stream, clock)
+        self.ledger = ledger
+        self._closer = Closer(spool, ledger, self.name)
+        self._owned = owned
 
     def close_until(self, when: str | int | datetime) -> list[Release]:
         """Publish every step that ended, grace period included, by the public moment ``when``."""
@@ -110,7 +130,7 @@ class LiveStream:
 def content_digest(stream: SpooledStream, content: Any) -> bytes:
     """A keyed digest of a batch's content: of the bytes that came, or of rows already encoded."""
     digest = hashlib.blake2b(key=stream.key.derive(b"batches"), digest_size=32)
-    if isinstance(content, bytes | bytearray | memoryview):
+    if isinstance(content, bytes):
         digest.update(content)
         return digest.digest()
     for step in sorted(content):

@@ -68,7 +68,7 @@ def build_mechanism(
     veilstream.errors.InvalidInputError: mechanism 'unifrom': unknown, did you mean 'uniform'? The mechanisms are
     uniform, ...; nothing was released
     """
-    stream = _find(STREAMS, name, "mechanism")
+    stream = find_mechanism(name)
     given = dict(settings or {})
     if histogram is not None:
         if not any(parameter.is_histogram for parameter in parameters(stream)):
@@ -76,6 +76,12 @@ def build_mechanism(
         given[HISTOGRAM] = histogram
     made: StreamMechanism[Any] = _make(stream, name, given)
     return made
+
+
+def find_mechanism(name: str) -> type[StreamMechanism[Any]]:
+    """The class of the stream mechanism called ``name``."""
+    kind: type[StreamMechanism[Any]] = _find(STREAMS, name, "mechanism")
+    return kind
 
 
 def _make(kind: type[Any], name: str, given: Mapping[str, Any]) -> Any:
@@ -86,7 +92,12 @@ def _make(kind: type[Any], name: str, given: Mapping[str, Any]) -> Any:
         first, dot, rest = key.partition(".")
         if first not in known:
             choices = "; ".join(str(parameter) for parameter in known.values()) or "none"
-            raise InvalidInputError(f"parameter '{first}' of '{name}': unknown; its parameters are: {choices}")
+            near = get_close_matches(first, known, n=1)
+            raise InvalidInputError(
+                f"parameter '{first}' of '{name}': unknown; its parameters are: {choices}",
+                name=first,
+                next_step=f"did you mean '{near[0]}'?" if near else "choose one of its parameters",
+            )
         if dot:
             inner.setdefault(first, {})[rest] = value
         else:
@@ -110,7 +121,12 @@ def _value(parameter: Parameter, owner: str, value: Any, inner: Mapping[str, Any
         converted = _as_kind(kind, value)
         if converted is not _NO:
             return converted
-    raise InvalidInputError(f"parameter '{parameter.name}' of '{owner}': {value!r} is not {kind_name(parameter.kind)}")
+    raise InvalidInputError(
+        f"parameter '{parameter.name}' of '{owner}': {value!r} is not {kind_name(parameter.kind)}",
+        name=parameter.name,
+        value=value,
+        next_step=f"give {parameter.name} as {kind_name(parameter.kind)}",
+    )
 
 
 def _find(catalogue: Mapping[str, Any], name: str, what: str) -> Any:

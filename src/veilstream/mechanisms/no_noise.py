@@ -39,6 +39,10 @@ class NoNoise:
         self.asked.append(("gaussian", sigma))
         return np.zeros(size, dtype=np.int64)
 
+    def blocks(self, rate: Fraction, length: int, entries: int, count: int) -> NDArray[np.int64]:
+        self.asked.append(("blocks", rate))
+        return np.zeros((count, length, entries), dtype=np.int64)
+
     def select(self, gaps: NDArray[np.int64], rate: Fraction) -> int:
         self.asked.append(("select", rate))
         return int(np.argmin(gaps))

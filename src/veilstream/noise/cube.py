@@ -166,8 +166,8 @@ def _row_proposals(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """A row within each radius, and whether it counts: uniform among the rows within, given that it does.
 
-    b different whole numbers below r + b, in order, are b magnitudes of sum at most r by their gaps: all sets, hence all
-    magnitudes, are equally likely once repeats are rejected. Each magnitude gets a sign; a 0 that gets a minus is
+    b different whole numbers below r + b, in order, are b magnitudes of sum at most r by their gaps: all sets, hence
+    all magnitudes, are equally likely once repeats are rejected. Each magnitude gets a sign; a 0 that gets a minus is
     rejected, so that every row has exactly one way to come about.
     """
     bounds = np.repeat(radii + entries, entries)

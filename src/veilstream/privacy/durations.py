@@ -30,6 +30,9 @@ def parse_duration(every: str) -> tuple[int, str]:
     match = re.fullmatch(r"(\d+)(us|ms|s|mo|m|h|d|w|q|y)", every)
     if match is None or int(match[1]) < 1:
         raise InvalidInputError(
-            f"duration '{every}': a count of at least 1 and a unit of us, ms, s, m, h, d, w, mo, q, y are needed"
+            name="duration",
+            value=every,
+            limit="a count of at least 1 and a unit of us, ms, s, m, h, d, w, mo, q, y are needed",
+            next_step="write it as 15m, 1h, 1d, 1w or 1mo",
         )
     return int(match[1]), match[2]

@@ -2,7 +2,7 @@
 
 A person who comes often counts only sometimes: in the first c steps for ever, in the first c of a public block, or at
 a step before which they were present in fewer than c of the last w−1. Neighbouring data then differ in few timestamps,
-and each rule says which sets of timestamps these can be (PROOF_presence.md has the theorems):
+and each rule says which sets of timestamps these can be (PROOF.md, "People in few steps", has the argument):
 
 * ``Anywhere(c)``: any c timestamps;
 * ``InBlock(c, blocks)``: any c timestamps of one block;
@@ -40,12 +40,11 @@ class Rule(Protocol):
         """The most timestamps of one set."""
         ...
 
-    def placements(self, since: int, now: int) -> Iterator[Sequence[Zone]]:
-        """Zones in the order of time whose timestamps can be reached together, of all sets that touch since..now."""
-        ...
+    def placements(self, since: int, now: int, begun: Iterable[int] | None = None) -> Iterator[Sequence[Zone]]:
+        """Zones in the order of time whose timestamps can be reached together, of all sets that touch since..now.
 
-    def with_now(self, charged: Iterable[int], now: int) -> Iterator[Sequence[Zone]]:
-        """Those of them that can be the dearest with ``now`` when each charge is of one of the timestamps ``charged``."""
+        With ``begun``, the timestamps at which charges begin, only those that can be the dearest.
+        """
         ...
 
     @property
@@ -68,11 +67,8 @@ class Anywhere:
     def reach(self) -> int:
         return self.count
 
-    def placements(self, since: int, now: int) -> Iterator[Sequence[Zone]]:
+    def placements(self, since: int, now: int, begun: Iterable[int] | None = None) -> Iterator[Sequence[Zone]]:
         yield ((BEGINNING, now, self.count),)
-
-    def with_now(self, charged: Iterable[int], now: int) -> Iterator[Sequence[Zone]]:
-        return self.placements(now, now)
 
     @property
     def width(self) -> int:
@@ -94,15 +90,12 @@ class InBlock:
     def reach(self) -> int:
         return self.count
 
-    def placements(self, since: int, now: int) -> Iterator[Sequence[Zone]]:
+    def placements(self, since: int, now: int, begun: Iterable[int] | None = None) -> Iterator[Sequence[Zone]]:
         last = now
         while last >= since:
             first = self.blocks.first_of(last)
             yield ((first, last, self.count),)
             last = first - 1
-
-    def with_now(self, charged: Iterable[int], now: int) -> Iterator[Sequence[Zone]]:
-        return self.placements(now, now)
 
     @property
     def width(self) -> int:
@@ -128,14 +121,11 @@ class Sliding:
     def reach(self) -> int:
         return 2 * self.count
 
-    def placements(self, since: int, now: int) -> Iterator[Sequence[Zone]]:
-        return self._ending(range(now, since - self.w, -1), now)
-
-    def with_now(self, charged: Iterable[int], now: int) -> Iterator[Sequence[Zone]]:
-        # A window can be moved back until its last charged timestamp ends it, unless now lies w−1 steps after it.
-        return self._ending({now, now - self.w + 1} | {t for t in charged if now - self.w < t}, now)
-
-    def _ending(self, ends: Iterable[int], now: int) -> Iterator[Sequence[Zone]]:
+    def placements(self, since: int, now: int, begun: Iterable[int] | None = None) -> Iterator[Sequence[Zone]]:
+        ends: Iterable[int] = range(now, since - self.w, -1)
+        if begun is not None:
+            # A window can end earlier until a charge begins at its end, or the set's last timestamp w−1 after it.
+            ends = {now} | {end for t in begun for end in (t, t - self.w + 1) if since - self.w < end <= now}
         for end in ends:
             window = (end - self.w + 1, end, self.count)
             yield (window,) if end == now else (window, (end + 1, min(now, end + self.w - 1), self.count))

@@ -200,7 +200,8 @@ class PassingTimeline(PresenceTimeline):
             return self._dearest_with_now(sum(stretch.amount for stretch in added))
         since = max(since, self._near())
         items = self._items(added, blocks, since - self._rule.width)
-        return max((dearest_stretches(items, zones) for zones in self._rule.placements(since, now)), default=0)
+        begun = {item.first for item in items}
+        return max((dearest_stretches(items, zones) for zones in self._rule.placements(since, now, begun)), default=0)
 
     def _dearest_with_now(self, extra: int) -> int:
         """The dearest set that touches now, where all charges are of single timestamps."""
@@ -211,7 +212,7 @@ class PassingTimeline(PresenceTimeline):
             [extra + self._costs.get(now, 0), *(self._costs[t] for t in reversed(before))], self._count
         )
         worst = 0
-        for zones in self._rule.with_now(before, now):
+        for zones in self._rule.placements(now, now, [*before, now]):
             *passed, (first, _, _) = zones
             total = latest[len(before) - bisect_left(before, first)]
             worst = max(worst, total + sum(self._zone(start, end) for start, end, _ in passed))

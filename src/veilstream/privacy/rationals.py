@@ -31,7 +31,7 @@ def rational(value: object, name: str, error: type[InvalidInputError] = InvalidI
     >>> rational("0,5", "epsilon")
     Traceback (most recent call last):
     ...
-    veilstream.errors.InvalidInputError: epsilon '0,5': write 0.5, with a point; nothing was released
+    veilstream.errors.InvalidInputError: epsilon '0,5': a decimal point is needed; nothing was released
     """
     try:
         match value:
@@ -51,10 +51,13 @@ def rational(value: object, name: str, error: type[InvalidInputError] = InvalidI
                 pass
     except (TypeError, ValueError, ArithmeticError):
         pass
-    limit = "it must be a finite int, Fraction, Decimal, decimal str or float"
     if isinstance(value, str) and re.fullmatch(r"\d*,\d+", value):
-        limit = f"write {value.replace(',', '.')}, with a point"
-    raise error(name=name, value=value, limit=limit) from None
+        raise error(
+            name=name, value=value, limit="a decimal point is needed", next_step=f"write {value.replace(',', '.')}"
+        ) from None
+    raise error(
+        name=name, value=value, limit="it must be a finite int, Fraction, Decimal, decimal str or float"
+    ) from None
 
 
 @lru_cache(maxsize=256)

@@ -21,11 +21,12 @@ from veilstream.errors import (
     StaleBatchError,
     VeilstreamError,
 )
-from veilstream.server import events, operate, readers
+from veilstream.server import events, guide, operate, readers
 from veilstream.server.access import Access, DeniedError
 from veilstream.server.bodies import BodyTooLargeError, UnknownFormatError
 from veilstream.server.events import SlowBodyError, TooFastError
 from veilstream.server.guard import Guard
+from veilstream.server.guide import TooMuchError
 from veilstream.server.intake import OverloadedError
 from veilstream.server.service import Service
 from veilstream.server.tokens import UnknownTokenError
@@ -40,6 +41,7 @@ STATUS: Final[tuple[tuple[type[VeilstreamError], int], ...]] = (
     (BodyTooLargeError, 413),
     (UnknownFormatError, 415),
     (UnknownTokenError, 404),
+    (TooMuchError, 413),
     (InvalidInputError, 422),
     (LedgerError, 503),
 )
@@ -78,6 +80,7 @@ def make_app(service: Service) -> Guard:
     app.include_router(events.router(service, access))
     app.include_router(readers.router(service, access))
     app.include_router(operate.router(service, access))
+    app.include_router(guide.router(service, access))
     _page_routes(app)
     app.add_exception_handler(VeilstreamError, _explain)
     app.add_exception_handler(RequestValidationError, _explain_parameters)

@@ -186,7 +186,7 @@ def _refuse_compressed(source: Any) -> None:
             batch = batch.table(1) if batch is not None and kind == DICTIONARY_BATCH else batch
             if batch is not None and batch.table(3) is not None:
                 raise InvalidInputError(
-                    "body: Arrow buffers are compressed; send them plain, or the whole body with Content-Encoding: gzip",
+                    "body: Arrow buffers are compressed; send them plain, or the body with Content-Encoding: gzip",
                     outcome=NOTHING,
                 )
 

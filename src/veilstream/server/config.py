@@ -5,12 +5,13 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from veilstream.errors import InvalidInputError
 from veilstream.live.definition import StreamDefinition
+from veilstream.live.sources import Source, open_source
 
-NAMES: Final = ("ledger", "spool", "hosts", "streams")
+NAMES: Final = ("ledger", "spool", "hosts", "streams", "sources")
 NOT_READ: Final = "nothing was opened"
 
 
@@ -22,6 +23,7 @@ class Config:
     spool: str | None
     hosts: tuple[str, ...]
     streams: tuple[StreamDefinition, ...]
+    sources: tuple[tuple[str, Source], ...]
 
 
 def read_config(path: Path) -> Config:
@@ -37,15 +39,24 @@ def read_config(path: Path) -> Config:
             raise InvalidInputError(
                 name="config setting", value=name, limit=f"unknown, choose among {', '.join(NAMES)}", outcome=NOT_READ
             )
-    streams = settings.get("streams", {})
-    if not isinstance(streams, dict):
-        raise InvalidInputError("streams: write each as a table [streams.NAME]", outcome=NOT_READ)
+    streams = _mapping(settings.get("streams", {}))
     return Config(
         _place(path, settings.get("ledger")),
         _place(path, settings.get("spool")),
         tuple(str(host) for host in settings.get("hosts", ())),
         tuple(StreamDefinition.from_json({**_texts(one), "name": name}) for name, one in streams.items()),
+        tuple(_source(one, streams) for one in settings.get("sources", ())),
     )
+
+
+def _source(settings: Any, streams: dict[str, Any]) -> tuple[str, Source]:
+    own = dict(settings)
+    name, kind = str(own.pop("stream", "")), str(own.pop("kind", ""))
+    if name not in streams:
+        raise InvalidInputError(
+            name="source for stream", value=name, limit="name a [streams.NAME] of this file", outcome=NOT_READ
+        )
+    return name, open_source(kind, own)
 
 
 def _place(config: Path, given: str | None) -> str | None:
@@ -54,7 +65,12 @@ def _place(config: Path, given: str | None) -> str | None:
 
 def _texts(settings: Any) -> dict[str, Any]:
     """TOML writes dates and numbers without quotes; a definition keeps them as text, exactly."""
-    if not isinstance(settings, dict):
+    given = _mapping(settings)
+    dated = {name: str(given[name]) for name in ("start",) if not isinstance(given.get(name, 0), int)}
+    return {**given, **dated}
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
         raise InvalidInputError("streams: write each as a table [streams.NAME]", outcome=NOT_READ)
-    dated = {name: str(settings[name]) for name in ("start",) if not isinstance(settings.get(name, 0), int)}
-    return {**settings, **dated}
+    return cast("dict[str, Any]", value)

@@ -18,6 +18,7 @@ from veilstream.server.access import Access
 from veilstream.server.intake import Rate
 from veilstream.server.service import Service
 from veilstream.server.shapes import Accepted, ProblemBody
+from veilstream.server.tracing import span
 
 BATCH_ID: Final = re.compile(r"[\x21-\x7e]{1,200}")
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
@@ -100,8 +101,9 @@ def router(service: Service, access: Access) -> APIRouter:
         size = _declared(request, limits.most_bytes)
         service.intake.reserve(size)
         try:
-            body = await _body(request, limits)
-            outcome = await service.intake.take(stream, body, kind, received, batch_id)
+            with span("ingest", stream=name, format=kind):
+                body = await _body(request, limits)
+                outcome = await service.intake.take(stream, body, kind, received, batch_id)
         except VeilstreamError as error:
             service.metrics.count("batches", outcome=type(error).__name__)
             raise
@@ -112,6 +114,12 @@ def router(service: Service, access: Access) -> APIRouter:
         return JSONResponse({"status": outcome}, 202 if outcome == "accepted" else 200)
 
     return routes
+
+
+async def read_limited(request: Request, service: Service) -> bytes:
+    """A body within the limits of batches."""
+    _declared(request, service.options.limits.most_bytes)
+    return await _body(request, service.options.limits)
 
 
 def _problem(kind: str, message: str) -> dict[str, Any]:

@@ -16,12 +16,14 @@ from veilstream.errors import VeilstreamError
 from veilstream.live.clock import Clock, WallClock
 from veilstream.live.closing import Closer, close_due
 from veilstream.live.definition import StreamDefinition
+from veilstream.live.sources import Source, follow
 from veilstream.live.spool import Spool, SpooledStream
-from veilstream.live.stream import define, spool_beside
+from veilstream.live.stream import Inlet, define, spool_beside
 from veilstream.server.board import Cache, StreamBoard
 from veilstream.server.intake import Intake, Limits
 from veilstream.server.metrics import Metrics
 from veilstream.server.tokens import TokenStore
+from veilstream.server.webhooks import deliver
 from veilstream.storage.ledger import Ledger
 from veilstream.values.release import Release
 
@@ -39,6 +41,7 @@ class ServerOptions:
     ledger: str | Path
     spool: str | Path | None = None
     streams: tuple[StreamDefinition, ...] = ()
+    sources: tuple[tuple[str, Source], ...] = ()
     hosts: tuple[str, ...] = ()
     secure: bool = False
     limits: Limits = field(default_factory=Limits)
@@ -47,12 +50,14 @@ class ServerOptions:
 class Service:
     """Opens ledger and spool, and runs until it is stopped."""
 
-    def __init__(self, options: ServerOptions, clock: Clock | None = None) -> None:
+    def __init__(self, options: ServerOptions, clock: Clock | None = None, wall: Clock | None = None) -> None:
         self.options = options
         self.clock: Clock = clock if clock is not None else WallClock()
+        # Tokens and sessions live by the machine's clock, whatever clock the streams follow.
+        self.wall: Clock = wall if wall is not None else WallClock()
         self.ledger = Ledger.open(options.ledger)
         self.spool = Spool(options.spool if options.spool is not None else spool_beside(options.ledger))
-        self.tokens = TokenStore(self.spool, self.clock)
+        self.tokens = TokenStore(self.spool, self.wall)
         self.metrics = Metrics()
         self.cache = Cache()
         self.boards: dict[str, StreamBoard] = {}
@@ -61,9 +66,10 @@ class Service:
         self._closers: dict[str, Closer] = {}
         self._stopping = threading.Event()
         self._closer: threading.Thread | None = None
+        self._readers: list[threading.Thread] = []
         self._news: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self.any_news = asyncio.Event()
         self.intake = Intake(self.spool, self.clock, options.limits)
         for definition in options.streams:
@@ -75,15 +81,17 @@ class Service:
         stream = self.spool.stream(name)
         assert stream is not None
         if stream.definition.clock == "manual":
+            self.open_board(name)
             return
         self._closers[name] = Closer(self.spool, self.ledger, name)
         self.spooled[name] = stream
         self.boards[name] = StreamBoard(stream.definition, self.ledger, stream.first)
 
-    def add_stream(self, definition: StreamDefinition) -> None:
-        """Define another stream while the service runs; it begins with the step under way."""
-        define(self.spool, definition, self.clock)
-        self._open(definition.name)
+    def open_board(self, name: str) -> None:
+        """Show what was published of a stream that somebody closes by hand."""
+        stream = self.spool.stream(name)
+        if stream is not None and stream.done > stream.first:
+            self.boards[name] = StreamBoard(stream.definition, self.ledger, stream.first)
 
     @property
     def ready(self) -> bool:
@@ -96,18 +104,28 @@ class Service:
             import_module(part)
         self._loop = asyncio.get_running_loop()
         self._news = asyncio.Event()
-        self._task = self._loop.create_task(self._show())
+        self._tasks = [self._loop.create_task(self._show())]
+        for board in self.boards.values():
+            for url in board.definition.webhooks:
+                self._tasks.append(self._loop.create_task(deliver(self.spool, board, url)))
         self._closer = threading.Thread(target=self._close_forever, name="closer", daemon=True)
         self._closer.start()
+        for name, source in self.options.sources:
+            inlet = Inlet(self.spool, self.spooled[name], self.clock)
+            reader = threading.Thread(
+                target=follow, args=(inlet, source, self._stopping), name=source.name, daemon=True
+            )
+            reader.start()
+            self._readers.append(reader)
 
     async def stop(self) -> None:
         """End the step under way, store what was accepted, and let go of everything."""
         self._stopping.set()
-        if self._closer is not None:
-            await asyncio.to_thread(self._closer.join)
+        for thread in [*self._readers, *([] if self._closer is None else [self._closer])]:
+            await asyncio.to_thread(thread.join)
         await asyncio.to_thread(self.intake.stop)
-        if self._task is not None:
-            self._task.cancel()
+        for task in self._tasks:
+            task.cancel()
         self.close()
 
     def close(self) -> None:

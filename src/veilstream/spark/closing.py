@@ -20,11 +20,13 @@ from veilstream.data import Calendar, Dropped, Policy
 from veilstream.data.bounding.choice import Limit
 from veilstream.data.bounding.keyed import Key
 from veilstream.data.calendar import EPOCH
-from veilstream.errors import BudgetExceededError, InvalidInputError
+from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerMismatchError
 from veilstream.privacy.durations import MICROSECONDS, parse_duration
 from veilstream.release.publisher import Publisher
 from veilstream.spark.counting import Settings
-from veilstream.spark.jobs import on_cluster, quoted, selected
+from veilstream.spark.jobs import on_cluster, quoted, require_columns
+from veilstream.storage.keys import key_id
+from veilstream.storage.ledger.anchor import Anchor
 from veilstream.values.release import Release
 
 if TYPE_CHECKING:
@@ -71,6 +73,18 @@ class ClosedSteps:
             )
         self.settings()
         self.due(0)
+        self._check_record()
+
+    def _check_record(self) -> None:
+        """Refuse a calendar or a key other than the ledger's: steps would mean other times, and other rows count."""
+        recorded = self.publisher.ledger.spec(self.publisher.stream)
+        if recorded.anchor != Anchor.of(self.calendar) or recorded.key != key_id(self.key):
+            raise LedgerMismatchError(
+                name="stream",
+                value=self.publisher.stream,
+                limit="the ledger holds no calendar and key for it, or others; open the publisher with the calendar "
+                "and the key that the steps have",
+            )
 
     def settings(self) -> Settings:
         """What every job counts."""
@@ -126,11 +140,10 @@ def publish_closed(df: DataFrame, stream: ClosedSteps, clock: Clock) -> list[Rel
     releases: list[Release] = []
     due = stream.due(clock.now())
     _require_instants(df, stream)
-    rows = selected(df, (*stream.settings().columns, stream.arrival))
     while (first := _next_step(stream)) < due:
         steps = range(first, min(due, first + stream.steps_at_once))
         with on_cluster():
-            closed = rows.where(_rule(stream, steps))
+            closed = df.where(_rule(stream, steps))
         for snapshot in stream.settings().run(closed, steps, Key(stream.key), 0, stream.dropped):
             try:
                 releases.append(stream.publisher.feed(snapshot))
@@ -166,10 +179,11 @@ def _rule(stream: ClosedSteps, steps: range) -> Column:
 
 def _require_instants(df: DataFrame, stream: ClosedSteps) -> None:
     """Only instants can be compared with the clock: a time without a zone would be read in the session's."""
+    require_columns(df, {stream.time or stream.arrival, stream.arrival})
     kinds = {entry.name: entry.dataType.simpleString() for entry in df.schema.fields}
     wanted = WHOLE_NUMBERS if isinstance(stream.calendar.every, int) else ("timestamp",)
     for column in (stream.time or stream.arrival, stream.arrival):
-        if column in kinds and kinds[column] not in wanted:
+        if kinds[column] not in wanted:
             raise InvalidInputError(
                 name=f"column '{column}' of type",
                 value=kinds[column],

@@ -16,7 +16,7 @@ from veilstream.data.bounding.private import cleared_on_error
 from veilstream.data.encoding import Encoder
 from veilstream.data.events import read_events
 from veilstream.spark.environment import environment
-from veilstream.spark.jobs import bucket_count, collected, grouped, mapped, on_cluster, selected
+from veilstream.spark.jobs import bucket_count, collected, grouped, mapped, numbered, on_cluster
 from veilstream.spark.notes import Note, settle
 from veilstream.spark.shipping import ship
 from veilstream.spark.worker import COUNTED, DEALT, NOTES, Job, adding, bounding, encoding, payloads, unpacked_run
@@ -93,10 +93,6 @@ class Settings:
         read_events((), user=self.user, time=self.time, by=self.domain.names)
         Encoder(self.domain, self.calendar, self.time, self.unknown, self.missing_time)
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((self.user, self.time, *self.domain.names)))
-
     def run(self, df: DataFrame, steps: range, key: Key, first_t: int, dropped: Dropped) -> Iterator[Sealed]:
         """The sealed counts of ``steps`` of the calendar; rows of other steps must not be in the DataFrame."""
         job = Job(
@@ -147,7 +143,7 @@ class _Answer:
 
 
 def _run(df: DataFrame, job: Job, dropped: Dropped) -> _Answer:
-    rows = selected(df, (job.user, job.time, *job.domain.names))
+    rows = numbered(df, job.columns)
     ship(df.sparkSession)
     dealt = mapped(rows, encoding(job), DEALT)
     counts = grouped(grouped(dealt, "bucket", bounding(job), COUNTED), "part", adding(), COUNTED)

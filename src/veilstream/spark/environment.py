@@ -10,75 +10,69 @@ from __future__ import annotations
 import hashlib
 import pkgutil
 import platform
+import re
 import unicodedata
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
-from typing import Final
+from typing import Final, TypeAlias
 
-MODULES: Final = (
-    "errors",
-    "data.axes",
-    "data.calendar",
-    "data.domain",
-    "data.encoding",
-    "data.instants",
-    "data.ranges",
-    "data.bounding.buckets",
-    "data.bounding.choice",
-    "data.bounding.encoded",
-    "data.bounding.identity",
-    "data.bounding.keyed",
-    "data.bounding.packing",
-    "data.bounding.people",
-    "data.bounding.private",
-    "data.bounding.runs",
-    "spark.environment",
-    "spark.notes",
-    "spark.record_worker",
-    "spark.worker",
-)
-"""All that executors import of veilstream; beside it they need NumPy, Polars and PyArrow."""
+Versions: TypeAlias = Mapping[str, str]
+"""From a part of the environment to its version."""
+ENTRIES: Final = ("spark.worker", "spark.record_worker")
+"""The modules whose functions executors run."""
+_IMPORT: Final = re.compile(r"^from veilstream\.([\w.]+) import", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """Versions that must be equal on the driver and on every executor."""
+@cache
+def modules() -> tuple[str, ...]:
+    """All that executors import of veilstream; beside it they need NumPy, Polars and PyArrow.
 
-    veilstream: str
-    python: str
-    unicode: str
-    numpy: str
-    polars: str
-    pyarrow: str
+    >>> "errors" in modules(), "trusted.counts" in modules()
+    (True, False)
+    """
+    known: dict[str, None] = {}
+    waiting = list(ENTRIES)
+    while waiting:
+        module = waiting.pop()
+        if module not in known:
+            known[module] = None
+            waiting += _IMPORT.findall(source(module).decode())
+    return tuple(sorted(known))
 
-    def difference(self, other: Environment) -> tuple[str, str, str] | None:
-        """The first part that differs, its version here and its version there.
 
-        >>> here = environment()
-        >>> here.difference(here) is None
-        True
-        """
-        mine, its = asdict(self), asdict(other)
-        return next(((name, mine[name], its[name]) for name in mine if mine[name] != its[name]), None)
+def source(module: str) -> bytes:
+    """The text of a module, from a folder or from an archive."""
+    return pkgutil.get_data("veilstream", source_path(module)) or b""
+
+
+def difference(here: Versions, there: Versions) -> tuple[str, str, str] | None:
+    """The first part that differs, its version here and its version there.
+
+    >>> difference(environment(), environment()) is None
+    True
+    >>> difference({"polars": "1.0"}, {"polars": "2.0"})
+    ('polars', '1.0', '2.0')
+    """
+    return next(((name, here[name], there[name]) for name in here if here[name] != there[name]), None)
 
 
 def source_path(module: str) -> str:
-    """Where a module of ``MODULES`` lies inside the package."""
+    """Where a module lies inside the package."""
     return module.replace(".", "/") + ".py"
 
 
 @cache
-def environment() -> Environment:
-    """The versions of this process."""
+def environment() -> Versions:
+    """The versions of this process, which must be equal on the driver and on every executor."""
     code = hashlib.sha256()
-    for module in MODULES:
-        code.update(pkgutil.get_data("veilstream", source_path(module)) or b"")
-    return Environment(
-        veilstream=code.hexdigest()[:12],
-        python=".".join(platform.python_version_tuple()[:2]),
-        unicode=unicodedata.unidata_version,
-        numpy=version("numpy"),
-        polars=version("polars"),
-        pyarrow=version("pyarrow"),
-    )
+    for module in modules():
+        code.update(source(module))
+    return {
+        "veilstream": code.hexdigest()[:12],
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "unicode": unicodedata.unidata_version,
+        "numpy": version("numpy"),
+        "polars": version("polars"),
+        "pyarrow": version("pyarrow"),
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -17,18 +17,22 @@ if TYPE_CHECKING:
 BUCKETS_SETTING: Final = "spark.sql.shuffle.partitions"
 
 
-def selected(df: DataFrame, columns: Iterable[str]) -> DataFrame:
-    """The named columns of a DataFrame, each of which must be there once."""
-    names = list(dict.fromkeys(columns))
+def require_columns(df: DataFrame, columns: Iterable[str]) -> None:
+    """Refuse a DataFrame unless each of the named columns is there once."""
     present: list[str] = df.columns
-    for name in names:
+    for name in columns:
         if present.count(name) != 1:
             problem = "is missing" if name not in present else f"occurs {present.count(name)} times"
             raise InvalidInputError(
                 f"the DataFrame: column '{name}' {problem}, the columns are {', '.join(present)}",
                 outcome="nothing was read",
             )
-    return df.select(*map(quoted, names))
+
+
+def numbered(df: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """The named columns under plain names, since Spark takes a dot in a name for a field of a structure."""
+    require_columns(df, columns)
+    return df.selectExpr(*[f"{quoted(name)} as c{index}" for index, name in enumerate(columns)])
 
 
 def quoted(name: str) -> str:

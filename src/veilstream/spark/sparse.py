@@ -17,7 +17,7 @@ from veilstream.data.events import read_events
 from veilstream.errors import InvalidDomainError
 from veilstream.privacy.charge import Span
 from veilstream.spark.environment import environment
-from veilstream.spark.jobs import bucket_count, collected, grouped, mapped, on_cluster, selected
+from veilstream.spark.jobs import bucket_count, collected, grouped, mapped, numbered, on_cluster
 from veilstream.spark.notes import Note, settle
 from veilstream.spark.record_worker import RecordJob, choosing_records, encoding_records
 from veilstream.spark.shipping import ship
@@ -50,7 +50,7 @@ def records(
     del key
     if not domain.names:
         raise InvalidDomainError("records of 0 attributes: at least 1 is needed", outcome="nothing was read")
-    columns = read_events((), user=user, time=domain.names[0], by=domain.names).columns
+    read_events((), user=user, time=domain.names[0], by=domain.names)
     job = RecordJob(
         axes=domain.axes,
         user=user,
@@ -62,7 +62,9 @@ def records(
         choice_key=secret.derive(CHOICE),
     )
     with cleared_on_error(), on_cluster():
-        return _sealed(selected(df, columns), job, domain.shape, t, Dropped() if dropped is None else dropped)
+        return _sealed(
+            numbered(df, (user, *domain.names)), job, domain.shape, t, Dropped() if dropped is None else dropped
+        )
 
 
 def _sealed(df: DataFrame, job: RecordJob, shape: tuple[int, ...], t: int, dropped: Dropped) -> SealedRecords:

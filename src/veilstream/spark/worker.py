@@ -1,13 +1,13 @@
 """What executors do: encode rows, bound every bucket of people, add up the counts.
 
 Rows leave a task packed, a few large values per batch and bucket, so that the cluster moves and sorts few rows. Of
-veilstream this imports the modules of ``environment.MODULES`` alone. An unexpected error leaves without its message,
+veilstream this imports ``environment.modules`` alone. An unexpected error leaves without its message,
 which may quote a row and would reach the cluster's logs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -33,7 +33,7 @@ from veilstream.data.calendar import Calendar
 from veilstream.data.domain import Domain
 from veilstream.data.encoding import Dropped, Encoder, Policy
 from veilstream.errors import InvalidInputError, VeilstreamError
-from veilstream.spark.environment import Environment, environment
+from veilstream.spark.environment import Versions, difference, environment
 from veilstream.spark.notes import Note, described
 
 FLUSH_ROWS: Final = 1 << 20
@@ -69,9 +69,14 @@ class Job:
     buckets: int
     parts: int
     memory_bytes: int
-    expected: Environment
+    expected: Versions
     people_key: bytes = field(repr=False)
     choice_key: bytes = field(repr=False)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the events, in the order in which they come."""
+        return tuple(dict.fromkeys((self.user, self.time, *self.domain.names)))
 
     def first_step(self, part: int) -> int:
         """The step at which a part begins; part ``parts`` begins at the end."""
@@ -143,9 +148,9 @@ def payloads(batches: Iterable[Batch]) -> Iterator[Any]:
             yield value.as_buffer()
 
 
-def mismatch(expected: Environment) -> InvalidInputError | None:
+def mismatch(expected: Versions) -> InvalidInputError | None:
     """Why this process must not take part."""
-    found = expected.difference(environment())
+    found = difference(expected, environment())
     if found is None:
         return None
     name, driver, executor = found
@@ -157,18 +162,18 @@ def mismatch(expected: Environment) -> InvalidInputError | None:
     )
 
 
-def frames(batches: Iterable[Batch]) -> Iterator[pl.DataFrame]:
-    """The rows in frames of about ``FLUSH_ROWS``."""
+def frames(batches: Iterable[Batch], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """The rows in frames of about ``FLUSH_ROWS``, with the columns' own names."""
     waiting: list[Batch] = []
     rows = 0
     for batch in batches:
         waiting.append(batch)
         rows += batch.num_rows
         if rows >= FLUSH_ROWS:
-            yield _frame(waiting)
+            yield _frame(waiting, columns)
             waiting, rows = [], 0
     if rows:
-        yield _frame(waiting)
+        yield _frame(waiting, columns)
 
 
 def note_batch(column: str, note: Note) -> Batch:
@@ -176,8 +181,9 @@ def note_batch(column: str, note: Note) -> Batch:
     return number_batch(column, [(NOTES, note.to_bytes())])
 
 
-def _frame(batches: list[Batch]) -> pl.DataFrame:
-    frame: pl.DataFrame = getattr(pl, "from_arrow")(arrow.Table.from_batches(batches))  # noqa: B009
+def _frame(batches: list[Batch], columns: Sequence[str]) -> pl.DataFrame:
+    table = arrow.Table.from_batches(batches).rename_columns(list(columns))
+    frame: pl.DataFrame = getattr(pl, "from_arrow")(table)  # noqa: B009
     return frame
 
 
@@ -196,7 +202,7 @@ def _encoded(job: Job, batches: Batches) -> Batches:
     encoder = Encoder(job.domain, job.calendar, job.time, job.unknown, job.missing_time)
     choice = KeyedHash(job.choice_key)
     try:
-        for frame in frames(batches):
+        for frame in frames(batches, job.columns):
             rows = encode_rows(frame, job.user, encoder, job.people_key)
             light = lighten(rows, job.domain.bins, job.limit, choice)
             yield number_batch("bucket", [(bucket, pack_rows(part)) for bucket, part in deal(light, job.buckets)])

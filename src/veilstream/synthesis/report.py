@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import html
 import io
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.extras import drawing
 from veilstream.release.plots import BAND, INK, LINE, STYLE
 from veilstream.release.sinks import replacing
 from veilstream.synthesis.correlation import upper_of
@@ -92,8 +92,8 @@ def _table_of_errors(model: CopulaModel, expected: Errors, measured: Errors | No
 
 
 def _figure(width: float, height: float) -> Any:
-    figures: Any = import_module("matplotlib.figure")
-    agg: Any = import_module("matplotlib.backends.backend_agg")
+    figures: Any = drawing("figure")
+    agg: Any = drawing("backends.backend_agg")
     figure = figures.Figure(figsize=(width, height), layout="constrained")
     agg.FigureCanvasAgg(figure)
     return figure
@@ -106,7 +106,7 @@ def _picture(figure: Any) -> str:
 
 
 def _margins(model: CopulaModel, drawn: list[NDArray[np.int64]]) -> Any:
-    matplotlib: Any = import_module("matplotlib")
+    matplotlib: Any = drawing()
     names = model.domain.names[:MOST_MARGINS]
     across = min(3, len(names))
     down = -(-len(names) // across)
@@ -127,7 +127,7 @@ def _margins(model: CopulaModel, drawn: list[NDArray[np.int64]]) -> Any:
 
 
 def _correlations(model: CopulaModel, drawn: list[NDArray[np.int64]]) -> Any:
-    matplotlib: Any = import_module("matplotlib")
+    matplotlib: Any = drawing()
     names = [model.domain.names[axis] for axis in model.layout.modelled]
     published = model.correlation
     sampled = np.eye(len(names))

@@ -96,8 +96,8 @@ class _AskingMeter(Meter):
         question = ("above", threshold.block, x.span, level)
         return self._answer(question, lambda: super(_AskingMeter, self).above(threshold, x, level))
 
-    def is_open(self, threshold: Threshold) -> bool:
-        return self._answer(("is open", threshold.block), lambda: super(_AskingMeter, self).is_open(threshold))
+    def is_open(self, block: Threshold | NoiseBlock) -> bool:
+        return self._answer(("is open", block.block), lambda: super(_AskingMeter, self).is_open(block))
 
 
 class RecordingMeter(_AskingMeter):

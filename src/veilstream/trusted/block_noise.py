@@ -25,10 +25,11 @@ class NoiseBlock(Opaque[NDArray[np.int64]]):
     """The secret rows of an open block, of which the first ``used`` have been added to counts.
 
     All else is public. A row has one number for each value that it is added to; ``max_contribution`` is how far one
-    unit may move such a row.
+    unit may move such a row. ``looked`` is the timestamp of the last look, by which the Meter knows whether rows were
+    used that this object does not know of.
     """
 
-    __slots__ = ("block", "epsilon", "max_contribution", "opened", "purpose", "used")
+    __slots__ = ("block", "epsilon", "looked", "max_contribution", "opened", "purpose", "used")
     contents: ClassVar[str] = "noise"
 
     def __init__(
@@ -40,6 +41,7 @@ class NoiseBlock(Opaque[NDArray[np.int64]]):
         max_contribution: Fraction,
         purpose: str,
         used: int = 0,
+        looked: int | None = None,
     ) -> None:
         super().__init__(rows)
         self.block = block
@@ -48,6 +50,7 @@ class NoiseBlock(Opaque[NDArray[np.int64]]):
         self.max_contribution = max_contribution
         self.purpose = purpose
         self.used = used
+        self.looked = opened if looked is None else looked
 
     @property
     def left(self) -> int:
@@ -68,15 +71,17 @@ class NoiseBlock(Opaque[NDArray[np.int64]]):
         grown = [Charge(self.epsilon, span, self.purpose, block=self.block)]
         return grown if self.left > 1 else [*grown, Charge(Fraction(0), span, self.purpose, block=self.block)]
 
-    def after_look(self) -> NoiseBlock:
-        return self._with(opened(self), self.used + 1)
+    def after_look(self, now: int) -> NoiseBlock:
+        return self._with(opened(self), self.used + 1, now)
 
     def of_runs(self, runs: NDArray[np.int64]) -> NoiseBlock:
         """The same block for some of many simulated runs, each of which has rows of its own."""
-        return self._with(opened(self)[runs], self.used)
+        return self._with(opened(self)[runs], self.used, self.looked)
 
-    def _with(self, rows: NDArray[np.int64], used: int) -> NoiseBlock:
-        return NoiseBlock(rows, self.block, self.opened, self.epsilon, self.max_contribution, self.purpose, used)
+    def _with(self, rows: NDArray[np.int64], used: int, looked: int) -> NoiseBlock:
+        return NoiseBlock(
+            rows, self.block, self.opened, self.epsilon, self.max_contribution, self.purpose, used, looked
+        )
 
     def __repr__(self) -> str:
         return (

@@ -79,6 +79,7 @@ def noise_block_to_plain(x: NoiseBlock) -> dict[str, Any]:
         "max_contribution": x.max_contribution,
         "purpose": x.purpose,
         "used": x.used,
+        "looked": x.looked,
     }
 
 

@@ -80,6 +80,7 @@ class Meter:
         self._guarantee = accountant.answer_guarantee
         self.t = t
         self.charges: list[Charge] = []
+        self._rows_used: set[tuple[int, int]] = set()
 
     @property
     def guarantee(self) -> Guarantee:
@@ -184,10 +185,12 @@ class Meter:
     def block_laplace(
         self, x: Sealed, epsilon: Fraction, length: int, purpose: str, block: NoiseBlock | None = None
     ) -> tuple[Values, NoiseBlock]:
-        """``x`` plus the next row of a block of ``length`` rows of noise, for one charge in every window that touches it.
+        """``x`` plus the next row of a block of ``length`` rows of noise, charged once to every window that touches it.
 
         Without ``block`` a new one is drawn, with P(z) ∝ e^(−ε·max ‖z_t‖₁/l1): a unit that moves every one of its rows
-        by l1 changes that by e^ε at most, in however many of them it is. PROOF_block_noise.md has the theorem.
+        by l1 changes that by e^ε at most, in however many of them it is. No row is added to two vectors, whose
+        difference would be exact: a block of which other looks are on record is refused (see ``is_open``). PROOF.md,
+        "Noise over a block of steps", has the theorem.
         """
         if x.span.steps != 1 or x.grid or x.bins is not None:
             raise InvalidInputError(name="look for", value=purpose, limit="whole counts of one step are needed")
@@ -197,11 +200,18 @@ class Meter:
             self._admit([Charge(epsilon, Span(self.t, self.t), purpose, block=number)])
             rows = drawn_rows(self._noise, epsilon / x.l1, length, x.size, self._draw_shape(0)[:-1], purpose)
             block = NoiseBlock(rows, number, self.t, epsilon, x.l1, purpose)
+        elif not self.is_open(block):
+            raise InvalidInputError(
+                name="look for",
+                value=purpose,
+                limit="the block was closed, or rows of it were used by another look; open another",
+            )
         if block.left < 1 or block.size != x.size or x.l1 > block.max_contribution or x.span.first < block.opened:
             raise InvalidInputError(name="look for", value=purpose, limit=f"it does not fit to {block!r}")
         self._admit([charge for charge in block.charges(self.t) if charge not in self.charges])
+        self._rows_used.add((block.block, block.used))
         std = math.sqrt(block_variance(block.length, block.size, float(block.epsilon / block.max_contribution)))
-        return Values(open_counts(x) + opened(block)[..., block.used, :], std), block.after_look()
+        return Values(open_counts(x) + opened(block)[..., block.used, :], std), block.after_look(self.t)
 
     @hide_frames
     def select(self, scores: Scores, epsilon: Fraction, purpose: str) -> int:
@@ -303,12 +313,16 @@ class Meter:
             self._admit([replace(grown, epsilon=block.amount + nu), own])
         return answer
 
-    def is_open(self, threshold: Threshold) -> bool:
-        """Whether the block can still be compared with, by the charges on record: a public fact.
+    def is_open(self, block: Threshold | NoiseBlock) -> bool:
+        """Whether a block can still be asked, by the charges on record: a public fact.
 
-        A step that failed keeps its charges and so the end of blocks that it closed, though not the mechanism's state.
+        A step that failed keeps its charges, and so the end of blocks that it closed and the rows of noise that it
+        used, though not the mechanism's state.
         """
-        return self._accountant.open_block(threshold.block) is not None
+        known = self._accountant.open_block(block.block)
+        if known is None or isinstance(block, Threshold):
+            return known is not None
+        return known.last == block.looked and (block.block, block.used) not in self._rows_used
 
     def close(self, threshold: Threshold) -> None:
         """The block will not be compared with any more; what it cost stays."""

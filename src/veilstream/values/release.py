@@ -10,15 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.values.boxes import Boxes
+from veilstream.values.tables import html_table
 from veilstream.values.values import NoiseLaw, Numbers, Values, half_width
 
 Payload: TypeAlias = Values | Boxes
 """What a release publishes: numbers by bin, or boxes of a domain too large to list."""
 
+SHOWN_BINS = 20
+"""Bins of a release that a notebook shows."""
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Release:
-    """One committed release. Only the ledger makes these, after the transaction that holds them."""
+    """One committed release. Only the ledger makes these, after the transaction that holds them.
+
+    >>> values = np.array([310, 275, 12])
+    >>> Release("visits", 1, 0, values, 14.1, NoiseLaw.LAPLACE, True, Fraction(1, 24), Fraction(23, 24))
+    Release('visits', t=0, [310 275  12] ± 14.1 (std), fresh, spent 1/24, left 23/24)
+    """
 
     stream: str
     seq: int
@@ -60,3 +69,18 @@ class Release:
         width = half_width(level, self.std, self.law, integer=self.values.dtype.kind == "i")
         exact = np.asarray(self.values, dtype=np.float64)
         return exact - width, exact + width
+
+    def __repr__(self) -> str:
+        numbers = np.array2string(np.asarray(self.values), threshold=8, edgeitems=3, precision=4)
+        kind = "fresh" if self.fresh else "repeated"
+        return (
+            f"Release({self.stream!r}, t={self.t}, {numbers} ± {float(np.mean(self.std)):.3g} (std), {kind}, "
+            f"spent {self.spent}, left {self.left})"
+        )
+
+    def _repr_html_(self) -> str:
+        low, high = self.interval()
+        columns = {"bin": range(len(self.values)), "value": self.values, "low": low, "high": high}
+        kind = "fresh" if self.fresh else "repeated"
+        caption = f"{self.stream}, step {self.t}: {kind}, spent {self.spent}, left {self.left}; intervals at 95 %"
+        return html_table(caption, columns, most=SHOWN_BINS)

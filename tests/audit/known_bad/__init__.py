@@ -19,6 +19,7 @@ from .fast_per_bin import FAST_PER_BIN
 from .floating_point import FLOATING_POINT
 from .kendall_private_n import KENDALL_PRIVATE_N
 from .mle_by_index import MLE_BY_INDEX
+from .presence_counted import PRESENCE_COUNTED
 
 __all__ = ["KNOWN_BAD", "KnownBad"]
 
@@ -34,4 +35,5 @@ KNOWN_BAD: Final[tuple[KnownBad, ...]] = (
     MLE_BY_INDEX,
     EFPA_PHASES,
     FLOATING_POINT,
+    PRESENCE_COUNTED,
 )

@@ -105,6 +105,7 @@ def test_every_kind_of_source_gives_the_same_counts(tmp_path: Path) -> None:
         frame.with_columns(user=pl.col("user").cast(pl.Float64)),
         [frame[:5000], {name: frame[name][5000:].to_numpy() for name in frame.columns}],
     ]
+    assert len(sources) > 0
     for source in sources:
         assert (counts(source, bins_per_user=2, counts_per_user=3) == expected).all()
 

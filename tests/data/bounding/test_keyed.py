@@ -23,6 +23,7 @@ def test_it_equals_pythons_own_siphash_under_the_zero_key() -> None:
     )
     environment = {"PYTHONHASHSEED": "0"}
     out = subprocess.run([sys.executable, "-c", script], env=environment, check=True, capture_output=True, text=True)
+    assert len(MESSAGES) > 0
     for message, expected in zip(MESSAGES, out.stdout.split(), strict=True):
         words: list[np.uint64 | np.ndarray[tuple[int], np.dtype[np.uint64]]] = [
             np.array([word], dtype=np.uint64) for word in message

@@ -59,7 +59,7 @@ def test_uuids_enums_and_nulls() -> None:
     left_out = Dropped()
     assert in_duckdb(relation, dropped=left_out).sum() == 2
     assert left_out.no_user == 2
-    one = duckdb.sql("select '6ccd780c-baba-1026-9564-5b8c656024db'::uuid as user, 0 as time, 0 as bin")
+    one: Any = duckdb.sql("select '6ccd780c-baba-1026-9564-5b8c656024db'::uuid as user, 0 as time, 0 as bin")
     assert in_duckdb(one.union(one)).sum() == 1
 
 

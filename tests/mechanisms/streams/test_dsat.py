@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import veilstream as vs
 from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.protocols import accountant_for
 from veilstream.mechanisms.streams import DSAT, DSFT, FixedRate
 from veilstream.mechanisms.streams.controller import PID, Constant, Control, Feedback, QuantileTracking, RatioTracking
+from veilstream.privacy.charge import Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.windows import fullest_window
 from veilstream.storage.codec import encode
 from veilstream.testing.checks import check_stream
+from veilstream.testing.fakes import NoNoise
+from veilstream.trusted.counts import Sealed, seal
+from veilstream.trusted.meter import Meter
+from veilstream.values.values import Values
 
 from .adaptive import BINS, hard_streams, walk
 
@@ -162,3 +169,56 @@ def test_a_stream_resumes_in_the_middle_of_a_block(tmp_path: Path) -> None:
     blocks = [charge.block for charge in charges if charge.block is not None]
     assert len(set(blocks)) == 3
     assert max(charge.span.steps for charge in charges if charge.block is not None) > 3
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_window_touches_two_blocks_at_most_whatever_is_skipped(seed: int) -> None:
+    """With more releases than pay for a secret each: one serves a stretch of w timestamps, not of w steps."""
+    rng = np.random.default_rng(seed)  # noqa: TID251 (which timestamps are skipped)
+    w, mechanism = 7 + seed, DSFT(releases=6, threshold=1.0)
+    guarantee = Guarantee(1, w=w)
+    accountant, state = accountant_for(mechanism, guarantee, 1), mechanism.start(guarantee, 1)
+    t, spans, positives = 0, dict[int, list[Span]](), 0
+    while t < 12 * w:
+        meter = Meter(accountant, NoNoise(), t)
+        jump = 100_000 * int(rng.integers(0, 3) == 0)
+        state, values = mechanism.step(state, seal(np.array([5 + jump]), t), meter)
+        positives += values.fresh
+        for charge in meter.charges:
+            if charge.block is not None and charge.epsilon:
+                spans.setdefault(charge.block, []).append(charge.span)
+        t += 1 + int(rng.integers(0, 3) == 0)
+    touched = [
+        sum(any(span.touches(Span(first, first + w - 1)) for span in block) for block in spans.values())
+        for first in range(t)
+    ]
+    assert max(touched) == 2
+    assert positives > 12
+
+
+@dataclass(frozen=True)
+class FailsOnce:
+    """A histogram that cannot be made the second time it is asked for."""
+
+    asked: ClassVar[list[int]] = []
+
+    def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
+        self.asked.append(1)
+        values = meter.laplace(x, epsilon, "publish")
+        if len(self.asked) == 2:
+            raise RuntimeError("out of memory")
+        return values
+
+
+@pytest.mark.parametrize("releases", [4, 8])
+def test_a_failed_release_does_not_stop_the_stream(releases: int) -> None:
+    """The positive that led to it was charged, and closed its block; the state is that of the step before."""
+    FailsOnce.asked.clear()
+    publisher = vs.Publisher(1, Guarantee(1, w=12), DSFT(releases=releases, threshold=1e6, histogram=FailsOnce()))
+    publisher.feed(np.array([5]))
+    publisher.feed(np.array([5]))
+    with pytest.raises(RuntimeError):
+        publisher.feed(np.array([10**9]))
+    for t in range(2, 30):
+        assert publisher.feed(np.array([10**9])).t == t
+    assert len(FailsOnce.asked) >= 3

@@ -140,6 +140,7 @@ def test_systematic_resampling_keeps_shares_within_one_particle() -> None:
     x = np.tile(np.arange(4.0), (3, 1))
     for offset in (0.0, 0.3, 0.999):
         new = _resampled(x, np.cumsum(3 * weight, axis=1), offset)
+        assert len(new) > 0
         for row, shares in zip(new, weight, strict=True):
             copies = np.bincount(row.astype(int), minlength=4)
             assert copies.sum() == 4

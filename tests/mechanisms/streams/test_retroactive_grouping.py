@@ -288,6 +288,7 @@ def test_slow_bins_gain_and_fast_ones_lose_little() -> None:
         "random walk": (20_000 + np.rint(np.cumsum(rng.normal(0, 100, shape), 0)).astype(int), 0.88, 1.12),
         "up and down by 15/ε": (np.broadcast_to(t // 30 % 2 * 150, shape), 0.88, 1.2),
     }
+    assert len(streams) > 0
     for name, (counts, low, high) in streams.items():
         y = np.asarray(vs.simulate(RetroactiveGrouping(), EVENT, counts, seed=9))
         total = np.cumsum(counts, axis=0)

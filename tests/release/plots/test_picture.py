@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
+from veilstream.data import Domain
 from veilstream.errors import InvalidInputError
 from veilstream.release.measure import Measure
-from veilstream.release.plots import SUFFIXES, PlotOptions, plot_releases
+from veilstream.release.plots import MOST_ROWS, SUFFIXES, PlotOptions, bins_drawn, plot_releases
 from veilstream.release.plots.heat import BELOW, NOISE, NOISE_BELOW, Colours
 from veilstream.release.plots.table import arrange
 
@@ -120,6 +122,19 @@ def test_a_page_of_too_many_cells_keeps_the_largest_bins(tmp_path: Path, monkeyp
     monkeypatch.setattr("veilstream.release.plots.page.MOST_CELLS", 100)
     text = plot_releases(TABLES["many"], tmp_path / "a.html").read_text(encoding="utf-8")
     assert "5 of 30 bins" in text
+
+
+@pytest.mark.parametrize(
+    ("axes", "path", "kind", "drawn"),
+    [
+        ({"x": {"low": 0, "high": 1, "cells": 30}, "y": {"low": 0, "high": 1, "cells": 30}}, "a.png", "auto", 900),
+        ({"x": {"low": 0, "high": 1, "cells": 30}, "y": {"low": 0, "high": 1, "cells": 30}}, "a.png", "map", MOST_ROWS),
+        ({"x": list("abcdefgh"), "y": {"low": 0, "high": 1, "cells": 30}}, "a.png", "auto", MOST_ROWS),
+        ({"x": list("abcdefgh"), "y": {"low": 0, "high": 1, "cells": 30}}, "a.html", "auto", 40_000),
+    ],
+)
+def test_planes_and_pages_take_more_bins(axes: dict[str, Any], path: str, kind: Any, drawn: int) -> None:
+    assert bins_drawn(Domain.from_json(axes), 10, path, kind) == drawn
 
 
 def test_the_page_runs_in_a_browser(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from veilstream.audit.exact.reads import Integers
-from veilstream.audit.exact.running import Added, Chosen, Compared, Event, Path
+from veilstream.audit.exact.running import Added, Chosen, Compared, Event, Looked, Path
 from veilstream.audit.exact.sparse_vector import log_chance
 from veilstream.trusted.threshold import THRESHOLD_GRID
 
@@ -38,8 +38,19 @@ def pure_losses(path: Path, counts: Integers, changes: Integers) -> tuple[Floats
             logs = _log_choices(event, streams)
             forth += (logs[0] - logs[1:]).max(axis=1)
             back += (logs[1:] - logs[0]).max(axis=1)
+    lost = _block_losses(path.events, streams)
     logs = answer_chances(path.events, streams)
-    return forth + logs[0] - logs[1:], back + logs[1:] - logs[0]
+    return forth + lost + logs[0] - logs[1:], back + lost + logs[1:] - logs[0]
+
+
+def _block_losses(events: Sequence[Event], streams: Integers) -> Floats:
+    """At most what the rows of each block that was looked at move, in the largest L1 norm; rows not used only hide."""
+    moved: dict[int, Floats] = {}
+    for event in events:
+        if isinstance(event, Looked):
+            row = np.abs(event.read.values(streams[1:]) - event.read.values(streams[:1])).sum(axis=1) * event.rate
+            moved[event.block] = np.maximum(moved.get(event.block, np.zeros(len(row))), row)
+    return np.asarray(sum(moved.values(), np.zeros(len(streams) - 1)))
 
 
 def answer_chances(events: Sequence[Event], streams: Integers) -> Floats:
@@ -109,4 +120,5 @@ def _laplace_atoms(shift: int, scale: float) -> Atoms:
 def _merged(losses: Floats, chances: Floats) -> Atoms:
     """Equal losses as one."""
     distinct, inverse = np.unique(np.round(losses.reshape(-1), 12), return_inverse=True)
-    return distinct, np.bincount(inverse.reshape(-1), weights=chances.reshape(-1), minlength=distinct.size)
+    total = np.bincount(inverse.reshape(-1), weights=chances.reshape(-1), minlength=distinct.size)
+    return distinct, total.astype(np.float64)

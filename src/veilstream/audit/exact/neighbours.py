@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Sequence
+from itertools import combinations, product
 
 import numpy as np
 
 from veilstream.audit.exact.dice import Dice
 from veilstream.audit.exact.reads import Integers
+from veilstream.privacy.guarantee import Guarantee
 
 MOST = 400
-"""Beyond so many patterns in one window, as many are drawn."""
+"""Beyond so many patterns in one set of timestamps, as many are drawn."""
 
 
 def moves(bins: int, max_contribution: int) -> Integers:
@@ -20,36 +22,55 @@ def moves(bins: int, max_contribution: int) -> Integers:
     (5, 13, 25)
     """
     reach = range(-max_contribution, max_contribution + 1)
-    every = np.array(list(product(reach, repeat=bins)), dtype=np.int64)
-    return every[np.abs(every).sum(axis=1) <= max_contribution]
+    every: Integers = np.array(list(product(reach, repeat=bins)), dtype=np.int64)
+    return np.asarray(every[np.abs(every).sum(axis=1) <= max_contribution])
 
 
-def neighbours(steps: int, bins: int, w: int | None, max_contribution: int, dice: Dice) -> Integers:
-    """Changes (patterns, timestamps, bins) within any window: all of them, or of each window a sample and extremes.
+def reachable(guarantee: Guarantee, steps: int) -> list[tuple[int, ...]]:
+    """The largest sets of timestamps in which neighbours of a stream of so many steps may differ.
 
-    One unit comes or goes at every timestamp of the window as it likes: counts may rise at one and fall at another.
+    >>> reachable(Guarantee(1, w=2), 3), reachable(Guarantee(1, w=None, presence=2), 3)
+    ([(0, 1), (1, 2)], [(0, 1), (0, 2), (1, 2)])
+    """
+    rule = guarantee.rule
+    if rule is None:
+        width = steps if guarantee.w is None else min(guarantee.w, steps)
+        return [tuple(range(first, first + width)) for first in range(steps - width + 1)]
+    found: set[tuple[int, ...]] = set()
+    for zones in rule.placements(0, steps - 1):
+        parts: list[list[tuple[int, ...]]] = []
+        for first, last, count in zones:
+            inside = range(max(first, 0), min(last, steps - 1) + 1)
+            parts.append(list(combinations(inside, min(count, len(inside)))))
+        found |= {tuple(t for part in chosen for t in part) for chosen in product(*parts)}
+    return sorted(found - {()})
+
+
+def neighbours(sets: Sequence[tuple[int, ...]], steps: int, bins: int, max_contribution: int, dice: Dice) -> Integers:
+    """Changes (patterns, timestamps, bins) within any of ``sets``: all of them, or of each set a sample and extremes.
+
+    One unit comes or goes at every timestamp of the set as it likes: counts may rise at one and fall at another.
     """
     each = moves(bins, max_contribution)
-    width = steps if w is None else min(w, steps)
     found: list[Integers] = []
-    for first in range(steps - width + 1):
-        if len(each) ** width <= MOST:
-            chosen = np.array(list(product(range(len(each)), repeat=width)))
+    for times in sets:
+        if len(each) ** len(times) <= MOST:
+            chosen = np.array(list(product(range(len(each)), repeat=len(times))))
         else:
-            chosen = np.array([[dice.below(len(each)) for _ in range(width)] for _ in range(MOST)])
+            chosen = np.array([[dice.below(len(each)) for _ in times] for _ in range(MOST)])
         patterns = np.zeros((len(chosen), steps, bins), dtype=np.int64)
-        patterns[:, first : first + width] = each[chosen]
-        found += [patterns, _extremes(first, width, steps, bins, max_contribution)]
+        patterns[:, list(times)] = each[chosen]
+        found += [patterns, _extremes(times, steps, bins, max_contribution)]
     return np.unique(np.concatenate(found), axis=0)
 
 
-def _extremes(first: int, width: int, steps: int, bins: int, max_contribution: int) -> Integers:
-    """All of the contribution in one bin, the same or the other way round at every timestamp or at one of them."""
+def _extremes(times: Sequence[int], steps: int, bins: int, max_contribution: int) -> Integers:
+    """All of the contribution in one bin, the same or the other way round at every timestamp or at some of them."""
     patterns: list[Integers] = []
-    for b, sign in product(range(bins), (1, -1)):
-        for ways in product((1, 0, -1), repeat=min(width, 3)):
+    for b in range(bins):
+        for ways in product((1, 0, -1), repeat=min(len(times), 3)):
             pattern = np.zeros((steps, bins), dtype=np.int64)
-            for offset in range(width):
-                pattern[first + offset, b] = sign * max_contribution * ways[offset % len(ways)]
+            for index, t in enumerate(times):
+                pattern[t, b] = max_contribution * ways[index % len(ways)]
             patterns.append(pattern)
     return np.stack(patterns)

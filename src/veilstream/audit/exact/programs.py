@@ -21,6 +21,7 @@ class Kind(StrEnum):
     """What a stream is made of, and how it is charged."""
 
     WINDOWS = "counts under a window"
+    PRESENCE = "counts of people in few steps"
     BINS = "named bins at event level"
     PENDING = "pending bins, paid per timestamp"
     ROWS = "parts of rows"
@@ -74,7 +75,16 @@ class Close:
     name: int
 
 
-Action: TypeAlias = Noise | Fill | Choice | Open | Compare | Close
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Look at counts with the next row of a block of noise, or the first of a new one."""
+
+    read: Read
+    part: Fraction
+    length: int
+
+
+Action: TypeAlias = Noise | Fill | Choice | Open | Compare | Close | Look
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +155,7 @@ class _Draft:
         return [Guarded(action) for action in actions]
 
     def _guarded(self, action: Action) -> Guarded:
-        free = isinstance(action, Open | Close) or not self.compared or not self.dice.chance(4)
+        free = isinstance(action, Open | Close | Look) or not self.compared or not self.dice.chance(4)
         return Guarded(action, None if free else self.dice.chance(2))
 
     def _action(self, t: int) -> Action:
@@ -162,6 +172,8 @@ class _Draft:
             return Open(self.opened, part_rho, part_nu, self._sensitivity())
         if self.kind is not Kind.ROWS and self.dice.chance(4):
             return Choice(self._counts(t), self.part())
+        if self.kind in (Kind.WINDOWS, Kind.PRESENCE) and self.dice.chance(3):
+            return Look(counts_of(t, t, self.length, self.bins), self.part(), self.dice.between(1, 3))
         gaussian = bool(self.guarantee.delta) and self.dice.chance(2)
         return Noise(self._vector(t), self.part(), gaussian)
 
@@ -242,9 +254,10 @@ def random_program(dice: Dice, parts_of: PartsOf) -> Program:
     >>> len(random_program(Dice(7), SealedRows.parts).steps) >= 2
     True
     """
-    kind = dice.choice([Kind.WINDOWS, Kind.WINDOWS, Kind.WINDOWS, Kind.BINS, Kind.PENDING, Kind.ROWS])
+    kind = dice.choice([Kind.WINDOWS] * 3 + [Kind.PRESENCE, Kind.BINS, Kind.PENDING, Kind.ROWS])
     w = {
         Kind.WINDOWS: dice.choice([1, 2, 2, 3, None]),
+        Kind.PRESENCE: dice.choice([3, 4, None]),
         Kind.BINS: 1,
         Kind.PENDING: dice.choice([1, 2, 3]),
         Kind.ROWS: dice.choice([1, 1, 2]),
@@ -252,12 +265,15 @@ def random_program(dice: Dice, parts_of: PartsOf) -> Program:
     mixed = kind in (Kind.WINDOWS, Kind.BINS) and dice.chance(4)
     epsilon = dice.choice(["1/2", "1", "2"])
     guarantee = Guarantee(epsilon, w, "1/100", "1/2") if mixed else Guarantee(epsilon, w)
-    bins = 4 if kind is Kind.ROWS else dice.between(1, 3) if kind is Kind.WINDOWS else dice.between(2, 3)
-    length = dice.between(2, 3 if w is None else 5)
+    if kind is Kind.PRESENCE:
+        guarantee = dice.choice([Guarantee(epsilon, w, presence=1), Guarantee(epsilon, per=2, presence=1)])
+    bins = 4 if kind is Kind.ROWS else dice.between(2, 3) if kind in (Kind.BINS, Kind.PENDING) else dice.between(1, 3)
+    length = dice.between(2, 3 if guarantee.reach is None else 5)
     draft = _Draft(dice, kind, guarantee, dice.choice([1, 1, 2]), bins, length, parts_of)
     draft.starts = np.zeros(bins, dtype=np.int64)
     counts = np.array([[dice.below(4) for _ in range(bins)] for _ in range(length)], dtype=np.int64)
-    actions = draft.late_block if kind in (Kind.WINDOWS, Kind.BINS) and dice.chance(5) else draft.actions
+    late = kind in (Kind.WINDOWS, Kind.BINS, Kind.PRESENCE) and dice.chance(5)
+    actions = draft.late_block if late else draft.actions
     steps = [
         Step() if dice.chance(10) else Step(tuple(actions(t)), fails=dice.chance(8), restarts=dice.chance(5))
         for t in range(length)

@@ -36,7 +36,7 @@ class Read:
         linear: Integers = np.einsum("otb,stb->so", self.weights, counts)
         if self.public is None:
             return linear
-        return np.abs(linear - self.public).sum(axis=1, keepdims=True)
+        return np.asarray(np.abs(linear - self.public).sum(axis=1, keepdims=True))
 
     def distance(self, public: Integers) -> Read:
         """The distance of the numbers from public ones."""

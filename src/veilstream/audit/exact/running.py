@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
@@ -10,18 +10,19 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.audit.exact.programs import Action, Choice, Close, Compare, Fill, Kind, Noise, Open, Program, Step
+from veilstream.audit.exact.programs import Action, Choice, Close, Compare, Fill, Kind, Look, Noise, Open, Program, Step
 from veilstream.audit.exact.reads import SHAPE, Integers, Read
 from veilstream.errors import BudgetExceededError, InvalidBudgetError, InvalidInputError
+from veilstream.mechanisms.session import MakeMeter
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
+from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed, seal
-from veilstream.trusted.meter import Meter, NoiseSource
+from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedTable, ordered_rows
 from veilstream.trusted.statistics.quantile import quantile_scores
 from veilstream.trusted.threshold import Threshold
 
-MakeMeter: TypeAlias = Callable[[Accountant, NoiseSource, int], Meter]
 FAR = 1 << 40
 """Noise that decides a comparison whatever the data."""
 FILLS = 8
@@ -57,7 +58,16 @@ class Compared:
     answer: bool
 
 
-Event: TypeAlias = Added | Chosen | Compared
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """The next row of a block of noise, with density ∝ e^(-rate·largest L1 norm of a row), was added to counts."""
+
+    block: int
+    read: Read
+    rate: float
+
+
+Event: TypeAlias = Added | Chosen | Compared | Looked
 
 
 @dataclass(slots=True)
@@ -80,6 +90,10 @@ class _Source:
         self.scale = rate
         return 0
 
+    def blocks(self, rate: Fraction, length: int, entries: int, count: int) -> NDArray[np.int64]:
+        self.scale = rate
+        return np.zeros((count, length, entries), dtype=np.int64)
+
 
 @dataclass(slots=True)
 class _Run:
@@ -90,6 +104,7 @@ class _Run:
     history: list[Sealed] = field(default_factory=list[Sealed])
     recorded: list[tuple[int, Charge]] = field(default_factory=list[tuple[int, Charge]])
     thresholds: dict[int, tuple[Threshold, float]] = field(default_factory=dict[int, tuple[Threshold, float]])
+    noise_block: tuple[NoiseBlock, float] | None = None
     answers: list[bool] = field(default_factory=list[bool])
     events: list[Event] = field(default_factory=list[Event])
     refused: int = 0
@@ -104,11 +119,11 @@ class _Run:
                     accountant.replay(charge)
             self.history.append(_snapshot(self.program, t))
             meter = self.make_meter(accountant, self.source, t)
-            before = dict(self.thresholds)
+            before, block = dict(self.thresholds), self.noise_block
             self._step(step, meter)
             self.recorded += [(t, charge) for charge in meter.charges]
             if step.fails:
-                self.thresholds = before
+                self.thresholds, self.noise_block = before, block
 
     def _accountant(self) -> Accountant:
         program = self.program
@@ -142,6 +157,8 @@ class _Run:
             case Compare(name, read, level):
                 if name in self.thresholds:
                     self._compare(*self.thresholds[name], read, level, meter)
+            case Look(read, part, length):
+                self._look(read, part, length, meter)
             case Close(name):
                 if name in self.thresholds:
                     meter.close(self.thresholds.pop(name)[0])
@@ -155,6 +172,18 @@ class _Run:
         values = meter.gaussian(x, meter.guarantee.mu_squared * part / 2, "publish")
         step = values.numbers[0] - read.values(self.program.counts[None])[0, 0]
         self.events.append(Added(read, float(self.source.scale) * float(step), gaussian=True))
+
+    def _look(self, read: Read, part: Fraction, length: int, meter: Meter) -> None:
+        x, known = read.sealed(self.history), self.noise_block
+        if known is None or not known[0].left:
+            values, block = meter.block_laplace(x, meter.left * part, length, "look")
+            rate = float(self.source.scale)
+        else:
+            values, block = meter.block_laplace(x, known[0].epsilon, known[0].length, "look", known[0])
+            rate = known[1]
+        assert values.numbers.size == len(read.weights)
+        self.noise_block = block, rate
+        self.events.append(Looked(block.block, read, rate))
 
     def _fill(self, read: Read, meter: Meter) -> None:
         x = read.sealed(self.history)

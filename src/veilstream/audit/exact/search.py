@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from veilstream.audit.exact.dice import Dice
-from veilstream.audit.exact.losses import divergence, pure_losses
-from veilstream.audit.exact.neighbours import neighbours
+from veilstream.audit.exact.losses import Floats, divergence, pure_losses
+from veilstream.audit.exact.neighbours import neighbours, reachable
 from veilstream.audit.exact.programs import Program, random_program
-from veilstream.audit.exact.reads import PartsOf
-from veilstream.audit.exact.running import Added, Chosen, Compared, MakeMeter, Path, paths
+from veilstream.audit.exact.reads import Integers, PartsOf
+from veilstream.audit.exact.running import Added, Chosen, Compared, Looked, Path, paths
+from veilstream.mechanisms.session import MakeMeter
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedRows
 
 TOLERANCE: Final = 1e-9
 """The floating-point error of a loss or of a divergence is far below it."""
+SHARE: Final = 500
+"""Programs that a process attacks at a time."""
 MOST_DIVERGENCES: Final = 4
 """Neighbours of a program whose divergence is computed: those whose noisy numbers move most."""
 
@@ -79,9 +83,23 @@ def attack_programs(
     return found
 
 
+def attack_in_parallel(count: int, seed: int = 0, workers: int | None = None) -> ProgramAudit:
+    """The same, shared among processes (one per core by default)."""
+    found = ProgramAudit()
+    shares = [min(SHARE, count - first) for first in range(0, count, SHARE)]
+    if workers == 1 or len(shares) == 1:
+        return attack_programs(count, seed)
+    with ProcessPoolExecutor(workers) as pool:
+        parts = [pool.submit(attack_programs, share, seed, first=number * SHARE) for number, share in enumerate(shares)]
+        for part in parts:
+            found.add(part.result())
+    return found
+
+
 def _attack(program: Program, number: int, dice: Dice, make_meter: MakeMeter, found: ProgramAudit) -> None:
     guarantee, counts = program.guarantee, program.counts
-    changes = neighbours(*counts.shape, guarantee.w, program.max_contribution, dice)
+    length, bins = counts.shape
+    changes = neighbours(reachable(guarantee, length), length, bins, program.max_contribution, dice)
     taken = list(paths(program, make_meter))
     found.programs += 1
     found.attacked[program.kind] += 1
@@ -106,9 +124,7 @@ def _is_gaussian(path: Path) -> bool:
     return any(isinstance(event, Added) and event.gaussian for event in path.events)
 
 
-def _gaussian_movement(
-    path: Path, program: Program, changes: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-) -> object:
+def _gaussian_movement(path: Path, program: Program, changes: Integers) -> Floats:
     total = np.zeros(len(changes))
     for event in path.events:
         if isinstance(event, Added) and event.gaussian:
@@ -128,6 +144,8 @@ def _count(program: Program, taken: Iterable[Path], found: ProgramAudit) -> None
             match event:
                 case Added(gaussian=gaussian):
                     found.attacked["Gaussian answers" if gaussian else "Laplace answers"] += 1
+                case Looked():
+                    found.attacked["looks with a block of noise"] += 1
                 case Chosen():
                     found.attacked["choices"] += 1
                 case Compared(answer=answer):

@@ -57,7 +57,8 @@ def _segment(
     picked = np.array(list(product((False, True), repeat=gaps.shape[1])))
     factors = np.where(simple[:, None, :], np.where(picked, half, 0.0), np.where(picked, -half, 1.0)).prod(axis=2)
     rates = rho_slope[:, None] + slope @ picked.T
-    return weight * (factors * _geometric(low[:, None], high[:, None], rates, shift @ picked.T)).sum(axis=1)
+    series = _geometric(low[:, None], high[:, None], rates, shift @ picked.T)
+    return np.asarray(weight * (factors * series).sum(axis=1))
 
 
 def _geometric(low: Floats, high: Floats, rate: Floats, start: Floats) -> Floats:

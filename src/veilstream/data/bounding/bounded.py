@@ -15,6 +15,8 @@ from veilstream.data.bounding.buckets import chosen_of_part
 from veilstream.data.bounding.choice import Limit
 from veilstream.data.bounding.encoded import encode_rows
 from veilstream.data.bounding.keyed import PEOPLE, Key
+from veilstream.data.bounding.presence import PresenceHistory
+from veilstream.data.bounding.presence_runs import PresentRuns
 from veilstream.data.bounding.private import Private, cleared_on_error
 from veilstream.data.bounding.runs import Runs
 from veilstream.data.calendar import Calendar
@@ -22,6 +24,7 @@ from veilstream.data.domain import Domain
 from veilstream.data.encoding import Dropped, Encoder, Policy
 from veilstream.data.events import Events
 from veilstream.errors import InvalidInputError
+from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed, seal
 
 MEMORY_BYTES = 512 << 20
@@ -62,7 +65,9 @@ class Bounded(Private):
 
     def _sealed(self, part: int, first_t: int) -> Iterator[Sealed]:
         cells = chosen_of_part(self._runs, part, self.limit, self._key)
+        self._dropped.note_bounding(part, self._runs.rows_that_may_count(part), len(cells))
         steps = self._runs.steps_of(part)
+        presence_rule = None if self.history is None else self.history.presence_rule
         ends = [0, len(cells)]
         if len(steps) > 1:
             cells.sort()
@@ -70,7 +75,12 @@ class Bounded(Private):
         for step, (first, last) in zip(steps, pairwise(ends), strict=True):
             flat = cells[first:last] - step * self.domain.bins
             counts = np.bincount(flat, minlength=self.domain.bins).astype(np.int64, copy=False)
-            yield seal(counts, first_t + step, self.limit.counts_per_user, self.domain.shape or None)
+            yield seal(counts, first_t + step, self.limit.counts_per_user, self.domain.shape or None, presence_rule)
+
+    @property
+    def history(self) -> PresenceHistory | None:
+        """Who was present up to the last snapshot that was taken, for the next day; None without ``presence``."""
+        return self._runs.history if isinstance(self._runs, PresentRuns) else None
 
     def close(self) -> None:
         """Forget the events."""
@@ -100,6 +110,8 @@ def bound(
     missing_time: Policy = "error",
     memory_bytes: int = MEMORY_BYTES,
     directory: str | Path | None = None,
+    presence: Guarantee | PresenceHistory | None = None,
+    first_step: int = 0,
 ) -> Bounded:
     """Read all events and let each person count in at most k bins and l1 counts per step.
 
@@ -108,6 +120,10 @@ def bound(
     a keyed hash: the same key gives the same counts whatever the order of rows, the batches and the kind of
     source; the default key is fresh from the operating system. Rows without a user are dropped and counted.
     Beyond ``memory_bytes`` of encoded rows the rest goes to an unnamed temporary file in ``directory``.
+
+    With ``presence``, a guarantee that has one, people count in few steps (docs/presence.md). For data that come day
+    by day it is the history of the days before (``PresenceHistory``), made with the same ``key``, in which the first
+    step of the calendar has the number ``first_step``; afterwards ``Bounded.history`` is that of the next day.
 
     >>> from veilstream.data import Categories
     >>> from veilstream.data import read_events
@@ -129,16 +145,27 @@ def bound(
         )
     encoder = Encoder(domain, calendar, events.time, unknown, missing_time)
     runs = Runs(calendar.steps, domain.bins, memory_bytes, directory)
+    if presence is not None:
+        history = PresenceHistory(presence, secret) if isinstance(presence, Guarantee) else presence
+        runs = PresentRuns(
+            calendar.steps,
+            domain.bins,
+            memory_bytes,
+            directory,
+            history=history,
+            first_step=first_step,
+            dropped=encoder.dropped,
+        )
     try:
         with cleared_on_error():
-            _read(events, encoder, runs, secret)
+            read_rows(events, encoder, runs, secret)
     except BaseException:
         runs.close()
         raise
     return Bounded(runs, domain, calendar, limit=limit, key=secret, dropped=encoder.dropped)
 
 
-def _read(events: Events, encoder: Encoder, runs: Runs, key: Key) -> None:
+def read_rows(events: Events, encoder: Encoder, runs: Runs, key: Key) -> None:
     """Encode every event that counts."""
     people_key = key.derive(PEOPLE)
     for batch in events.batches():

@@ -63,7 +63,7 @@ def choose(rows: Rows, bins: int, limit: Limit, key: KeyedHash) -> Integers:
     """
     if not len(rows.cell):
         return rows.cell
-    ranked = _rank(rows)
+    ranked = rank_rows(rows)
     packed, person, cell = ranked.packed, ranked.person(), ranked.cell()
     fresh = np.empty(len(packed), dtype=np.bool_)
     fresh[0] = True
@@ -95,14 +95,14 @@ def prune(rows: Rows, bins: int, limit: Limit, key: KeyedHash) -> Rows:
     """
     if not len(rows.cell):
         return rows
-    ranked = _rank(rows)
+    ranked = rank_rows(rows)
     firsts, copies = _distinct(ranked.packed, limit.counts_per_user)
     person, cell = ranked.person()[firsts], ranked.cell()[firsts]
     step = cell // bins
     fresh = np.ones(len(firsts), dtype=np.bool_)
     fresh[1:] = (person[1:] != person[:-1]) | (step[1:] != step[:-1])
     low, high = ranked.identity(person)
-    selected = _smallest(np.cumsum(fresh) - 1, key.hash(low, high, cell, 0), limit.bins_per_user)
+    selected = smallest(np.cumsum(fresh) - 1, key.hash(low, high, cell, 0), limit.bins_per_user)
     remaining = np.repeat(selected, copies[selected])
     return Rows(low[remaining], None if isinstance(high, int) else high[remaining], cell[remaining])
 
@@ -140,7 +140,8 @@ class _Ranked(Private):
         return low, 0 if self.high is None else self.high[person]
 
 
-def _rank(rows: Rows) -> _Ranked:
+def rank_rows(rows: Rows) -> _Ranked:
+    """The rows in the order of people and cells."""
     first_cell = int(rows.cell.min())
     width = (int(rows.cell.max()) - first_cell).bit_length()
     lowest = int(rows.low.min())
@@ -149,14 +150,15 @@ def _rank(rows: Rows) -> _Ranked:
         low: Integers | int = lowest
         high = None
     else:
-        person, low, high = _dense_rank(rows)
+        person, low, high = dense_rank(rows)
     packed = person << width
     packed |= rows.cell - first_cell
     packed.sort()
     return _Ranked(packed, width, first_cell, low, high)
 
 
-def _dense_rank(rows: Rows) -> tuple[Integers, Integers, NDArray[np.uint64] | None]:
+def dense_rank(rows: Rows) -> tuple[Integers, Integers, NDArray[np.uint64] | None]:
+    """The rank of every row's person among the people, and their identities by rank."""
     if rows.high is None:
         low, person = np.unique(rows.low, return_inverse=True)
         return person.astype(np.int64), low, None
@@ -175,7 +177,7 @@ def _choose_among(ranked: _Ranked, excess: Integers, group: Integers, limit: Lim
     firsts, copies = _distinct(packed, limit.counts_per_user)
     cell, group = ranked.cell()[excess[firsts]], group[firsts]
     low, high = ranked.identity(packed[firsts] >> ranked.width)
-    selected = _smallest(group, key.hash(low, high, cell, 0), limit.bins_per_user)
+    selected = smallest(group, key.hash(low, high, cell, 0), limit.bins_per_user)
     copies = copies[selected]
     if limit.bins_per_user == 1:
         return np.repeat(cell[selected], copies)
@@ -184,7 +186,7 @@ def _choose_among(ranked: _Ranked, excess: Integers, group: Integers, limit: Lim
     copy = np.arange(1, len(expanded) + 1) - np.repeat(ends - copies, copies)
     high = high if isinstance(high, int) else high[expanded]
     priority = key.hash(low[expanded], high, cell[expanded], copy)
-    return cell[expanded[_smallest(group[expanded], priority, limit.counts_per_user)]]
+    return cell[expanded[smallest(group[expanded], priority, limit.counts_per_user)]]
 
 
 def _distinct(packed: Integers, most: int) -> tuple[Integers, Integers]:
@@ -195,7 +197,7 @@ def _distinct(packed: Integers, most: int) -> tuple[Integers, Integers]:
     return firsts, np.minimum(np.diff(firsts, append=len(packed)), most)
 
 
-def _smallest(group: Integers, priority: NDArray[np.uint64], count: int) -> Integers:
+def smallest(group: Integers, priority: NDArray[np.uint64], count: int) -> Integers:
     """The positions of the ``count`` smallest priorities of each group, grouped; groups come together."""
     if count == 1:
         starts = np.flatnonzero(np.diff(group, prepend=-1))

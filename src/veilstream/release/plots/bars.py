@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 
+from veilstream.extras import drawing
 from veilstream.release.plots.options import PlotOptions
 from veilstream.release.plots.style import INK, LINE, QUIET, Figure, add_legend, plain_numbers
 from veilstream.release.plots.table import Released
@@ -46,8 +46,8 @@ def draw_bars(figure: Figure, released: Released, options: PlotOptions, unit: st
     plain_numbers(axes.xaxis, 6)
     moment = "" if released.steps == 1 else f", step of {moment_name(released, released.steps - 1)}"
     axes.set_xlabel(f"{unit}{moment}")
-    patches: Any = import_module("matplotlib.patches")
-    lines: Any = import_module("matplotlib.lines")
+    patches: Any = drawing("patches")
+    lines: Any = drawing("lines")
     entries = [
         (patches.Patch(color=LINE), "released"),
         (patches.Patch(color=FADED), "cannot be told from zero"),

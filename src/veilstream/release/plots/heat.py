@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.extras import drawing
 from veilstream.release.plots.labels import borders
 from veilstream.release.plots.options import PlotOptions
 from veilstream.release.plots.style import Axes, Figure, add_legend, plain_numbers
@@ -99,8 +99,8 @@ class Colours:
     """A square-root scale from the least sure value to the largest, and quiet colours for what may be zero."""
 
     def __init__(self, released: Released, value_range: tuple[float, float] | None) -> None:
-        matplotlib: Any = import_module("matplotlib")
-        colors: Any = import_module("matplotlib.colors")
+        matplotlib: Any = drawing()
+        colors: Any = drawing("colors")
         sure = released.value[released.low > 0]
         top = float(np.nanmax(sure)) if sure.size else max(float(np.nanmax(released.value)), 1.0)
         low, high = value_range or (0.0, top)
@@ -127,8 +127,8 @@ class Colours:
         """The scale beside the picture."""
         if not self._any_sure:
             return
-        cm: Any = import_module("matplotlib.cm")
-        ticker: Any = import_module("matplotlib.ticker")
+        cm: Any = drawing("cm")
+        ticker: Any = drawing("ticker")
         bar = figure.colorbar(cm.ScalarMappable(self._norm, self._map), ax=axes, aspect=35, pad=0.012)
         top = self._norm.vmax
         nice = ticker.MaxNLocator(5).tick_values(0, top)
@@ -140,7 +140,7 @@ class Colours:
 
 
 def _legend(figure: Figure, released: Released, level: float) -> None:
-    patches: Any = import_module("matplotlib.patches")
+    patches: Any = drawing("patches")
     unsure = (released.low <= 0) & (released.high >= 0)
     share = float(np.mean(unsure[~np.isnan(released.value)]))
     entries = [

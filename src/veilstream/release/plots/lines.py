@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from veilstream.extras import drawing
 from veilstream.release.plots.options import PlotOptions
 from veilstream.release.plots.style import BAND, INK, LINE, QUIET, TRUTH, Axes, Figure, add_legend, plain_numbers
 from veilstream.release.plots.table import Released, bucket_length, envelope
@@ -120,8 +120,8 @@ def _share(released: Released) -> str:
 
 
 def _legend(figure: Figure, released: Released, level: float, with_truth: bool, bucket: str | None) -> None:
-    lines: Any = import_module("matplotlib.lines")
-    patches: Any = import_module("matplotlib.patches")
+    lines: Any = drawing("lines")
+    patches: Any = drawing("patches")
     line, patch = lines.Line2D, patches.Patch
     if bucket is not None:
         entries: list[tuple[Any, str]] = [

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
 
+from veilstream.data import Categories, Domain
 from veilstream.errors import InvalidInputError
+from veilstream.extras import drawing
 from veilstream.release.measure import Measure
 from veilstream.release.plots.bars import draw_bars
 from veilstream.release.plots.heat import draw_grids, draw_map
 from veilstream.release.plots.labels import borders
 from veilstream.release.plots.lines import draw_lines
 from veilstream.release.plots.options import MOST_PANELS, MOST_ROWS, Kind, PlotOptions
-from veilstream.release.plots.page import write_page
+from veilstream.release.plots.page import MOST_CELLS, write_page
 from veilstream.release.plots.style import STYLE, Figure, add_words, new_figure
 from veilstream.release.plots.table import Released, arrange, choose
 from veilstream.release.sinks import replacing
 
+MOST_PLANE_CELLS: Final = 4_000_000
+"""Bins × steps that are read to draw planes."""
 SUFFIXES: Final = (".png", ".pdf", ".svg", ".html")
+
+
+def bins_drawn(domain: Domain, steps: int, path: str | Path, kind: Kind = "auto") -> int:
+    """How many bins a picture has room for: a page and a plane take many, other pictures ``MOST_ROWS``.
+
+    >>> bins_drawn(Domain.from_json({"x": {"low": 0, "high": 1, "cells": 20}, "y": {"low": 0, "high": 1, "cells": 20}}),
+    ...            24, "map.png")
+    400
+    """
+    if Path(path).suffix.lower() == ".html":
+        return max(1, MOST_CELLS // steps)
+    numeric = len(domain.axes) == 2 and not any(isinstance(axis, Categories) for axis in domain.axes.values())
+    plane = kind == "grid" or (kind == "auto" and numeric)
+    return domain.bins if plane and domain.bins * steps <= MOST_PLANE_CELLS else MOST_ROWS
 
 
 def plot_releases(
@@ -56,7 +73,7 @@ def plot_releases(
         write_page(path, released, title=title, subtitle=words, unit=unit, level=level, bins=options.bins)
         return Path(path)
     kind = options.kind if options.kind != "auto" else _kind(released, heat_map, options)
-    matplotlib: Any = import_module("matplotlib")
+    matplotlib: Any = drawing()
     with matplotlib.rc_context(STYLE):
         figure = new_figure()
         _draw(figure, kind, released, options, unit, level, truth)

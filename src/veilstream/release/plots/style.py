@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
+
+from veilstream.extras import drawing
 
 Figure: TypeAlias = Any
 Axes: TypeAlias = Any
@@ -41,8 +42,8 @@ STYLE: Final[dict[str, Any]] = {
 
 def new_figure() -> Figure:
     """An empty figure that needs no display. Call it inside ``rc_context(STYLE)``."""
-    figures: Any = import_module("matplotlib.figure")
-    agg: Any = import_module("matplotlib.backends.backend_agg")
+    figures: Any = drawing("figure")
+    agg: Any = drawing("backends.backend_agg")
     figure = figures.Figure(layout="constrained")
     figure.get_layout_engine().set(h_pad=0.07, w_pad=0.07)
     agg.FigureCanvasAgg(figure)
@@ -78,7 +79,7 @@ def add_words(figure: Figure, title: str, words: str) -> None:
 
 def plain_numbers(axis: Any, ticks: int = 4) -> None:
     """Few marks, and numbers with commas and as many digits as the distance of two marks needs."""
-    ticker: Any = import_module("matplotlib.ticker")
+    ticker: Any = drawing("ticker")
     axis.set_major_locator(ticker.MaxNLocator(ticks))
 
     def name(value: float, _position: int | None) -> str:

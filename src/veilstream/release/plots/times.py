@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.extras import drawing
 from veilstream.release.plots.style import Axes
 from veilstream.release.plots.table import Released
 
@@ -30,7 +30,7 @@ def name_time_axis(axes: Axes, released: Released, *, ticks: int = 6) -> None:
     if released.zone is None:
         axes.set_xlabel("start of the step")
         return
-    dates: Any = import_module("matplotlib.dates")
+    dates: Any = drawing("dates")
     zone = ZoneInfo(released.zone)
     locator = dates.AutoDateLocator(minticks=3, maxticks=ticks, tz=zone)
     axes.xaxis.set_major_locator(locator)

@@ -159,7 +159,8 @@ class Bank:
     def _learned(self, weights: Floats) -> Floats:
         fixed = np.exp(self._log_prior())
         kept = self.shares - FLOOR * fixed
-        return (1 - LEARNING) * kept + LEARNING * (1 - FLOOR) * weights.mean(axis=-1) + FLOOR * fixed
+        learned: Floats = LEARNING * (1 - FLOOR) * weights.mean(axis=-1)
+        return (1 - LEARNING) * kept + learned + FLOOR * fixed
 
     def _updated(self, score: Floats, look: Look, step: int) -> Bank:
         count, slopes = len(LEVELS), 0 if self.trends is None else len(TRENDS)
@@ -211,12 +212,14 @@ class Bank:
 
 
 def first_shares(others: int, seasonal: int) -> Floats:
-    parts = np.concatenate([np.ones(others), np.full(seasonal, SEASON_PRIOR)])
-    return parts / parts.sum()
+    """What experts without and with a season weigh before any look."""
+    parts: Floats = np.concatenate([np.ones(others), np.full(seasonal, SEASON_PRIOR)])
+    parts /= parts.sum()
+    return parts
 
 
 def softmax(score: Floats) -> Floats:
     """Weights ∝ e^score over the experts, the last axis but one."""
-    weights = np.exp(score - score.max(axis=-2, keepdims=True))
+    weights: Floats = np.exp(score - score.max(axis=-2, keepdims=True))
     weights /= weights.sum(axis=-2, keepdims=True)
     return weights

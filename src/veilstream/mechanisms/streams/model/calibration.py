@@ -10,16 +10,21 @@ import numpy as np
 from veilstream.mechanisms.streams.model.bank import Mixture, softmax
 from veilstream.mechanisms.streams.model.observation import Floats, Look, likelihood
 
-WIDER: Final = (1.0, 3.0, 10.0)
-"""Factors on the bank's variance."""
-RELATIVE: Final = (0.0, 0.2, 0.6)
-"""Standard deviations in parts of the count."""
+WAYS: Final = (
+    (0.5, 0.0, 0.0, -1.0),
+    (1.0, 0.0, 0.0, 0.0),
+    (1.0, 1.0, 0.0, 0.0),
+    (3.0, 1.0, 0.0, -0.8),
+    (10.0, 1.0, 0.0, -1.7),
+    (1.0, 1.0, 0.2, -1.4),
+    (5.0, 1.0, 0.6, -2.5),
+)
+"""Ways to be wider: a factor on the bank's variance, the scatter of a count of that level (Poisson's for 1), a standard
+deviation in parts of the count, and the logarithm of the way's prior."""
 FORGETTING: Final = 0.95
 POOLED: Final = 0.05
 """Of the weights over all bins in each bin's own."""
-_FACTORS: Final = np.repeat(WIDER, len(RELATIVE))[:, None]
-_PARTS: Final = np.tile(RELATIVE, len(WIDER))[:, None]
-_LOG_PRIOR: Final = -0.5 * np.log2(_FACTORS) + np.where(_PARTS == 0, 0.0, np.log(0.25))
+_FACTORS, _SCATTERS, _PARTS, _LOG_PRIOR = (np.array(column)[:, None] for column in zip(*WAYS, strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +36,7 @@ class Calibration:
     @classmethod
     def begun(cls, shape: tuple[int, ...]) -> Self:
         *runs, bins = shape
-        return cls(np.zeros((*runs, _FACTORS.size, bins)))
+        return cls(np.zeros((*runs, len(WAYS), bins)))
 
     def learned(self, look: Look, prior: Mixture) -> Calibration:
         gap = (look.numbers - prior.mean)[..., None, :]
@@ -46,10 +51,12 @@ class Calibration:
         widths = _widths(prior)
         if look is not None:
             widths = widths * look.variance / (widths + look.variance)
-        return np.einsum("...jb,...jb->...b", weights, widths)
+        variance: Floats = np.einsum("...jb,...jb->...b", weights, widths)
+        return variance
 
 
 def _widths(prior: Mixture) -> Floats:
     level = np.maximum(prior.mean, 0.0)[..., None, :]
-    scatter = np.maximum(level, 0.1)
-    return _FACTORS * prior.variance[..., None, :] + np.square(_PARTS * level) + scatter
+    scatter = np.maximum(_SCATTERS * level, 0.1)
+    widths: Floats = _FACTORS * prior.variance[..., None, :] + np.square(_PARTS * level) + scatter
+    return widths

@@ -112,7 +112,8 @@ class Season:
         return self.deviation if profile is None else self.deviation + profile
 
     def variance(self, step: int) -> Floats:
-        return self.deviation_variance + self.profile_variance[step % len(self.profile)]
+        of_profile: Floats = self.profile_variance[step % len(self.profile)]
+        return self.deviation_variance + of_profile
 
     def predicted(self, unit: float, step: int) -> Season:
         step_variance, persistence, change = np.array(SEASONS, dtype=np.float64).T

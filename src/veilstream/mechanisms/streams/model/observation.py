@@ -14,7 +14,7 @@ from scipy.special import log_ndtr
 Floats = NDArray[np.float64]
 
 NEARLY_GAUSSIAN: Final = 50.0
-"""From this ratio of a belief's variance to the squared Laplace scale on, their sum is Gaussian for all that matters."""
+"""From this ratio of a belief's variance to the squared Laplace scale on, their sum is as good as Gaussian."""
 SMALLEST_RATIO: Final = 1e-4
 """Below this ratio a belief is as good as certain next to Laplace noise."""
 MANY: Final = 1 << 15

@@ -1,0 +1,190 @@
+"""``python -m benchmarks presence``: what people who come seldom cost, on real streams, against the usual prices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+from numpy.random import default_rng  # noqa: TID251 (makes data, releases nothing)
+from numpy.typing import NDArray
+
+import veilstream as vs
+from benchmarks.presence_streams import KEY, Visits, present
+from benchmarks.report import PAGE, Table, best_seconds, progress
+from veilstream.data.bounding.choice import Limit, Rows, choose
+from veilstream.data.bounding.keyed import Key
+from veilstream.data.bounding.presence import PresenceHistory
+from veilstream.evaluate.pages import markdown_table, with_section
+from veilstream.mechanisms.streams import DSAT, Fast, Sample, Uniform
+from veilstream.mechanisms.traits import Traits
+from veilstream.privacy.guarantee import Guarantee
+
+RUNS: Final = 40
+RUNS_THAT_DECIDE: Final = 2
+PRESENCES: Final = (1, 3, 5, 8, 13)
+PEOPLE: Final = 10**7
+COLUMNS: Final = ("Uniform", "Sample", "DSAT", "FAST")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A promise without presence, and the same with it for each c."""
+
+    stream: Visits
+    promise: str
+    plain: Guarantee
+    seldom: tuple[Guarantee, ...]
+
+
+def settings(stream: Visits) -> list[Setting]:
+    found: list[Setting] = []
+    for w in stream.windows:
+        narrow = [c for c in PRESENCES if 2 * c < w]
+        plain = Guarantee(1, w=w)
+        found.append(Setting(stream, f"window of {w}", plain, tuple(Guarantee(1, w=w, presence=c) for c in narrow)))
+        blocks = tuple(Guarantee(1, per=w, presence=c) for c in PRESENCES if c < w)
+        found.append(Setting(stream, f"block of {w}", Guarantee(1, per=w, presence=w), blocks))
+    for_ever = tuple(Guarantee(1, w=None, presence=c) for c in PRESENCES)
+    return [*found, Setting(stream, "for ever", Guarantee(1, w=None), for_ever)]
+
+
+def error(mechanism: Any, guarantee: Guarantee, counts: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
+    """Mean absolute error, with all rows as the truth."""
+    runs = RUNS if Traits.of(mechanism).oblivious else RUNS_THAT_DECIDE
+    y = np.asarray(vs.simulate_many(mechanism, guarantee, counts, seed=1, runs=runs))
+    return float(np.abs(y - truth).mean())
+
+
+def errors(guarantee: Guarantee, counts: NDArray[np.int64], truth: NDArray[np.int64]) -> list[float]:
+    steps = len(truth)
+    mechanisms = (Uniform(horizon=steps), Sample(), DSAT(horizon=steps), Fast(horizon=steps))
+    return [error(mechanism, guarantee, counts, truth) for mechanism in mechanisms]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def utility() -> list[Table]:
+    """Every stream, promise and c; and of each promise the best."""
+    rows: list[list[str]] = []
+    best: list[list[str]] = []
+    for stream in present():
+        truth = stream.counts()
+        for setting in settings(stream):
+            usual = errors(setting.plain, truth, truth)
+            head = [stream.name, setting.promise]
+            rows.append([*head, "all", str(setting.plain.reach or stream.steps), "100 %", *map(_number, usual)])
+            found: list[tuple[float, str, str, str]] = []
+            for guarantee in setting.seldom:
+                counts = stream.counts(guarantee)
+                kept = counts.sum() / truth.sum()
+                seldom = errors(guarantee, counts, truth)
+                cells = [str(guarantee.presence), str(guarantee.reach), f"{kept:.0%}".replace("%", " %")]
+                rows.append([*head, *cells, *map(_number, seldom)])
+                found += [(e, name, cells[0], cells[2]) for e, name in zip(seldom, COLUMNS, strict=True)]
+            winner, least = min(found), min(zip(usual, COLUMNS, strict=True))
+            verdict = f"{least[0] / winner[0]:.1f}"
+            best.append(
+                [*head, f"{_number(least[0])} ({least[1]})", f"{_number(winner[0])} ({winner[1]})", *winner[2:]]
+            )
+            best[-1] += [f"{usual[0] / min(e for e, name, *_ in found if name == 'Uniform'):.1f}", verdict]
+            progress(" | ".join(best[-1]))
+    notes = (
+        f"Mean absolute error of one count series at ε = 1 with all rows as the truth; {RUNS} runs, {RUNS_THAT_DECIDE} "
+        "of mechanisms that decide by data. 'steps' is what one person is charged for. The row 'all' is without a "
+        "bound; for a block it means that people count in every step of it."
+    )
+    summary = Table(
+        "The best of each promise",
+        "Of the next table; c and mechanism chosen in hindsight on both sides. 'times' is the usual error by that with "
+        "presence, of Uniform alone and of the best mechanism: below 1 it does not pay.",
+        ["stream", "promise", "usual, best", "with presence, best", "c", "kept", "times, Uniform", "times, best"],
+        best,
+    )
+    return [summary, Table("Every c", notes, ["stream", "promise", "c", "steps", "kept", *COLUMNS], rows)]
+
+
+def _mean_distance(left_out: NDArray[np.int64], scale: float) -> float:
+    """E|L − d| of Laplace noise L of this scale, over all steps."""
+    gaps = left_out.astype(np.float64)
+    return float((gaps + scale * np.exp(-gaps / scale)).mean())
+
+
+def _left_out(stream: Visits, c: int, length: int, *, block: bool) -> NDArray[np.int64]:
+    """Left out in each step if people count in the first c of a block, or look back over ``length`` steps."""
+    person, step = stream.person, stream.step
+    out = np.zeros(len(step), dtype=np.bool_)
+    same = person[c:] == person[:-c]
+    near = step[c:] // length == step[:-c] // length if block else step[c:] - step[:-c] < length
+    out[c:] = same & near
+    return np.bincount(step[out], minlength=stream.steps)
+
+
+def other_rules() -> Table:
+    """Rules that keep the same promise for a sliding window, by what they reach and what they leave out."""
+    rows: list[list[str]] = []
+    for stream in present()[:2]:
+        for w in stream.windows:
+            for name, parts, block in (
+                ("look back w−1", 1, False),
+                ("look back w/2−1", 2, False),
+                ("look back w/4−1", 4, False),
+                ("first c of a block of w", 1, True),
+                ("first c of a block of w/2", 2, True),
+                ("first c of a block of w/4", 4, True),
+            ):
+                length = -(-w // parts)
+                steps = -(-(w - 1) // length) + 2 if block else -(-w // length) + 1
+                tried = [
+                    (_mean_distance(_left_out(stream, c, length, block=block), c * steps), c) for c in range(1, 31)
+                ]
+                least, c = min(tried)
+                kept = 1 - _left_out(stream, c, length, block=block).sum() / len(stream.step)
+                rows.append([stream.name, str(w), name, str(c), str(c * steps), f"{kept:.0%}", _number(least)])
+    return Table(
+        "Other rules for a sliding window",
+        "The error of Uniform at ε = 1, by its formula, at the best c of each rule. A block of ⌈w/k⌉ steps reaches "
+        "(⌈(w−1)/⌈w/k⌉⌉ + 2)·c steps, looking back over ⌈w/k⌉−1 steps (⌈w/⌈w/k⌉⌉ + 1)·c.",
+        ["stream", "w", "rule", "c", "steps", "kept", "error"],
+        rows,
+    )
+
+
+def memory() -> Table:
+    """What it costs to remember who was present, next to the bounding within a step that was there before."""
+    steps, rng = 10, default_rng(7)
+    everybody = rng.integers(0, 1 << 62, PEOPLE)
+    days = [everybody[start :: steps // 2].copy() for start in range(steps // 2)] * 2
+    history = PresenceHistory(Guarantee(1, w=40, presence=3), KEY)
+    seconds = 0.0
+    for step, people in enumerate(days):
+        rows = Rows(people, None, np.zeros(len(people), dtype=np.int64))
+        history.advance(step)
+        seconds += best_seconds(partial(history.counted, rows, step), 1)
+    rows = Rows(days[0], None, np.zeros(len(days[0]), dtype=np.int64))
+    within = best_seconds(lambda: choose(rows, 1, Limit(), Key(KEY)), 2) * steps
+    size = sum(column.nbytes for column in history.table().values())
+    count = len(days[0]) * steps
+    return Table(
+        "Remembering who was present",
+        f"{len(history):,} people who each come twice in {steps} steps, c = 3. The peer is the choice of rows within a "
+        "step, which every release needs. By the same arithmetic 10⁸ people at c = 5 take "
+        f"{10**8 * (16 + 1 + 4 * 5) / 1e9:.1f} GB.",
+        ["people", "bytes per person", "rows per second", "times the choice within a step"],
+        [[f"{len(history):,}", f"{size / len(history):.0f}", f"{count / seconds:,.0f}", f"{seconds / within:.1f}"]],
+    )
+
+
+def run() -> Sequence[Table]:
+    if not present():
+        progress("streams with ids: not here, set VEILSTREAM_DATA; left out")
+        return [memory()]
+    best, every = utility()
+    page = PAGE.with_name("presence.md")
+    table = markdown_table(best.columns, best.rows)
+    page.write_text(with_section(page.read_text(encoding="utf-8"), "presence", table), encoding="utf-8")
+    return [best, every, other_rules(), memory()]

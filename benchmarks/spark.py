@@ -1,0 +1,276 @@
+"""Bounding on Spark and DuckDB against our own path and PipelineDP: processor seconds, wall, bytes moved, executors."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+from urllib.request import urlopen
+
+import polars as pl
+
+from benchmarks.ingest import BINS, CALENDAR, DOMAIN, HOUR, START, STEPS, events
+from benchmarks.report import Table, progress
+from veilstream.data import Calendar, Domain, Grid, read_events
+from veilstream.data.bounding import bound
+
+KEY: Final = b"the same key for every engine"
+FILE_ROWS: Final = 2_500_000
+SAMPLE: Final = 200_000
+"""Events that PipelineDP gets: at 5 million it would take most of an hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run took: processor seconds of all its processes, seconds of wall, bytes that the cluster moved."""
+
+    processor: float
+    wall: float
+    moved: int = 0
+
+
+def write_folder(folder: Path, rows: int, people: int) -> None:
+    """A directory of Parquet files of events."""
+    for seed, first in enumerate(range(0, rows, FILE_ROWS)):
+        table = events(min(FILE_ROWS, rows - first), people, seed)
+        instants = table.with_columns(pl.col("time").dt.replace_time_zone("UTC"))
+        instants.write_parquet(folder / f"part-{seed:04}.parquet")
+
+
+def processor_seconds() -> float:
+    """Processor time of this process and all below it, ended ones included."""
+    parents: dict[int, int] = {}
+    spent: dict[int, float] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text(encoding="utf-8").rpartition(")")[2].split()
+        except OSError:
+            continue
+        number = int(path.parent.name)
+        parents[number], spent[number] = int(fields[1]), sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    mine, before = {os.getpid()}, 0
+    while len(mine) > before:
+        before = len(mine)
+        mine |= {child for child, parent in parents.items() if parent in mine}
+    return sum(spent[number] for number in mine)
+
+
+def cost_of(call: Callable[[], object]) -> Cost:
+    processor, wall = processor_seconds(), time.perf_counter()
+    call()
+    return Cost(processor_seconds() - processor, time.perf_counter() - wall)
+
+
+def own(folder: str) -> Cost:
+    def run() -> None:
+        source = read_events(folder, user="user", time="time", by=["bin"])
+        with bound(source, DOMAIN, CALENDAR, key=KEY) as bounded:
+            for _ in bounded.snapshots():
+                pass
+
+    return cost_of(run)
+
+
+def in_duckdb(folder: str) -> Cost:
+    duckdb, engine = import_module("duckdb"), import_module("veilstream.data.engines.duckdb")
+
+    def run() -> None:
+        relation = duckdb.sql(f"select * from read_parquet('{folder}/*.parquet')")
+        steps = engine.snapshots(relation, domain=DOMAIN, calendar=CALENDAR, user="user", time="time", key=KEY)
+        assert sum(1 for _ in steps) == STEPS
+
+    return cost_of(run)
+
+
+def on_spark(folder: str, master: str = "local[2]", domain: Domain = DOMAIN, calendar: Calendar = CALENDAR) -> Cost:
+    """The cheaper of two runs in a session that has run once before: that one warms the JVM up."""
+    spark = import_module("veilstream.spark")
+    session = _session(master)
+    df = session.read.parquet(folder)
+    if domain is not DOMAIN:
+        df = df.selectExpr("user", "time", "double(user * 7919 % 10000000) as bin")
+
+    def run() -> None:
+        for _ in spark.snapshots(df, domain=domain, calendar=calendar, user="user", time="time", key=KEY):
+            pass
+
+    run()
+    before = _moved(session)
+    costs = [cost_of(run), cost_of(run)]
+    moved = (_moved(session) - before) // len(costs)
+    application = session.sparkContext.applicationId
+    session.stop()
+    # Workers of a local cluster keep their logs where Spark is installed.
+    installed = Path(str(import_module("pyspark").__file__)).parent
+    shutil.rmtree(installed / "work" / application, ignore_errors=True)
+    best = min(costs, key=lambda cost: cost.processor)
+    return Cost(best.processor, best.wall, moved)
+
+
+def _session(master: str) -> Any:
+    warnings.simplefilter("ignore")
+    settings = {
+        "spark.master": master,
+        "spark.driver.memory": "4g",
+        "spark.executor.memory": "2g",
+        "spark.sql.shuffle.partitions": "16",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.ui.enabled": "true",
+        "spark.ui.port": "0",
+        "spark.log.level": "ERROR",
+    }
+    return import_module("veilstream.spark").local_session(settings=settings)
+
+
+def _moved(session: Any) -> int:
+    """Bytes that all tasks so far have written for a shuffle."""
+    root = f"{session.sparkContext.uiWebUrl}/api/v1/applications/{session.sparkContext.applicationId}"
+    return sum(stage["shuffleWriteBytes"] for stage in json.loads(urlopen(f"{root}/stages").read()))
+
+
+def many_bins(folder: str) -> Cost:
+    """Ten million bins at one step."""
+    domain = Domain({"bin": Grid(0, 10_000_000, 10_000_000)})
+    return on_spark(folder, "local[2]", domain, Calendar("2024-01-01", "2024-01-08", "1w"))
+
+
+def pipeline_dp(folder: str) -> Cost:
+    """PipelineDP's Spark backend on a sample: one partition-hour and one count per person and hour."""
+    peer: Any = import_module("pipeline_dp")
+    session = _session("local[2]")
+    sample = pl.read_parquet(f"{folder}/part-0000.parquet", n_rows=SAMPLE)
+    steps = ((sample["time"].dt.replace_time_zone(None).to_numpy() - START).astype("int64") // HOUR).tolist()
+    rows = list(zip(sample["user"].to_list(), steps, sample["bin"].to_list(), strict=True))
+
+    def run() -> None:
+        accountant = peer.NaiveBudgetAccountant(total_epsilon=1, total_delta=1e-9)
+        engine = peer.DPEngine(accountant, peer.SparkRDDBackend(session.sparkContext))
+        parameters = peer.AggregateParams(
+            noise_kind=peer.NoiseKind.LAPLACE,
+            metrics=[peer.Metrics.COUNT],
+            max_partitions_contributed=1,
+            max_contributions_per_partition=1,
+        )
+        extract = peer.DataExtractors(
+            privacy_id_extractor=lambda row: (row[0], row[1]),
+            partition_extractor=lambda row: row[1] * 1000 + row[2],
+            value_extractor=lambda _: 0,
+        )
+        cells = list(range(STEPS * BINS))
+        result = engine.aggregate(session.sparkContext.parallelize(rows, 8), parameters, extract, cells)
+        accountant.compute_budgets()
+        result.count()
+
+    cost = cost_of(run)
+    session.stop()
+    return cost
+
+
+MEASUREMENTS: Final[dict[str, Callable[..., Cost]]] = {
+    "own": own,
+    "duckdb": in_duckdb,
+    "spark": on_spark,
+    "many-bins": many_bins,
+    "pipeline-dp": pipeline_dp,
+}
+
+
+def measured(name: str, *arguments: str) -> Cost:
+    """A measurement in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.spark", name, *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    cost = Cost(**json.loads(done.stdout.splitlines()[-1]))
+    progress(f"{name} {' '.join(arguments[1:])}: {cost.processor:.1f} s of processor, {cost.wall:.1f} s")
+    return cost
+
+
+def engines(folder: str, rows: int, people: int) -> Table:
+    """Processor seconds and wall of every engine on the same files."""
+    costs = {
+        "one machine": measured("own", folder),
+        "DuckDB": measured("duckdb", folder),
+        "Spark local[2]": measured("spark", folder),
+    }
+    base = costs["one machine"].processor
+    table = [
+        [name, f"{cost.processor:.1f}", f"{cost.processor / base:.1f}", f"{cost.wall:.1f}", _per_event(cost, rows)]
+        for name, cost in costs.items()
+    ]
+    return Table(
+        title=f"{rows:,} events of {people:,} people in Parquet files, {STEPS} steps x {BINS:,} bins",
+        notes="Processor seconds of all processes, the JVM's and Python workers' included; Spark in a session that "
+        "has run once. Wanted: Spark at most 6 times our own processor time.",
+        columns=["engine", "processor s", "times ours", "wall s", "shuffle bytes per event"],
+        rows=table,
+    )
+
+
+def _per_event(cost: Cost, rows: int) -> str:
+    return f"{cost.moved / rows:.1f}" if cost.moved else ""
+
+
+def peers(folder: str, rows: int) -> Table:
+    """PipelineDP on Spark on a sample, per event."""
+    peer, ours = measured("pipeline-dp", folder), measured("spark", folder)
+    each = [("PipelineDP on Spark", peer, SAMPLE), ("veilstream on Spark", ours, rows)]
+    return Table(
+        title=f"PipelineDP on a sample of {SAMPLE:,} of the events, ours on {rows:,}",
+        notes="Microseconds of processor time per event. PipelineDP also draws its noise for 168,000 partitions in "
+        "this time. Tumult Analytics needs Spark 3 and could not run beside Spark 4.",
+        columns=["method", "events", "processor s", "microseconds per event"],
+        rows=[
+            [name, f"{count:,}", f"{cost.processor:.1f}", f"{cost.processor / count * 1e6:.2f}"]
+            for name, cost, count in each
+        ],
+    )
+
+
+def executors(folder: str, rows: int) -> Table:
+    """One and two executors of one core each on the same two cores."""
+    costs = {workers: measured("spark", folder, f"local-cluster[{workers},1,3072]") for workers in (1, 2)}
+    return Table(
+        title=f"{rows:,} events with one and two executors of one core",
+        notes="Both on the same machine of two cores, where the driver and the Python workers want their share too: "
+        "wall cannot halve here.",
+        columns=["executors", "processor s", "wall s"],
+        rows=[[str(workers), f"{cost.processor:.1f}", f"{cost.wall:.1f}"] for workers, cost in costs.items()],
+    )
+
+
+def wide(folder: str, rows: int) -> Table:
+    """A step of ten million bins."""
+    cost = measured("many-bins", folder)
+    return Table(
+        title=f"{rows:,} events into 10,000,000 bins of one step on Spark local[2]",
+        notes="Counts reach the driver as packed runs in Arrow and are sealed there.",
+        columns=["processor s", "wall s", "shuffle bytes per event"],
+        rows=[[f"{cost.processor:.1f}", f"{cost.wall:.1f}", _per_event(cost, rows)]],
+    )
+
+
+def run(quick: bool = False) -> list[Table]:
+    """All tables of this module."""
+    sizes = [(500_000, 20_000)] if quick else [(5_000_000, 200_000), (20_000_000, 1_000_000), (100_000_000, 5_000_000)]
+    tables: list[Table] = []
+    extra: list[Table] = []
+    for index, (rows, people) in enumerate(sizes):
+        with tempfile.TemporaryDirectory() as folder:
+            write_folder(Path(folder), rows, people)
+            tables.append(engines(folder, rows, people))
+            if index == 0:
+                extra += [peers(folder, rows), executors(folder, rows), wide(folder, rows)]
+    return tables + extra
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(MEASUREMENTS[sys.argv[1]](*sys.argv[2:]))))

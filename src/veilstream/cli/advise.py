@@ -1,0 +1,135 @@
+"""``veilstream advise``: from public facts to a command to paste."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from veilstream.cli.options import AsJson, job_option, option
+from veilstream.cli.progress import progress_bar
+from veilstream.cli.reporting import ExitCode, print_json
+from veilstream.jobs.wording import number, promise
+
+if TYPE_CHECKING:
+    from veilstream.evaluate.advise import Choice
+    from veilstream.jobs.advice import Advice
+
+
+def advise(
+    count: Annotated[float | None, option("--count", description="People that one bin holds in a step, about.")] = None,
+    population: Annotated[
+        float | None, option("--population", description="People in all bins of a step, about; instead of --count.")
+    ] = None,
+    bins: Annotated[int, option("--bins", description="Number of bins. Default: 1.")] = 1,
+    every: Annotated[str, job_option("every")] = "1h",
+    window: Annotated[str, job_option("window")] = "24h",
+    steps: Annotated[
+        int | None, option("--steps", description="Steps of the whole stream; needed with --window user.")
+    ] = None,
+    epsilon: Annotated[str | None, job_option("epsilon")] = None,
+    error: Annotated[
+        str | None, option("--error", description="Wanted: 95 % of the noises within this, 50 or 10% of the count.")
+    ] = None,
+    per_person: Annotated[
+        int, option("--per-person", description="Most that one person adds to a step. Default: 1.")
+    ] = 1,
+    change: Annotated[
+        float, option("--change", description="Part of its count by which a bin moves in a step. Default: 0.05.")
+    ] = 0.05,
+    plot: Annotated[Path | None, option("--plot", description="Picture of the choices: .png, .pdf or .svg.")] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Choose epsilon, window, step length and mechanism from public facts; no data are read, nothing is spent.
+
+    What will ±50 cost? veilstream advise --count 500 --bins 6 --every 1h --window 24h --error 50
+
+    What does epsilon 1 give? veilstream advise --population 3000 --bins 6 --epsilon 1
+    """
+    from veilstream.jobs import advice
+    from veilstream.release.sinks import check_writable
+
+    if plot is not None:
+        check_writable(plot, (".png", ".pdf", ".svg"))
+    with progress_bar("simulating", as_json) as advance:
+        found = advice.advise(
+            count=count,
+            population=population,
+            bins=bins,
+            every=int(every) if every.isdigit() else every,
+            window=window,
+            steps=steps,
+            epsilon=epsilon,
+            error=error,
+            per_person=per_person,
+            change=change,
+            progress=advance,
+        )
+    if plot is not None:
+        found.plot(plot)
+    if as_json:
+        _print_json(found, plot)
+    else:
+        _tell(found)
+        if plot is not None:
+            typer.echo(f"wrote {plot}")
+    return ExitCode.OK
+
+
+def _print_json(found: Advice, plot: Path | None) -> None:
+    print_json(
+        {
+            "epsilon": str(found.epsilon),
+            "recommended": found.recommended.mechanism,
+            "verdict": found.verdict,
+            "mechanisms": found.table.to_dicts(),
+            "epsilons": [{"epsilon": str(c.epsilon), "error_95": c.error_95} for c in found.epsilons],
+            "step_lengths": [{"times": factor, "relative_error": c.relative_error} for factor, c in found.steps],
+            "command": found.command,
+            "outputs": [] if plot is None else [str(plot)],
+        }
+    )
+
+
+def _errors(choice: Choice) -> tuple[str, str, str]:
+    return _short(choice.mean_error), f"±{_short(choice.error_95)}", f"{_short(100 * choice.relative_error)} %"
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def _tell(found: Advice) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from veilstream.privacy.guarantee import Guarantee
+
+    typer.echo(promise(Guarantee(found.epsilon, found.facts.w), found.every))
+    measure, console = found.measure.label, Console()
+    table = Table(
+        title=f"expected error of one bin, {measure}, at epsilon {number(found.epsilon)}", title_justify="left"
+    )
+    for name in ("mechanism", "mean", "95 %", "of count", "fresh", "known by"):
+        table.add_column(name, justify="left" if name == "mechanism" else "right", no_wrap=True)
+    for choice in found.choices:
+        table.add_row(
+            choice.mechanism,
+            *_errors(choice),
+            f"{choice.fresh:.0%}",
+            "formula" if choice.exact else "simulation",
+        )
+    console.print(table)
+    others = Table(title="released in every step (exact)", title_justify="left")
+    for name in ("epsilon", "step", "mean", "95 %", "of count"):
+        others.add_column(name, justify="right", no_wrap=True)
+    rows = [(choice, str(found.every)) for choice in found.epsilons]
+    rows += [(choice, f"{factor} x {found.every}") for factor, choice in found.steps if factor > 1]
+    for choice, step in rows:
+        others.add_row(number(choice.epsilon), step, *_errors(choice))
+    console.print(others)
+    if len(found.steps) > 1:
+        typer.echo("longer steps: if they hold as many times the people; where the same people stay, they hold fewer")
+    typer.echo(f"recommended: {found.recommended.mechanism}; {found.verdict}")
+    typer.echo(f"to publish (words in capitals are yours):\n\n  {found.command}\n")

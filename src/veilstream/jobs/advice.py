@@ -1,0 +1,178 @@
+"""``advise``: from public facts to epsilon, window, step length and mechanism, with what each would cost in error."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from veilstream.errors import InvalidInputError
+from veilstream.evaluate.advise import (
+    EPSILONS,
+    Choice,
+    Facts,
+    best,
+    epsilon_for,
+    longer_steps,
+    mechanism_choices,
+    uniform_choice,
+)
+from veilstream.jobs.command import publish_command
+from veilstream.jobs.window import steps_of_window
+from veilstream.jobs.wording import number
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.rationals import Exact
+from veilstream.release.measure import Measure
+
+FACTORS: Final = (1, 2, 3, 4, 6, 12, 24, 48, 168)
+USEFUL: Final = 0.1
+"""A relative error that most readers of a table accept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to expect, and what to take. Every figure comes from public facts; nothing was read or spent.
+
+    ``choices`` are mechanisms at ``epsilon``, best first; ``epsilons`` and ``steps`` tell the exact error of a release
+    in every step for other budgets, and for steps so many times as long that hold as many times the people
+    (fewer if the same people stay).
+    """
+
+    facts: Facts
+    every: str | int
+    epsilon: Fraction
+    choices: tuple[Choice, ...]
+    recommended: Choice
+    epsilons: tuple[Choice, ...]
+    steps: tuple[tuple[int, Choice], ...]
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """The mechanisms, one row each."""
+        return pl.DataFrame([{**asdict(choice), "epsilon": float(choice.epsilon)} for choice in self.choices])
+
+    @property
+    def measure(self) -> Measure:
+        return Measure.of_events(self.facts.per_person, self.every)
+
+    @property
+    def verdict(self) -> str:
+        """Whether the numbers would be worth publishing, and what would make them so."""
+        taken = self.recommended
+        share = f"{taken.relative_error:.1%} of a count of {number(self.facts.count)}"
+        if taken.relative_error <= USEFUL:
+            return f"the mean error of {number(taken.mean_error)} is {share}: good for most uses"
+        return f"the mean error of {number(taken.mean_error)} is {share}; {self._cure()}"
+
+    def _cure(self) -> str:
+        cures: list[str] = []
+        if math.isfinite(taken := uniform_choice(self.facts, self.epsilon).relative_error):
+            cures.append(f"epsilon {number(self.epsilon * math.ceil(taken / USEFUL))}")
+        longer = next((factor for factor, choice in self.steps if choice.relative_error <= USEFUL), None)
+        if longer is not None:
+            cures.append(f"steps {longer} times as long if they hold as many times the people")
+        return f"for {USEFUL:.0%} take {', or '.join([*cures, 'fewer bins'])}"
+
+    @property
+    def command(self) -> str:
+        """The command to paste; words in capitals are yours to fill in."""
+        return publish_command(
+            self.recommended.mechanism,
+            every=self.every,
+            window=self.facts.w,
+            epsilon=self.epsilon,
+            steps=self.facts.steps,
+            per_person=self.facts.per_person,
+        )
+
+    def plot(self, path: str | Path) -> Path:
+        """A picture of the error over epsilon and of the mechanisms."""
+        from veilstream.evaluate.advice_picture import draw_advice
+
+        windows = {"1 step": replace(self.facts, w=1)}
+        if self.facts.w is not None and self.facts.w > 1:
+            windows[f"{self.facts.w} steps"] = self.facts
+        if self.facts.steps is not None:
+            windows[f"all {self.facts.steps:,} steps (user)"] = replace(self.facts, w=None)
+        return draw_advice(windows, self.choices, self.recommended, path, unit=self.measure.counted)
+
+
+def advise(
+    *,
+    count: float | None = None,
+    population: float | None = None,
+    bins: int = 1,
+    every: str | int = "1h",
+    window: int | str = "24h",
+    steps: int | None = None,
+    epsilon: Exact | None = None,
+    error: float | str | None = None,
+    per_person: int = 1,
+    change: float = 0.05,
+    runs: int = 10,
+    progress: Callable[[int, int], None] | None = None,
+) -> Advice:
+    """Advice for a stream whose bins hold about ``count`` (or ``population`` over all bins) in a step of ``every``.
+
+    Give ``epsilon``, or the ``error`` that 95 % of the noises may have (50, or "10%" of the count) and learn which
+    epsilon that takes. ``window`` is how long one person is protected together: steps, a duration, or "user" with the
+    number of ``steps``. ``per_person`` is the most that one person adds to a step, ``change`` the part by which a count
+    moves from step to step.
+
+    >>> advice = advise(count=500, bins=6, every="1h", window="24h", error=50)
+    >>> str(advice.epsilon), [choice.error_95 for choice in advice.choices if choice.mechanism == "uniform"]
+    ('3/2', [48.0])
+    >>> print(advice.verdict)
+    the mean error of ...% of a count of 500: good for most uses
+    >>> advise(count=500)
+    Traceback (most recent call last):
+    ...
+    veilstream.errors.InvalidInputError: epsilon: give either it or the error that is wanted; nothing was read or spent
+    """
+    if (count is None) == (population is None):
+        raise _refused("count", "give either it, for one bin, or the population of all bins")
+    if (epsilon is None) == (error is None):
+        raise _refused("epsilon", "give either it or the error that is wanted")
+    expected = population / bins if population is not None else count
+    assert expected is not None
+    facts = Facts(expected, bins, steps_of_window(window, every), steps, per_person, change)
+    if epsilon is not None:
+        budget = Guarantee(epsilon, facts.w).epsilon
+    else:
+        assert error is not None
+        budget = epsilon_for(facts, _absolute(error, expected))
+    choices = tuple(mechanism_choices(facts, budget, runs=runs, progress=progress))
+    return Advice(
+        facts,
+        every,
+        budget,
+        choices,
+        best(choices),
+        tuple(uniform_choice(facts, other) for other in sorted({*EPSILONS, budget})),
+        tuple(longer_steps(facts, budget, FACTORS)),
+    )
+
+
+def _absolute(error: float | str, count: float) -> float:
+    """An error in counts; a percentage is one of the count."""
+    if not isinstance(error, str):
+        return float(error)
+    found = re.fullmatch(r"\s*(?:±|\+-)?\s*(\d+(?:\.\d+)?)\s*(%?)\s*", error)
+    if found is None:
+        raise InvalidInputError(
+            name="error",
+            value=error,
+            limit="write counts, e.g. 50, or a part of the count, e.g. 10%",
+            outcome="nothing was read or spent",
+        )
+    return float(found[1]) * (count / 100 if found[2] else 1)
+
+
+def _refused(name: str, limit: str) -> InvalidInputError:
+    return InvalidInputError(name=name, limit=limit, outcome="nothing was read or spent")

@@ -1,0 +1,55 @@
+"""``mechanism="auto"``: release by models with the calendar's seasons; a stream that exists keeps its own mechanism."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+from veilstream.data import Calendar
+from veilstream.errors import LedgerMismatchError
+from veilstream.mechanisms.identity import rebuilt
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.streams import ModelBased
+from veilstream.mechanisms.streams.model.periods import calendar_periods
+from veilstream.privacy.durations import MICROSECONDS, MONTHS, parse_duration
+
+AUTO: Final = "auto"
+MONTHS_OF_A_YEAR: Final = 12
+
+
+def automatic_mechanism(calendar: Calendar) -> StreamMechanism[Any]:
+    """Release by models, with the seasons that the length of a step suggests; nothing private is read.
+
+    >>> automatic_mechanism(Calendar("2024-01-01", "2024-02-01", "1h")).periods
+    (24, 168)
+    """
+    return ModelBased(periods=seasons_of(calendar.every))
+
+
+def seasons_of(every: str | int) -> tuple[int, ...]:
+    """The seasons of steps of this length, in steps.
+
+    >>> seasons_of("1d"), seasons_of("1mo"), seasons_of("1y"), seasons_of(10)
+    ((7,), (12,), (), ())
+    """
+    if isinstance(every, int):
+        return ()
+    count, unit = parse_duration(every)
+    if unit in MICROSECONDS:
+        return calendar_periods(timedelta(microseconds=count * MICROSECONDS[unit]))
+    steps, rest = divmod(MONTHS_OF_A_YEAR, count * MONTHS[unit])
+    return (steps,) if rest == 0 and steps > 1 else ()
+
+
+def recorded_mechanism(recorded: str, stream: str) -> StreamMechanism[Any]:
+    """The mechanism with which a stream began, from its description in the ledger."""
+    mechanism: StreamMechanism[Any] | None = rebuilt(recorded)
+    if mechanism is None:
+        raise LedgerMismatchError(
+            name="stream",
+            value=stream,
+            limit=f"it was begun with the mechanism {recorded}, which cannot be built from its description",
+            outcome="nothing was changed, nothing was released",
+            next_step="name the mechanism with --mechanism",
+        )
+    return mechanism

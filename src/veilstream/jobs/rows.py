@@ -1,0 +1,85 @@
+"""From the rows of a job to the sealed counts of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from veilstream.data import Dropped, Events, read_counts, read_events
+from veilstream.data.bounding import PresenceHistory, bound, load_history, store_history
+from veilstream.data.readers import open_batches
+from veilstream.jobs.prepare import PreparedJob, require_source
+from veilstream.jobs.summary import Summary
+from veilstream.storage.keys import StreamKey
+from veilstream.trusted.counts import Sealed
+
+ROW: Final = "veilstream_row"
+"""The column of ids where every row is another person."""
+
+
+@contextmanager
+def open_snapshots(
+    prepared: PreparedJob, key: StreamKey, summary: Summary, history_file: Path
+) -> Generator[Iterator[Sealed]]:
+    """The sealed counts of every step; all rows are read and checked when the block begins.
+
+    Where people count in few steps, who was present is written down once all steps were released.
+    """
+    job, source = prepared.job, require_source(prepared.source)
+    if job.value is not None:
+        summary.dropped = Dropped()
+        yield read_counts(
+            source,
+            time=job.time,
+            value=job.value,
+            domain=prepared.domain,
+            calendar=prepared.calendar,
+            max_contribution=job.max_contribution,
+            unknown=job.unknown,
+            missing_time=job.missing_time,
+            dropped=summary.dropped,
+            options=prepared.read_options,
+            presence=prepared.guarantee,
+        )
+        return
+    events = _events(prepared, source)
+    history = None
+    if prepared.guarantee.presence is not None:
+        history = load_history(history_file, PresenceHistory(prepared.guarantee, key.secret))
+    with bound(
+        events,
+        prepared.domain,
+        prepared.calendar,
+        bins_per_user=job.bins_per_user,
+        counts_per_user=job.counts_per_user,
+        key=key.secret,
+        unknown=job.unknown,
+        missing_time=job.missing_time,
+        presence=history,
+    ) as bounded:
+        summary.dropped = bounded.dropped
+        yield bounded.snapshots()
+        if bounded.history is not None and not summary.interrupted:
+            bounded.history.advance(prepared.calendar.steps)
+            store_history(history_file, bounded.history)
+
+
+def _events(prepared: PreparedJob, source: Any) -> Events:
+    job, options = prepared.job, prepared.read_options
+    if job.user is not None:
+        return read_events(source, user=job.user, time=job.time, by=prepared.domain.names, options=options)
+    columns = list(dict.fromkeys((job.time, *prepared.domain.names)))
+    rows = numbered_rows(open_batches(source, columns, options, time=job.time))
+    return read_events(rows, user=ROW, time=job.time, by=prepared.domain.names)
+
+
+def numbered_rows(batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The batches with a column ``ROW`` of numbers, by which every row is another person."""
+    seen = 0
+    for batch in batches:
+        yield batch.with_row_index(ROW, offset=seen)
+        seen += batch.height

@@ -1,0 +1,90 @@
+"""What a run did, in numbers that may be published, and the files it writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from veilstream.data import Dropped
+from veilstream.jobs.prepare import PreparedJob
+from veilstream.release.plots import PlotOptions, bins_drawn, plot_releases
+from veilstream.release.sinks import largest_bins, release_tables, write_table
+from veilstream.storage.ledger import Ledger
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a run did: public numbers only, except ``dropped``, which is for the operator."""
+
+    stream: str
+    steps: int
+    bins: int
+    before: int
+    measure: str
+    published: int = 0
+    fresh: int = 0
+    interrupted: bool = False
+    spent: Fraction = Fraction(0)
+    left: Fraction | None = None
+    noise_std: float | None = None
+    outputs: dict[str, int | None] = field(default_factory=dict[str, int | None])
+    dropped: Dropped | None = field(default=None, repr=False)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "stream": self.stream,
+            "steps": self.steps,
+            "bins": self.bins,
+            "released_before": self.before,
+            "released_now": self.published,
+            "fresh_now": self.fresh,
+            "repeated_now": self.published - self.fresh,
+            "measure": self.measure,
+            "spent_now": str(self.spent),
+            "left_in_window": None if self.left is None else str(self.left),
+            "noise_std": self.noise_std,
+            "interrupted": self.interrupted,
+            "outputs": list(self.outputs),
+        }
+
+
+def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary) -> None:
+    """Write the table and the picture that the job asks for, from what the ledger holds."""
+    job = prepared.job
+    last = ledger.release_at(job.stream, summary.before + summary.published - 1)
+    if last is not None:
+        summary.left = last.left
+        summary.noise_std = float(np.mean(last.std))
+    if job.out is not None:
+        tables = release_tables(ledger, job.stream, prepared.domain, prepared.calendar, level=job.level)
+        summary.outputs[job.out] = write_table(tables, job.out)
+    if job.plot is not None:
+        draw_releases(prepared, ledger, job.plot)
+        summary.outputs[job.plot] = None
+
+
+def draw_releases(prepared: PreparedJob, ledger: Ledger, path: str | Path) -> None:
+    """A picture of all that the stream has released, by its name's end .png, .pdf, .svg or .html."""
+    job = prepared.job
+    wanted = job.plot_bins
+    bins = int(wanted[0]) if wanted is not None and len(wanted) == 1 and wanted[0].isdigit() else wanted
+    room = bins_drawn(prepared.domain, prepared.calendar.steps, path, job.plot_kind)
+    shown = None if isinstance(bins, tuple) else largest_bins(ledger, job.stream, bins or room)
+    drawn = release_tables(ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, bins=shown)
+    caption = str(prepared.guarantee)
+    if shown is not None and len(shown) < prepared.bins:
+        caption += f"; the {len(shown)} largest of {prepared.bins:,} bins"
+    plot_releases(
+        pl.concat(drawn),
+        path,
+        title=f"Private releases of '{job.stream}'",
+        subtitle=caption,
+        level=job.level,
+        measure=prepared.measure,
+        options=PlotOptions(kind=job.plot_kind, bins=bins),
+    )

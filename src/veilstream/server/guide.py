@@ -1,0 +1,197 @@
+"""The guided page: from a file to private releases in a browser, with the command and the Python that do the same."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from veilstream.errors import VeilstreamError
+from veilstream.jobs.model import Job
+from veilstream.jobs.prepare import prepare
+from veilstream.jobs.preview import preview
+from veilstream.live.definition import StreamDefinition
+from veilstream.live.stream import LiveStream, open_stream
+from veilstream.server import bodies
+from veilstream.server.access import Access
+from veilstream.server.events import BODY, PROBLEMS, read_limited
+from veilstream.server.service import Service
+
+MOST_CELLS: Final = 2_000_000
+NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+Text = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class GuideRequest(BaseModel):
+    """What a person says about a file: its columns, what is public about it, and how much may be spent."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(pattern=NAME)
+    file: str = Field(default="rows.csv", max_length=200)
+    user: Text
+    time: Text
+    domain: dict[str, Any] = Field(default_factory=dict, max_length=20)
+    every: Text
+    start: Text
+    end: Text
+    zone: Text = "UTC"
+    epsilon: Text
+    window: Annotated[int, Field(ge=1, le=10**6)] | Literal["user"]
+    mechanism: Text = "uniform"
+    bins_per_user: int = Field(default=1, ge=1, le=10**6)
+    counts_per_user: int = Field(default=1, ge=1, le=10**6)
+
+    def job(self) -> dict[str, Any]:
+        """The same as a publishing job."""
+        own = self.model_dump(exclude={"name", "file"})
+        return {**own, "stream": self.name, "unknown": "drop", "missing_time": "drop"}
+
+    def definition(self) -> StreamDefinition:
+        own = self.model_dump(exclude={"file", "end"})
+        return StreamDefinition.from_json({**own, "clock": "manual", "title": self.name, "ahead": "0s"})
+
+
+class GuidePreview(BaseModel):
+    """Cost and expected error, found without any data; and how to do the same without this page."""
+
+    promise: str
+    bins: int
+    steps: int
+    epsilon_per_release: str
+    epsilon_per_window: str
+    noise_std: float
+    mean_absolute_error: float
+    notes: list[str]
+    domain_file: str
+    command: str
+    python: str
+
+
+class Published(BaseModel):
+    stream: str
+    steps: int
+
+
+def router(service: Service, access: Access) -> APIRouter:
+    """The routes of the guided page."""
+    routes = APIRouter(prefix="/v1/guide", tags=["guide"])
+
+    @routes.post("/preview", response_model=GuidePreview, responses=PROBLEMS)
+    async def preview_file(body: GuideRequest) -> dict[str, Any]:
+        """What publishing a file would cost and how exact it would be. Nothing is read or spent."""
+        return await asyncio.to_thread(_preview, body)
+
+    @routes.post("/streams", status_code=201, response_model=Published, responses=PROBLEMS)
+    async def define_stream(body: GuideRequest, request: Request) -> dict[str, Any]:
+        """Define the stream that the file will be published in."""
+        grant = access.require(request, "admin", body.name)
+        await asyncio.to_thread(lambda: _open(service, body.definition()))
+        await asyncio.to_thread(service.tokens.log, grant.id, "define stream", body.name, "done")
+        return {"stream": body.name, "steps": 0}
+
+    @routes.post("/streams/{name}/events", response_model=Published, responses=PROBLEMS, openapi_extra=BODY)
+    async def publish_file(
+        name: Annotated[str, Path(pattern=NAME)], request: Request, until: Annotated[str, Query(max_length=100)]
+    ) -> JSONResponse:
+        """Publish a whole file: its rows are bounded and every step up to ``until`` is released, once."""
+        grant = access.require(request, "admin", name)
+        known = service.spool.stream(name)
+        if known is None or known.definition.clock != "manual":
+            return JSONResponse({"error": {"type": "InvalidInputError", "message": "stream: define it first"}}, 404)
+        kind = bodies.media_type(request.headers.get("content-type"))
+        content = await read_limited(request, service)
+        stream = _open(service, known.definition)
+        steps = await asyncio.to_thread(_publish, service, stream, content, kind, until)
+        await asyncio.to_thread(service.tokens.log, grant.id, "publish file", name, "done")
+        service.open_board(name)
+        return JSONResponse({"stream": name, "steps": steps})
+
+    return routes
+
+
+def _open(service: Service, definition: StreamDefinition) -> LiveStream:
+    return open_stream(service.ledger, definition.name, definition, spool=service.spool, clock=service.clock)
+
+
+def _publish(service: Service, stream: LiveStream, content: bytes, kind: str, until: str) -> int:
+    frame = bodies.read_body(content, kind, stream.definition.columns, service.options.limits.most_rows)
+    stream.add(frame, batch_id="file")
+    return len(stream.close_until(until))
+
+
+def _preview(body: GuideRequest) -> dict[str, Any]:
+    prepared = prepare(Job.build(body.job()))
+    if prepared.bins * prepared.calendar.steps > MOST_CELLS:
+        raise TooMuchError(
+            name="preview", limit=f"at most {MOST_CELLS} bins times steps on this page; use the command line"
+        )
+    seen = preview(prepared)
+    return {
+        "promise": seen.promise,
+        "bins": seen.bins,
+        "steps": seen.steps,
+        "epsilon_per_release": str(seen.epsilon_per_release),
+        "epsilon_per_window": str(seen.epsilon_per_window),
+        "noise_std": seen.noise_std,
+        "mean_absolute_error": seen.mean_absolute_error,
+        "notes": list(seen.outlook),
+        "domain_file": json.dumps(body.domain, indent=2, ensure_ascii=False),
+        "command": command(body),
+        "python": python(body),
+    }
+
+
+class TooMuchError(VeilstreamError):
+    """More than the page should simulate."""
+
+    outcome = "nothing was read"
+
+
+def command(body: GuideRequest) -> str:
+    """The command that publishes the same file under the same guarantee."""
+    options = {
+        "--user": body.user,
+        "--time": body.time,
+        "--every": body.every,
+        "--start": body.start,
+        "--end": body.end,
+        "--epsilon": body.epsilon,
+        "--window": str(body.window),
+        "--mechanism": body.mechanism,
+        "--stream": body.name,
+        "--unknown": "drop",
+        "--missing-time": "drop",
+        "--ledger": "budget.db",
+        "--out": "releases.csv",
+    }
+    if body.domain:
+        options["--domain"] = "domain.json"
+    if body.zone != "UTC":
+        options["--zone"] = body.zone
+    if body.bins_per_user > 1 or body.counts_per_user > 1:
+        options |= {"--bins-per-user": str(body.bins_per_user), "--counts-per-user": str(body.counts_per_user)}
+    words = [f"{name} {shlex.quote(value)}" for name, value in options.items()]
+    return " \\\n  ".join([f"veilstream publish {shlex.quote(body.file)}", *words])
+
+
+def python(body: GuideRequest) -> str:
+    """The Python that does what this page does."""
+    own = body.definition().to_json()
+    kept = {
+        name: value for name, value in own.items() if name not in ("name", "title", "ahead") and value not in ({}, "")
+    }
+    lines = "".join(f"    {name}={value!r},\n" for name, value in kept.items())
+    return (
+        "import veilstream as vs\n\n"
+        f"definition = dict(\n{lines})\n"
+        f'with vs.open_stream("budget.db", {body.name!r}, definition) as stream:\n'
+        f"    stream.add({body.file!r})\n"
+        f"    for release in stream.close_until({body.end!r}):\n"
+        "        print(release.t, release.values, release.interval(0.95))\n"
+    )

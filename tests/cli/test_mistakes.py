@@ -1,0 +1,155 @@
+"""The mistakes of a first hour: each is one line, with a type, the setting to blame and a next step, and costs nothing.
+
+No row of the file is quoted: every file of this page holds secrets, and a row number or a count of rows is for stderr.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .support import SECRET_PLACE, SECRET_USER, City, rows
+
+PEOPLE = 7
+"""An unusual number of people, so that a count of rows can be told from other numbers."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """What somebody did, and by which error they learn of it."""
+
+    what: str
+    options: dict[str, Any]
+    name: str
+    kind: str = "InvalidInputError"
+    code: int = 2
+    rows: list[str] = field(default_factory=list)
+    before: Callable[[City], object] = lambda _city: None
+    next_step: str = ""
+
+
+def write_domain(text: str) -> Callable[[City], object]:
+    return lambda city: (city.folder / "domain.json").write_text(text)
+
+
+def published_and(forget: bool = False) -> Callable[[City], object]:
+    def act(city: City) -> None:
+        assert city.publish(unknown="drop", missing_time="drop").code == 0
+        city.table.unlink()
+        if forget:
+            city.ledger.unlink()
+
+    return act
+
+
+BUDGET, DOMAIN, UNKNOWN = "InvalidBudgetError", "InvalidDomainError", "UnknownValueError"
+MISMATCH, LEDGER = "LedgerMismatchError", "LedgerError"
+FIXED = {"mechanism": "fixed-rate"}
+COUNTS: dict[str, Any] = {"user": None, "value": "age", "per_person": 1, "by": ["place"]}
+MISTAKES = [
+    Mistake("no budget", {"epsilon": "0"}, "epsilon", BUDGET),
+    Mistake("negative budget", {"epsilon": "-1"}, "epsilon", BUDGET),
+    Mistake("a word for a budget", {"epsilon": "one"}, "epsilon", BUDGET),
+    Mistake("an infinite budget", {"epsilon": "inf"}, "epsilon", BUDGET),
+    Mistake("a decimal comma", {"epsilon": "0,5"}, "epsilon", BUDGET, next_step="0.5"),
+    Mistake("a window of nothing", {"window": "0"}, "window", BUDGET),
+    Mistake("a word for a window", {"window": "person"}, "window", BUDGET),
+    Mistake("a fractional window", {"window": "1.5"}, "window", BUDGET),
+    Mistake("a window between steps", {"window": "90m"}, "window", BUDGET),
+    Mistake("certain failure", {"delta": "1"}, "delta", BUDGET),
+    Mistake("a misspelt mechanism", {"mechanism": "unifrom"}, "mechanism"),
+    Mistake("a misspelt histogram", {"histogram": "geometrical"}, "histogram"),
+    Mistake("a parameter without a value", {"set": "interval", **FIXED}, "set"),
+    Mistake("a misspelt parameter", {"set": "intervall=3", **FIXED}, "intervall", next_step="interval"),
+    Mistake("a parameter of another type", {"set": "interval=often", **FIXED}, "interval", next_step="int"),
+    Mistake("sums of a mechanism of counts", {"sums": 3}, "sums", next_step="sliding-window"),
+    Mistake("user level without an end", {"window": "user"}, "horizon", next_step="--set horizon=6"),
+    *[Mistake(f"no {name}", {name: None}, name, next_step=f"--{name}") for name in
+      ("time", "user", "every", "epsilon", "window", "ledger", "start", "end")],
+    Mistake("bins from private data", {"domain": None, "by": ["place"]}, "domain", next_step="--public-from-data"),
+    Mistake("another column of times", {"time": "when"}, "when"),
+    Mistake("another column of people", {"user": "person"}, "person"),
+    Mistake("an attribute without bins", {"by": ["size"]}, "by"),
+    Mistake("a word for a step", {"every": "hourly"}, "duration", next_step="1h"),
+    Mistake("a word for a start", {"start": "yesterday"}, "time", next_step="2024-03-01"),
+    Mistake("an end before the start", {"start": "2024-01-02"}, "calendar"),
+    Mistake("a zone of another planet", {"zone": "Mars/Base"}, "zone"),
+    Mistake("a place that is not public", {}, "place", UNKNOWN, next_step="--unknown drop",
+            rows=[f"2024-01-01T03:00:00,{SECRET_USER},{SECRET_PLACE},30"]),
+    Mistake("rows after the end", {"end": "2024-01-01T03:00"}, "ts", UNKNOWN, next_step="--unknown drop"),
+    Mistake("a word for a time", {}, "ts", rows=[f"soon,{SECRET_USER},market,30"]),
+    Mistake("a row without a time", {}, "ts", rows=[f",{SECRET_USER},market,30"], next_step="--missing-time drop"),
+    Mistake("offsets on some rows", {}, "ts", rows=[f"2024-01-01T03:00:00Z,{SECRET_USER},market,30"]),
+    Mistake("a row that is too long", {}, "file", "UnreadableFileError",
+            rows=[f"2024-01-01T03:00:00,{SECRET_USER},market,30,{SECRET_PLACE}"]),
+    Mistake("an end beyond the data", {"end": "2024-01-02"}, "file", next_step="--allow-empty"),
+    Mistake("a header and no rows", {}, "file", next_step="--allow-empty", before=lambda city: city.write([])),
+    Mistake("counts without a bound", {**COUNTS, "per_person": None}, "per_person"),
+    Mistake("counts and people", {**COUNTS, "user": "id"}, "user"),
+    Mistake("a bound on events", {"per_person": 1}, "per_person"),
+    Mistake("text for counts", {**COUNTS, "value": "place", "by": ["age"]}, "place"),
+    Mistake("an output of unknown kind", {"out": "x.docx"}, "output"),
+    Mistake("an output nowhere", {"out": "/nowhere/x.csv"}, "output"),
+    Mistake("a picture of unknown kind", {"plot": "x.gif"}, "output"),
+    Mistake("a level in per cent", {"level": "95"}, "level"),
+    Mistake("people in no bin", {"bins_per_user": "0"}, "bins_per_user"),
+    Mistake("people of negative size", {"counts_per_user": "-2"}, "counts_per_user"),
+    Mistake("an unknown policy", {"unknown": "ignore"}, "unknown"),
+    Mistake("a file that is not there", {}, "file", before=lambda city: city.events.unlink()),
+    Mistake("a domain that is not there", {"domain": "nowhere.json"}, "domain file", DOMAIN),
+    Mistake("a domain that is no JSON", {}, "domain file", DOMAIN, before=write_domain("{")),
+    Mistake("a domain without values", {}, "categories", DOMAIN, before=write_domain('{"place": []}')),
+    Mistake("two characters between fields", {"delimiter": "::"}, "delimiter"),
+    Mistake("an unknown encoding", {"encoding": "klingon"}, "encoding"),
+    Mistake("an unknown format of times", {"time_format": "whenever"}, "time format"),
+    Mistake("a ledger that is none", {}, "ledger", LEDGER, 4, before=lambda city: city.ledger.write_text("hello")),
+    *[Mistake(f"another {name} on the same stream", changed, name, MISMATCH, 4, before=published_and(),
+              next_step="--stream") for name, changed in (
+        ("guarantee", {"epsilon": "2", "unknown": "drop"}),
+        ("mechanism", {"mechanism": "sample"}),
+        ("calendar", {"start": "2024-01-01T01:00", "unknown": "drop"}),
+    )],
+    Mistake("a lost ledger", {}, "key file", LEDGER, 4, before=published_and(forget=True), next_step="backup"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.what)
+def test_a_mistake_is_answered_with_its_cure(mistake: Mistake, tmp_path: Path) -> None:
+    city = City.make(tmp_path, [*rows(people=PEOPLE), *mistake.rows])
+    mistake.before(city)
+    known = city.ledger.exists() and city.ledger.read_bytes()
+    outcome = city.publish("--json", **mistake.options)
+    assert outcome.code == mistake.code, outcome.err
+    error = outcome.json["error"]
+    assert (error["type"], error["name"]) == (mistake.kind, mistake.name)
+    assert error["outcome"].startswith("nothing")
+    assert mistake.next_step in error["next_step"]
+    assert error["next_step"].strip()
+    assert outcome.err.startswith(f"error: {error['message']}")
+    assert error["next_step"] in outcome.err
+    assert not city.table.exists()
+    assert (city.ledger.exists() and city.ledger.read_bytes()) == known
+    folder = str(city.folder)
+    assert_nothing_private(outcome.out.replace(folder, ""), outcome.err.replace(folder, ""))
+
+
+def assert_nothing_private(out: str, err: str) -> None:
+    line, *notes = err.splitlines()
+    for secret in (SECRET_PLACE, SECRET_USER):
+        assert secret not in out + err
+    # Six hours of seven people: no count of rows and no number of a row.
+    count = 6 * PEOPLE
+    for number in (count, count + 1, count + 2):
+        assert not re.search(rf"(?<!\d){number}(?!\d)", out + line)
+    assert all(note.startswith("for the operator alone, do not publish: ") for note in notes)
+
+
+def test_there_are_many_mistakes_and_most_have_a_cure_of_their_own() -> None:
+    assert len(MISTAKES) >= 45
+    assert len({mistake.what for mistake in MISTAKES}) == len(MISTAKES)
+    assert sum(bool(mistake.next_step) for mistake in MISTAKES) >= 20

@@ -1,0 +1,28 @@
+"""A cluster of its own, encrypted on the wire and on disk, with a killed executor."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from veilstream.errors import MissingExtraError
+from veilstream.spark import require_java
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_killed_executor_changes_nothing(tmp_path: Path) -> None:
+    try:
+        require_java()
+    except MissingExtraError as error:
+        if os.environ.get("CI"):
+            pytest.fail(f"CI must run the tests of Spark: {error}")
+        pytest.skip(str(error))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "tests.spark.killed_executor", str(tmp_path)]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    assert json.loads(done.stdout.splitlines()[-1]) == {"equal": True, "killed": True}
