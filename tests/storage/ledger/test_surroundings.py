@@ -86,20 +86,13 @@ def test_a_server_that_may_forget_is_refused() -> None:
 
 def test_what_dead_processes_left_is_cleaned_and_the_living_are_spared(tmp_path: Path) -> None:
     key_file, table = tmp_path / "visits.key", tmp_path / "table.csv"
-    dead = [
-        tmp_path / f".visits.key.{DEAD}",
-        tmp_path / f".{DEAD}-table.csv",
-        tmp_path / f".budget.db.visits.mark.{DEAD}",
-    ]
+    dead = [tmp_path / f".visits.key.{DEAD}", tmp_path / f".{DEAD}-table.csv"]
     alive = [tmp_path / f".visits.key.{os.getppid()}", tmp_path / f".{os.getppid()}-table.csv"]
     for path in (*dead, *alive):
         path.touch()
     store(key_file, StreamKey.fresh("visits"))
     with replacing(table) as partial:
         partial.write_text("a\n")
-    with Ledger.open(tmp_path / "budget.db") as ledger:
-        ledger.register(SPEC)
-        publish(ledger, 0)
     assert [path for path in dead if path.exists()] == []
     assert [path for path in alive if not path.exists()] == []
 

@@ -46,6 +46,7 @@ __all__ = ["ChargeRow", "Ledger", "StreamSpec", "Transaction"]
 
 PAGE: Final = 256
 PAGE_NUMBERS: Final = 1 << 22
+ROW: Final = sa.select(streams).where(streams.c.name == sa.bindparam("name"))
 LOCK_STREAM: Final = (
     sa.select(streams.c.id).where(streams.c.name == sa.bindparam("name")).with_for_update(key_share=True)
 )
@@ -173,7 +174,7 @@ class Ledger:
         self._backend.committed()
 
     def _check_row(self, connection: Connection, stream: str) -> None:
-        row = connection.execute(sa.select(streams).where(streams.c.name == stream)).mappings().one()
+        row = connection.execute(ROW, {"name": stream}).mappings().one()
         check_stream(find_key(connection, self._backend.label), row, self._backend.label)
 
     def releases(self, stream: str | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[Release]:

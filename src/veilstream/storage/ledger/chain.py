@@ -127,13 +127,12 @@ def verified(connection: Connection, key: bytes, stream_id: int, stream: str, la
 
 def _nothing_beyond(connection: Connection, stream_id: int, stream: str, label: str, mark: Mark) -> Mark:
     """Refuse rows that no entry covers."""
-    for name, table, column, last in (
-        ("charge", charges, charges.c.id, mark.charge),
-        ("step", steps, steps.c.seq, mark.seq),
-        ("failure", failures, failures.c.id, mark.failure),
+    for name, query, last in (
+        ("charge", LAST_CHARGE, mark.charge),
+        ("step", LAST_STEP, mark.seq),
+        ("failure", LAST_FAILURE, mark.failure),
     ):
-        query = sa.select(sa.func.max(column)).where(table.c.stream_id == stream_id)
-        found = connection.execute(query).scalar_one()
+        found = connection.execute(query, {"stream": stream_id}).scalar_one()
         if (found or 0) != last:
             raise _broken(label, stream, f"the last {name} is {found or 'missing'}, the chain ends with {last}")
     return mark
@@ -239,6 +238,9 @@ def _peekable(
 _stream: sa.BindParameter[int] = sa.bindparam("stream")
 KEY: Final = sa.select(secret_keys.c.key).where(secret_keys.c.purpose == PURPOSE)
 LAST: Final = sa.select(chain).where(chain.c.stream_id == _stream).order_by(chain.c.number.desc()).limit(1)
+LAST_CHARGE: Final = sa.select(sa.func.max(charges.c.id)).where(charges.c.stream_id == _stream)
+LAST_STEP: Final = sa.select(sa.func.max(steps.c.seq)).where(steps.c.stream_id == _stream)
+LAST_FAILURE: Final = sa.select(sa.func.max(failures.c.id)).where(failures.c.stream_id == _stream)
 ENTRIES: Final = (
     sa.select(chain)
     .where(chain.c.stream_id == _stream, chain.c.number > sa.bindparam("number"))

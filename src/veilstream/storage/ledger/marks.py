@@ -8,7 +8,7 @@ the commit is on the disk and needs no ``fsync`` of its own: it may be late, nev
 
 from __future__ import annotations
 
-import json
+import os
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,7 +16,6 @@ from sqlalchemy import Connection
 
 from veilstream.errors import LedgerError
 from veilstream.storage.ledger.chain import ENTRY, Mark
-from veilstream.storage.ledger.surroundings import clean_unfinished, unfinished
 
 
 class Marks:
@@ -24,7 +23,6 @@ class Marks:
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
-        self._cleaned: set[str] = set()
 
     def path(self, stream: str) -> Path | None:
         """Where the mark of a stream lies."""
@@ -35,34 +33,28 @@ class Marks:
         path = self.path(stream)
         if path is None:
             return None
-        if stream not in self._cleaned:
-            clean_unfinished(path)
-            self._cleaned.add(stream)
         try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
-            return Mark(int(stored["number"]), str(stored["digest"]))
-        except FileNotFoundError:
+            number, digest = path.read_text(encoding="ascii").split()
+            return Mark(int(number), digest)
+        except (OSError, ValueError):
+            # A loss of power may have left less than a mark.
             return None
-        except (OSError, ValueError, KeyError, TypeError):
-            raise LedgerError(
-                name="mark",
-                value=path,
-                limit="it cannot be read; restore it, or delete it if you know that the ledger is the latest",
-            ) from None
 
     def note(self, stream: str, mark: Mark) -> None:
         """Note that a commit was made."""
         path = self.path(stream)
         if path is None:
             return
-        partial = unfinished(path)
         try:
-            partial.touch(0o600)
-            partial.write_text(json.dumps({"number": mark.number, "digest": mark.digest}), encoding="utf-8")
-            partial.replace(path)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+            try:
+                # One call of one length: a reader sees the old mark or the new one.
+                os.pwrite(descriptor, f"{mark.number:020d} {mark.digest}\n".encode(), 0)
+            finally:
+                os.close(descriptor)
         except OSError:
             # The release is committed and stays so; an older mark is a weaker one.
-            partial.unlink(missing_ok=True)
+            return
 
 
 def check_mark(connection: Connection, stream_id: int, stream: str, label: str, end: Mark, seen: Mark | None) -> None:
