@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from veilstream.audit.exact import search
 from veilstream.audit.exact.dice import Dice
 from veilstream.audit.exact.losses import divergence, gaussian_excess, pure_losses
 from veilstream.audit.exact.neighbours import moves, neighbours, reachable
@@ -24,7 +25,7 @@ from veilstream.privacy.guarantee import Guarantee
 from .enumeration import laplace_pmf, laplace_tail
 from .known_bad.charge_rules import OldDataForFree, PositivesForgotten, parts_by_position
 
-QUICK, TWINS, DEEP = 1_500, 600, 100_000
+QUICK, TWINS, DEEP = 1_000, 400, 100_000
 SEED = 18
 
 
@@ -34,7 +35,7 @@ def test_no_admitted_program_loses_more_than_its_guarantee() -> None:
     assert found.passed, str(found)
     # Some programs spend all that they may: the promise is tight, and the attack would see a larger loss.
     assert found.largest == pytest.approx(1, abs=1e-6)
-    assert all(found.attacked[kind] > 50 for kind in Kind)
+    assert all(found.attacked[kind] > 40 for kind in Kind)
     for what in ("Laplace answers", "choices", "looks with a block of noise", "positive comparisons"):
         assert found.attacked[what] > 100
     for what in (
@@ -60,7 +61,7 @@ def test_no_admitted_program_of_a_hundred_thousand_loses_more_than_its_guarantee
     [
         ({"make_meter": PositivesForgotten}, 1.05),
         ({"make_meter": OldDataForFree}, 1.05),
-        ({"parts_of": parts_by_position}, 1.5),
+        ({"parts_of": parts_by_position}, 1.3),
     ],
     ids=["positives forgotten", "old data for free", "parts by position"],
 )
@@ -103,7 +104,7 @@ def test_the_divergence_is_the_sum_over_all_transcripts() -> None:
     laplace, sigma, epsilon = 2.0, 1.5, 0.7
     unit = 256.0
     total = 0.0
-    taken = []
+    taken: list[Path] = []
     for answer in (False, True):
         compared = Compared(1, read.total(), 2.0, unit, unit, answer)
         events = (Added(read, laplace, gaussian=False), compared, Added(read, sigma, gaussian=True))
@@ -147,12 +148,13 @@ def test_an_audit_says_what_it_attacked() -> None:
     assert "30 programs" in str(found)
     assert "pass" in str(found)
     assert "Laplace answers" in str(found)
-    wrong = attack_programs(1, SEED, first=130, parts_of=parts_by_position)
+    wrong = attack_programs(1, SEED, first=2, parts_of=parts_by_position)
     found.add(wrong)
     assert found.programs == 31
-    assert "FAIL: program 130 (parts of rows" in str(found)
+    assert "FAIL: program 2 (parts of rows" in str(found)
 
 
-def test_programs_shared_among_processes_are_the_same_programs() -> None:
-    alone, shared = attack_programs(510, SEED), attack_in_parallel(510, SEED, workers=2)
+def test_programs_shared_among_processes_are_the_same_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "SHARE", 4)
+    alone, shared = attack_programs(10, SEED), attack_in_parallel(10, SEED, workers=2)
     assert (alone.programs, alone.attacked, alone.largest) == (shared.programs, shared.attacked, shared.largest)

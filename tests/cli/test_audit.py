@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from veilstream.audit import attack, stream_claim
-from veilstream.audit.catalogue import AUDITS
+from veilstream.audit.catalogue import claims_of
 from veilstream.audit.deep import SECTION, AuditedClaim, audit, markdown, write_table
 from veilstream.audit.pairs import constant
 from veilstream.cli import app
@@ -28,14 +28,14 @@ def test_a_mechanism_is_audited_and_passes() -> None:
     result = run("sample", "--trials", "5000", "--workers", "1")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert len(lines) == len(AUDITS["sample"]())
+    assert len(lines) == len(claims_of("sample"))
     assert all(line.startswith("sample: pass on ") and "claimed 1" in line for line in lines)
 
 
 def test_json_has_all_that_the_lines_say() -> None:
     result = run("uniform", "--trials", "2000", "--workers", "1", "--json")
     rows = json.loads(result.stdout)["findings"]
-    assert len(rows) == len(AUDITS["uniform"]())
+    assert len(rows) == len(claims_of("uniform"))
     assert all(row["passed"] and row["bound"] <= 1 and row["trials"] == 1000 and row["event"] for row in rows)
 
 
@@ -71,7 +71,7 @@ def test_finished_attacks_are_not_repeated(tmp_path: Path) -> None:
     assert again == first
     assert record.read_text(encoding="utf-8") == before
     audit(["sample"], tmp_path, trials=2_000, workers=1)
-    assert len(record.read_text(encoding="utf-8").splitlines()) == 2 * len(first)
+    assert len(record.read_text(encoding="utf-8").splitlines()) == 2 * len(claims_of("sample"))
 
 
 def test_the_table_goes_between_its_markers(tmp_path: Path) -> None:

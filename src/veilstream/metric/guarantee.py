@@ -14,6 +14,7 @@ from veilstream.metric.space import Space
 from veilstream.privacy.charge import Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.rationals import Exact, rational
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.points import SealedPoints
 
 
@@ -71,6 +72,7 @@ class MetricGuarantee:
             raise InvalidBudgetError(name="distance", value=distance, limit="it must be at least 0")
         return math.ceil(length / self.distance) * self.epsilon
 
+    @hide_frames
     def seal(self, points: ArrayLike, t: int = 0, *, clip: bool = False) -> SealedPoints:
         """Close points of the space, one person each."""
         exact = self.space.encode(points, clip=clip)

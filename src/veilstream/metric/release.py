@@ -17,6 +17,7 @@ from veilstream.release.once import release_once
 from veilstream.storage.ledger import Ledger, StreamSpec
 from veilstream.testing.batch import BatchMeter
 from veilstream.testing.simulation import SeededSource
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.points import SealedPoints
 from veilstream.values.release import Release
@@ -41,6 +42,7 @@ class PointRelease:
     metric: MetricGuarantee
 
 
+@hide_frames
 def release_points(
     points: ArrayLike,
     mechanism: PointMechanism,
@@ -79,6 +81,7 @@ def release_points(
     )
 
 
+@hide_frames
 def simulate_points(
     mechanism: PointMechanism,
     guarantee: MetricGuarantee,

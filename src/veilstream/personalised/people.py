@@ -13,6 +13,7 @@ from veilstream.errors import InvalidInputError
 from veilstream.personalised.partition import Group
 from veilstream.personalised.roster import Roster
 from veilstream.trusted.counts import Sealed, seal
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.snapshots import snapshot_of_groups
 
 MAX_CELLS = 1 << 26
@@ -46,6 +47,7 @@ class PeopleCounts:
         return snapshot_of_groups(self.table, labels.reshape(-1), self.bins)
 
 
+@hide_frames
 def count_people(
     roster: Roster, ids: ArrayLike | Sequence[Any], bins_of_people: ArrayLike, bins: int, t: int = 0
 ) -> PeopleCounts:
@@ -54,6 +56,7 @@ def count_people(
     return count_levels(roster, levels, bins_of_people, bins, t)
 
 
+@hide_frames
 def count_levels(
     roster: Roster, levels: NDArray[np.int64], bins_of_people: ArrayLike, bins: int, t: int = 0
 ) -> PeopleCounts:
@@ -63,8 +66,10 @@ def count_levels(
         raise InvalidInputError(f"bins {bins!r} times {roster.levels} levels: from 1 to {MAX_CELLS} cells in all")
     if chosen.shape != levels.shape or (chosen.size and chosen.dtype.kind not in "iu"):
         raise InvalidInputError(
-            f"{chosen.size} bins of type {chosen.dtype} for {levels.size} people: one whole number each is needed"
+            name="bins of people, of type", value=str(chosen.dtype), limit="one whole number for each of them is needed"
         )
+    if levels.size and (int(levels.min()) < 0 or int(levels.max()) >= roster.levels):
+        raise InvalidInputError(f"records: a level lies outside 0..{roster.levels - 1}")
     if chosen.size and (int(chosen.min()) < -1 or int(chosen.max()) >= bins):
         raise InvalidInputError(f"records: a bin lies outside -1..{bins - 1}")
     inside = chosen >= 0

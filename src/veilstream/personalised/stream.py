@@ -24,6 +24,7 @@ from veilstream.privacy.windows import fullest_window
 from veilstream.release.publisher import Publisher
 from veilstream.storage.holder import LedgerHolder
 from veilstream.storage.ledger import Ledger
+from veilstream.trusted.frames import hide_frames
 from veilstream.values.release import Release
 from veilstream.values.values import Values
 
@@ -117,6 +118,7 @@ class PersonalisedPublisher(LedgerHolder):
         if int(met.max(initial=0)) > 1 or not self.groups:
             raise InvalidInputError("groups: a level of budgets is in two of them, or there are none")
 
+    @hide_frames
     def feed(self, x: PeopleCounts) -> GroupedRelease:
         """Publish the counts of one timestamp, group by group."""
         if x.roster is not self.roster or x.bins != self.bins:

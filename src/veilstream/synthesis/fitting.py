@@ -22,6 +22,7 @@ from veilstream.synthesis.copula import DPCopula
 from veilstream.synthesis.domain import TableDomain, table_domain
 from veilstream.synthesis.model import CopulaModel
 from veilstream.synthesis.rows import read_rows
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.rows import SealedRows
 from veilstream.values.release import Release
 
@@ -63,6 +64,7 @@ class TablePublisher:
             self.layout.size, guarantee, stream(self.copula), ledger, stream=name, max_contribution=moved
         )
 
+    @hide_frames
     def feed(
         self,
         table: Any,
@@ -93,6 +95,7 @@ class TablePublisher:
         self.publisher.close()
 
 
+@hide_frames
 def fit(
     table: Any,
     domain: Domain,

@@ -16,11 +16,13 @@ from veilstream.data.bounding.people import identify
 from veilstream.data.readers import open_batches
 from veilstream.errors import InvalidInputError, UnknownValueError
 from veilstream.synthesis.domain import TableDomain, table_domain
+from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.rows import SealedRows, ordered_rows
 
 Columns = list[NDArray[np.int64]]
 
 
+@hide_frames
 def read_rows(
     source: Any,
     domain: Domain,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from veilstream.audit.exact.programs import Action, Choice, Close, Compare, Fill, Kind, Look, Noise, Open, Program, Step
 from veilstream.audit.exact.reads import SHAPE, Integers, Read
 from veilstream.errors import BudgetExceededError, InvalidBudgetError, InvalidInputError
+from veilstream.mechanisms.session import MakeMeter
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
 from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed, seal
-from veilstream.trusted.meter import Meter, NoiseSource
+from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedTable, ordered_rows
 from veilstream.trusted.statistics.quantile import quantile_scores
 from veilstream.trusted.threshold import Threshold
 
-MakeMeter: TypeAlias = Callable[[Accountant, NoiseSource, int], Meter]
 FAR = 1 << 40
 """Noise that decides a comparison whatever the data."""
 FILLS = 8

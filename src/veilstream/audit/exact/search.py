@@ -15,7 +15,8 @@ from veilstream.audit.exact.losses import Floats, divergence, pure_losses
 from veilstream.audit.exact.neighbours import neighbours, reachable
 from veilstream.audit.exact.programs import Program, random_program
 from veilstream.audit.exact.reads import Integers, PartsOf
-from veilstream.audit.exact.running import Added, Chosen, Compared, Looked, MakeMeter, Path, paths
+from veilstream.audit.exact.running import Added, Chosen, Compared, Looked, Path, paths
+from veilstream.mechanisms.session import MakeMeter
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedRows
 

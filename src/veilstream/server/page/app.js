@@ -146,6 +146,6 @@ document.getElementById("sign").addEventListener("click", async () => {
   return show();
 });
 
-state.session = await api("/v1/session").catch(() => null);
-signed();
+const asked = api("/v1/session").catch(() => null).then((session) => { state.session = session; signed(); });
+if (location.pathname === "/guide" || location.pathname === "/operate") await asked;
 show();
