@@ -117,7 +117,7 @@ def test_mechanisms_by_name_class_or_value(mechanism: Any, tmp_path: Path) -> No
 def test_the_automatic_mechanism_has_the_seasons_of_the_calendar_and_stays(tmp_path: Path) -> None:
     first = call(table(), tmp_path, mechanism="auto")
     again = call(table(), tmp_path, mechanism="auto")
-    assert first.prepared.mechanism == again.prepared.mechanism == vs.STREAMS["model"](periods=(24, 168))
+    assert first.prepared.mechanism == again.prepared.mechanism == vs.ModelBased(periods=(24, 168))
     assert (first.summary.published, again.summary.published) == (HOURS, 0)
 
 
