@@ -4,7 +4,7 @@ import { Brush, HeatMap, LineChart, Series, colour, moment, round, sparkline } f
 
 const MOST_MULTIPLES = 12;
 const fraction = (text) => { const [a, b = "1"] = text.split("/"); return Number(a) / Number(b); };
-const short = (text) => round(Number(fraction(text).toPrecision(3)));
+const short = (text) => String(Number(fraction(text).toPrecision(3)));
 const ALL = "releases?newest=true&limit=10000&numbers=240000";
 const plural = (every) => {
   const [, count, unit] = /^(\d+)(\w+)$/.exec(every) || [null, every, ""];
@@ -280,7 +280,7 @@ export async function streamView(main, name) {
   return { close: () => { stop(); page.clear(); }, redraw: () => page.redraw() };
 }
 
-const FATES = { late: "late", no_user: "no id", unknown: "outside the domain", bad_time: "bad time", bad_user: "bad id" };
+const FATES = { late: "late", no_user: "no id", unknown: "outside the domain", bad_time: "bad time", bad_user: "bad id", unreadable: "unreadable" };
 
 export async function operateView(main) {
   document.title = "Operate · veilstream";
