@@ -34,7 +34,7 @@ Steps = NDArray[np.int32]
 class PresenceHistory(Private):
     """The last c presences of everybody who may still be refused, by keyed hashes of 128 bits: a secret like the rows.
 
-    Two of n people share a hash with probability below n²/2¹²⁸. One table holds 20 + 4c bytes for each person whose
+    Two of n people share a hash with probability below n²/2¹²⁸. One table holds 17 + 4c bytes for each person whose
     last presence a rule still looks back at: all people of the last w−1 steps, of the present block, or ever.
 
     >>> history = PresenceHistory(Guarantee(1, w=5, presence=1), key=bytes(16))
@@ -102,11 +102,11 @@ class PresenceHistory(Private):
         if not len(rows):
             return np.zeros(0, dtype=np.bool_)
         high: NDArray[np.uint64] | int = 0 if rows.high is None else rows.high
-        first, second, person = _distinct(self._key.hash(rows.low, high), self._key.hash(rows.low, high, 1))
-        return self._present(first, second, step)[person]
+        first, second, person = distinct_pairs(self._key.hash(rows.low, high), self._key.hash(rows.low, high, 1))
+        return self.people_counted(first, second, step)[person]
 
-    def _present(self, first: Words, second: Words, step: int) -> NDArray[np.bool_]:
-        """Whether each of these people counts at ``step``."""
+    def people_counted(self, first: Words, second: Words, step: int) -> NDArray[np.bool_]:
+        """Whether each of these different people, pairs of hashes sorted by the first, counts at ``step``."""
         place, known = self._find(first, second)
         answer = np.ones(len(first), dtype=np.bool_)
         seen = place[known]
@@ -190,7 +190,7 @@ class PresenceHistory(Private):
         return other
 
 
-def _distinct(first: Words, second: Words) -> tuple[Words, Words, NDArray[np.int64]]:
+def distinct_pairs(first: Words, second: Words) -> tuple[Words, Words, NDArray[np.int64]]:
     """The different pairs, sorted by the first, and which of them each row has."""
     order = np.argsort(first, kind="stable")
     a, b = first[order], second[order]
