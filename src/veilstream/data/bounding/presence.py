@@ -13,7 +13,7 @@ person's own rows alone. PROOF.md, "People in few steps", proves in how many ste
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,12 +150,14 @@ class PresenceHistory(Private):
     def _insert(self, first: Words, second: Words, step: int) -> None:
         if not len(first):
             return
-        at = np.searchsorted(self._first, first)
-        steps = np.full((len(first), self._steps.shape[1]), NEVER, dtype=np.int32)
-        steps[:, -1] = step
-        self._first, self._second = np.insert(self._first, at, first), np.insert(self._second, at, second)
-        self._steps = np.insert(self._steps, at, steps, axis=0)
-        self._counted = np.insert(self._counted, at, True)
+        # Both are sorted: the new ones go where they would be among the old ones, one after another.
+        place = np.searchsorted(self._first, first) + np.arange(len(first))
+        old = np.ones(len(self._first) + len(first), dtype=np.bool_)
+        old[place] = False
+        last = np.full((len(first), self._steps.shape[1]), NEVER, dtype=np.int32)
+        last[:, -1] = step
+        self._first, self._second = _merged(self._first, first, old), _merged(self._second, second, old)
+        self._steps, self._counted = _merged(self._steps, last, old), _merged(self._counted, np.True_, old)
 
     def copy(self) -> PresenceHistory:
         """A history that goes on by itself."""
@@ -188,6 +190,14 @@ class PresenceHistory(Private):
             setattr(other, f"_{name}", column)
         other.through = through
         return other
+
+
+def _merged(known: NDArray[Any], new: NDArray[Any] | np.bool_, old: NDArray[np.bool_]) -> NDArray[Any]:
+    """A column in which the known entries go where ``old`` says, and the new ones elsewhere."""
+    merged = np.empty((len(old), *known.shape[1:]), dtype=known.dtype)
+    merged[old] = known
+    merged[~old] = new
+    return merged
 
 
 def distinct_pairs(first: Words, second: Words) -> tuple[Words, Words, NDArray[np.int64]]:
