@@ -1,9 +1,10 @@
-"""``python -m benchmarks [name ...]`` runs all suites, or the named ones."""
+"""``python -m benchmarks [name ...]`` runs all suites, or the named ones; ``--quick`` makes fewer runs."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 from typing import Final, cast
 
 from benchmarks.report import PAGE, Suite, write_section
@@ -16,6 +17,7 @@ SUITES: Final = {
     "streams": "benchmarks.streams",
     "presence": "benchmarks.presence",
     "stream-utility": "benchmarks.stream_utility",
+    "model": "benchmarks.model",
     "fast": "benchmarks.fast",
     "grouping": "benchmarks.grouping",
     "allocation": "benchmarks.allocation",
@@ -25,6 +27,8 @@ SUITES: Final = {
     "personalised": "benchmarks.personalised",
     "metric": "benchmarks.metric",
     "audit": "benchmarks.audit",
+    "serve": "benchmarks.serve",
+    "serve-load": "benchmarks.serve_load",
 }
 """Suite name -> module with ``run``, imported when asked for: no suite needs another's peers."""
 
@@ -32,17 +36,21 @@ SUITES: Final = {
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure, and write the results.")
     parser.add_argument("names", nargs="*", metavar="name", help=f"any of: {', '.join(SUITES)} (default: all)")
-    names: list[str] = parser.parse_args().names or list(SUITES)
+    parser.add_argument("--quick", action="store_true", help="fewer runs where a suite has such, printed only")
+    given = parser.parse_args()
+    names: list[str] = given.names or list(SUITES)
     unknown = [name for name in names if name not in SUITES]
     if unknown:
         parser.error(f"unknown suite {unknown[0]!r}: choose from {', '.join(SUITES)}; nothing was measured")
     for name in names:
         run = cast(Suite, importlib.import_module(SUITES[name]).run)
-        tables = run()
-        write_section(name, tables)
+        quick = bool(given.quick) and "quick" in inspect.signature(run).parameters
+        tables = run(quick=True) if quick else run()
         for table in tables:
             print(f"\n{table.markdown()}")
-        print(f"\n{name}: written to {PAGE.name}")
+        if not quick:
+            write_section(name, tables)
+            print(f"\n{name}: written to {PAGE.name}")
 
 
 if __name__ == "__main__":

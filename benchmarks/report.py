@@ -46,7 +46,7 @@ class Table:
         return "\n\n".join([f"### {self.title}", self.notes, markdown_table(self.columns, self.rows)])
 
 
-Suite: TypeAlias = Callable[[], Sequence[Table]]
+Suite: TypeAlias = Callable[..., Sequence[Table]]
 
 
 def progress(line: str) -> None:

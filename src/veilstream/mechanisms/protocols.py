@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Final, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.accountant import Accountant
@@ -23,6 +23,13 @@ class Divides(Protocol):
     """A mechanism that knows how to divide a budget between pure and Gaussian charges."""
 
     def divided(self, guarantee: Guarantee, bins: int) -> Guarantee: ...
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """A mechanism that can say in words how it came to what it published last."""
+
+    def explain(self, state: Any) -> str: ...
 
 
 class HistogramMechanism(Protocol):
@@ -71,7 +78,7 @@ def divided(mechanism: object, guarantee: Guarantee, bins: int) -> Guarantee:
     >>> g = Guarantee(1, w=10, delta="1e-6")
     >>> all_of_it = divided(Uniform(Gaussian()), g, 1)
     >>> round(float(all_of_it.mu_squared / g.mu_squared) ** 0.5, 2), all_of_it.epsilon, all_of_it.delta == g.delta
-    (1.11, Fraction(1, 1), True)
+    (1.1, Fraction(1, 1), True)
     """
     if guarantee.delta == 0 or guarantee.pure_share != USUAL_PURE_SHARE:
         return guarantee

@@ -12,7 +12,7 @@ from veilstream.data import Calendar, Domain
 from veilstream.data.bounding.keyed import Key
 from veilstream.errors import InvalidInputError, OutOfOrderError
 from veilstream.mechanisms.identity import describe, recognises
-from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.protocols import Explains, StreamMechanism
 from veilstream.mechanisms.session import StreamSession
 from veilstream.noise import SecureNoise
 from veilstream.privacy.guarantee import Guarantee
@@ -126,6 +126,20 @@ class Publisher(LedgerHolder, Generic[S]):
             self._noise.renew()
             sealed = now if isinstance(now, Sealed) else now.at(step)
             return self._book.transact(transaction, step, lambda: self._measured(sealed, step))
+
+    def explain(self) -> str:
+        """In plain words how the mechanism came to its last release, for mechanisms that can say so.
+
+        >>> import numpy as np, veilstream as vs
+        >>> p = vs.Publisher(bins=1, guarantee=vs.Guarantee("1", w=24), mechanism=vs.STREAMS["model"]())
+        >>> p.explain()
+        'Nothing was looked at yet.'
+        """
+        if not isinstance(self.mechanism, Explains):
+            return f"{type(self.mechanism).__name__} does not explain its releases."
+        with self._book.transaction() as transaction:
+            self._book.catch_up(transaction, self._load)
+            return self.mechanism.explain(self._book.session.state)
 
     def skip(self) -> Release:
         """Repeat the last release for the next step, at no cost and without its data.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from veilstream.mechanisms.streams.model.bank import Mixture
 from veilstream.mechanisms.streams.model.observation import Floats, Look
 from veilstream.mechanisms.streams.model.periods import UNITS, Period
-from veilstream.mechanisms.streams.model.plans import block_plan, expected_errors, gaps_of, target, wanted_gap
+from veilstream.mechanisms.streams.model.plans import block_plan, expected_errors, gaps_of, target, wanted_gap, watch
 from veilstream.mechanisms.streams.model.reserve import Book
 from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed
@@ -33,6 +33,8 @@ FEWEST_TOGETHER: Final = 4
 """Bins whose sum is looked at."""
 PATIENCE: Final = 4.0
 """Each alarm multiplies the quiet that longer gaps need."""
+NOWHERE_NEAR: Final = 7.0
+"""Standard deviations of the noise on a watched total, beyond what was foreseen, that call for a look."""
 SMALLEST_VARIANCE: Final = 0.05
 """Of noise: below it rounding to whole numbers is the larger error."""
 
@@ -82,7 +84,7 @@ def pure_look(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period
         noisy, block = meter.block_laplace(now, looks.block.epsilon, looks.block.length, "look", looks.block)
         return replace(looks, block=block), _as_look(noisy)
     gap = gaps_of(period)[looks.gap]
-    wanted = UNITS // OPENING if opening else target(gap, period)
+    wanted = UNITS // OPENING if opening else target(gap, period, now.size)
     plan = None if opening or gap > 1 else block_plan(period, now.size)
     if plan is not None:
         length = plan.length if period.last is None else min(plan.length, period.last - step + 1)
@@ -93,6 +95,23 @@ def pure_look(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period
     amount = min(wanted, looks.book.room(step, period))
     noisy = meter.laplace(now, budget * Fraction(amount, UNITS), "look")
     return replace(looks, book=looks.book.charged(step, amount, step, period), block=None), _as_look(noisy)
+
+
+def watched(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period, prior: Mixture) -> tuple[Looks, bool]:
+    """Whether the total over all bins, seen with much noise for little, is nowhere near what was foreseen.
+
+    A step between looks that brings a sudden change is then looked at after all. The noise of a total is that of one
+    number, however many bins there are, so that what moves many bins shows.
+    """
+    amount = watch(period, now.size)
+    if amount < 1:
+        return looks, False
+    noisy = meter.laplace(now.total(), meter.guarantee.pure * period.share * Fraction(amount, UNITS), "watch")
+    book = looks.book.charged(step, amount, step, period)
+    surprise = np.abs(noisy.numbers - prior.mean.sum(axis=-1, keepdims=True))[..., 0]
+    limit = NOWHERE_NEAR * float(noisy.std) + TOGETHER * np.sqrt(prior.variance.sum(axis=-1))
+    alarmed = bool(meter.branch(surprise > limit))
+    return replace(looks, book=book, gap=0 if alarmed else looks.gap), alarmed
 
 
 def alarming(look: Look, prior: Mixture) -> NDArray[np.bool_]:
@@ -114,8 +133,7 @@ def planned(
 ) -> Looks:
     """The next look, by the errors that the experts expect of every gap; after an alarm at once."""
     gaps = gaps_of(period)
-    plan = block_plan(period, weights.shape[-1])
-    table = expected_errors(period, 1.0 if plan is None else plan.relative, seasons)
+    table = expected_errors(period, weights.shape[-1], seasons)
     costs = np.einsum("ge,...eb->...g", table, weights)
     longest = sum(gap <= 1 + looks.quiet / (2 * looks.patience) for gap in gaps) - 1
     chosen = wanted_gap(costs, np.full(costs.shape[:-1], looks.gap), longest)

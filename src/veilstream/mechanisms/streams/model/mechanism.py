@@ -12,17 +12,21 @@ from veilstream.mechanisms.streams import schedule
 from veilstream.mechanisms.streams.model import looks as look_plans
 from veilstream.mechanisms.streams.model.bank import Bank, Mixture
 from veilstream.mechanisms.streams.model.calibration import Calibration
+from veilstream.mechanisms.streams.model.explain import explained
 from veilstream.mechanisms.streams.model.looks import SHORTEST_WITH_OPENING, SMALLEST_VARIANCE, Looks, Reason
 from veilstream.mechanisms.streams.model.observation import Floats, Look
 from veilstream.mechanisms.streams.model.output import Sparsity
 from veilstream.mechanisms.streams.model.periods import Period, period_at
 from veilstream.mechanisms.streams.model.plans import block_plan
+from veilstream.mechanisms.streams.model.revise import Past, Revision, revised
 from veilstream.mechanisms.streams.model.shock import FEWEST_BINS, Shock
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
 from veilstream.values.values import Values
 
+MOST_REVISED: Final = 1000
+"""Steps that a state keeps at most."""
 QUIET_AT_FIRST: Final = 4
 """A stream begins as if it had been quiet for this part of a window."""
 
@@ -42,6 +46,8 @@ class State:
     step: int = 0
     looks: Looks = field(default_factory=Looks)
     belief: Belief | None = None
+    past: tuple[Past, ...] = ()
+    """The last steps, as many as are revised and one more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,8 @@ class ModelBased:
     * **Intervals** are of the true count, not of the noise: their width is corrected by how far past looks lay from
       what was foreseen (``NoiseLaw.MODEL``).
 
+    With ``revise=R`` the last R steps can be had once more, smoothed by what came after them (``revisions``).
+
     At user level ``horizon`` is the public number of steps; without one the budget is spread over stretches that
     double in length, at a price (``period_at``).
 
@@ -78,10 +86,18 @@ class ModelBased:
     horizon: int | None = None
     periods: tuple[int, ...] = ()
     safe: bool = False
+    revise: int = 0
     batchable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         schedule.whole(self.horizon, "horizon", self)
+        if type(self.revise) is not int or not 0 <= self.revise <= MOST_REVISED:
+            raise InvalidInputError(
+                name="revise",
+                of="ModelBased",
+                value=self.revise,
+                limit=f"a whole number of steps from 0 to {MOST_REVISED} is needed",
+            )
         for period in self.periods:
             if type(period) is not int or period < 2:
                 raise InvalidInputError(
@@ -112,17 +128,18 @@ class ModelBased:
         bank = state.belief.bank.predicted(step)
         prior = bank.together(step, bank.weights(step))
         belief = replace(state.belief, bank=bank)
-        if step < state.looks.due:
-            values = belief.sparsity.published(prior, belief.calibration.variance(prior, None))
-            return State(step + 1, state.looks.waited(), belief), values
-        looks, look = self._look(state.looks, step, now, meter, period)
+        looks = state.looks
+        if step < looks.due:
+            looks, sudden = look_plans.watched(looks, step, now, meter, period, prior)
+            if not sudden:
+                return self._published(State(step, looks.waited(), belief, state.past), prior, prior, None)
+        looks, look = self._look(looks, step, now, meter, period)
         alarmed = look_plans.alarming(look, prior)
         belief, prior, weights = _learned(belief, look, prior, step)
         looks = replace(looks, due=step + 1)
         if not (guarantee.mu_squared or self.safe or period.steady):
             looks = look_plans.planned(looks, step, weights, len(self.periods), period, alarmed, meter)
-        values = belief.sparsity.published(belief.bank.believed, belief.calibration.variance(prior, look))
-        return State(step + 1, looks, belief), values
+        return self._published(State(step, looks, belief, state.past), belief.bank.believed, prior, look)
 
     def _opened(self, state: State, now: Sealed, meter: Meter, period: Period) -> tuple[State, Values]:
         """The first step: all that is known is its look."""
@@ -133,13 +150,56 @@ class ModelBased:
         bank = Bank.begun(look, unit, self.periods, bool(meter.guarantee.mu_squared))
         belief = Belief(bank, Shock.begun(shape[:-1]), Calibration.begun(shape), Sparsity.begun(bank.believed))
         nothing = Mixture(look.numbers, np.full(shape, 1e9 * look.variance))
-        values = belief.sparsity.published(bank.believed, belief.calibration.variance(nothing, look))
         looks = replace(looks, due=state.step + 1, reason=Reason.OPENING)
         if opening and not meter.guarantee.mu_squared:
             calm = np.zeros(shape[:-1], dtype=np.bool_)
             looks = replace(looks, quiet=period.window // QUIET_AT_FIRST)
             looks = look_plans.planned(looks, state.step, bank.weights(0), len(self.periods), period, calm, meter)
-        return State(1, looks, belief), values
+        return self._published(State(state.step, looks, belief), bank.believed, nothing, look)
+
+    def _published(self, state: State, estimate: Mixture, prior: Mixture, look: Look | None) -> tuple[State, Values]:
+        """The state after a step, and its estimate as it goes out."""
+        assert state.belief is not None
+        variance = state.belief.calibration.variance(prior, look)
+        values = state.belief.sparsity.published(estimate, variance)
+        past = state.past
+        if self.revise:
+            foreseen = replace(prior, variance=state.belief.calibration.variance(prior, None))
+            numbers = np.asarray(values.numbers, dtype=np.float64)
+            past = (*past[-self.revise :], Past(state.step, numbers, replace(estimate, variance=variance), foreseen))
+        return replace(state, step=state.step + 1, past=past), values
+
+    def explain(self, state: State) -> str:
+        """Which models the stream is believed to follow, and why its last step was looked at or not.
+
+        >>> from veilstream.testing.fakes import NoNoise
+        >>> from veilstream.privacy.accountant import Accountant
+        >>> from veilstream.trusted.counts import seal
+        >>> mechanism, book = ModelBased(), Accountant(Guarantee(1, w=4), 1)
+        >>> state, _ = mechanism.step(State(), seal(np.array([50]), 0), Meter(book, NoNoise(), 0))
+        >>> mechanism.explain(state).split(". ")[1]
+        'It was looked at with a larger share of the budget, to know levels early.'
+        """
+        if state.belief is None:
+            return "Nothing was looked at yet."
+        return explained(state.belief.bank, state.looks)
+
+    def revisions(self, state: State) -> list[Revision]:
+        """New values for the last ``revise`` steps before the present one, by all looks up to it.
+
+        >>> from veilstream.testing.fakes import NoNoise
+        >>> from veilstream.privacy.accountant import Accountant
+        >>> from veilstream.trusted.counts import seal
+        >>> mechanism = ModelBased(revise=3)
+        >>> state, book = mechanism.start(Guarantee(1, w=4), 1), Accountant(Guarantee(1, w=4), 1)
+        >>> for t in range(6):
+        ...     state, _ = mechanism.step(state, seal(np.array([50]), t), Meter(book, NoNoise(), t))
+        >>> [(revision.step, revision.version) for revision in mechanism.revisions(state)]
+        [(2, 3), (3, 2), (4, 1)]
+        """
+        if state.belief is None or len(state.past) < 2:
+            return []
+        return revised(state.past, state.belief.sparsity)
 
     def _look(
         self, looks: Looks, step: int, now: Sealed, meter: Meter, period: Period, opening: bool = False

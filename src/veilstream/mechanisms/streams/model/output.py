@@ -38,15 +38,22 @@ class Sparsity:
     def learned(self, belief: Mixture) -> Sparsity:
         return Sparsity(SLOWNESS * self.typical + (1 - SLOWNESS) * np.median(belief.mean, axis=-1, keepdims=True))
 
+    def part(self, bins: int) -> Floats:
+        """How far the stream is sparse, from 0 to 1; one of few bins never is."""
+        if bins < FEWEST_BINS:
+            return np.zeros_like(self.typical)
+        part: Floats = np.log(DENSE / np.maximum(self.typical, 1e-9)) / np.log(DENSE / SPARSE)
+        return np.clip(part, 0.0, 1.0)
+
     def published(self, belief: Mixture, variance: Floats) -> Values:
         """Estimates of the counts, never below zero, with the standard deviation of the count around them."""
         mean = belief.mean
         bins = mean.shape[-1]
-        part = np.log(DENSE / np.maximum(self.typical, 1e-9)) / np.log(DENSE / SPARSE)
-        if bins >= FEWEST_BINS and (part > 0).any():
+        part = self.part(bins)
+        if (part > 0).any():
             centre = mean.mean(axis=-1, keepdims=True)
             spread = np.square(mean - centre).sum(axis=-1, keepdims=True) / (bins - 1)
             between = np.maximum(spread - variance.mean(axis=-1, keepdims=True), 0.0)
-            pull = np.clip(part, 0.0, 1.0) * variance / (variance + between)
+            pull = part * variance / (variance + between)
             mean = mean + pull * (centre - mean)
         return Values(np.maximum(mean, 0.0), np.sqrt(variance), NoiseLaw.MODEL)

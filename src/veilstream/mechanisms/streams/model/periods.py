@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from fractions import Fraction
 from typing import Final
 
@@ -12,6 +13,13 @@ FIRST_STRETCH: Final = 64
 """Steps of the first stretch of a stream at user level without a horizon."""
 UNITS: Final = 1 << 50
 """A whole budget: charges are counted in whole multiples of its 2⁻⁵⁰, so that every sum is exact."""
+DAY: Final = timedelta(days=1)
+WEEK: Final = timedelta(weeks=1)
+YEAR: Final = timedelta(days=365.25)
+MOST_PHASES: Final = 300
+"""Phases of a day or a week: each costs six numbers per bin."""
+MOST_PHASES_OF_A_YEAR: Final = 60
+"""A year in more steps takes too long to come round."""
 KEPT: Final = Fraction(3, 4)
 """Of Uniform's charge, what is kept for each step to come."""
 
@@ -64,3 +72,16 @@ def period_at(step: int, guarantee: Guarantee, horizon: int | None) -> Period:
     number = (step // FIRST_STRETCH + 1).bit_length() - 1
     length = FIRST_STRETCH << number
     return Period(length, FIRST_STRETCH * ((2 << number) - 1) - 1, Fraction(1, (number + 1) * (number + 2)))
+
+
+def calendar_periods(step: timedelta) -> tuple[int, ...]:
+    """Seasons that a calendar suggests for steps of this length: of a day, of a week, and of a year in long steps.
+
+    >>> [calendar_periods(timedelta(**step)) for step in ({"minutes": 5}, {"hours": 1}, {"days": 1}, {"weeks": 1})]
+    [(288,), (24, 168), (7,), (52,)]
+    """
+    found = [
+        cycle // step for cycle in (DAY, WEEK) if cycle % step == timedelta(0) and 2 <= cycle // step <= MOST_PHASES
+    ]
+    yearly = round(YEAR / step)
+    return (*found, yearly) if 2 <= yearly <= MOST_PHASES_OF_A_YEAR else tuple(found)

@@ -18,7 +18,11 @@ GAPS: Final = (1, 2, 3, 5, 7, 11, 17, 23, 37, 59, 97)
 """Steps from look to look: primes, which no season meets at the same phases only."""
 FEWEST_LOOKS: Final = 4
 """In a window."""
-LONGER: Final = 0.8
+LARGEST_WATCH: Final = 4
+"""Between looks the total over all bins is watched at every step for at most this part of Uniform's charge."""
+SMALLEST_WATCH: Final = 20
+"""And for at least this one: the more bins, the more a change of all of them shows in the total."""
+LONGER: Final = 0.9
 """A longer gap must promise so much of the present error."""
 SHORTER: Final = 0.95
 """A shorter one so much."""
@@ -37,12 +41,17 @@ def gaps_of(period: Period) -> tuple[int, ...]:
     return tuple(gap for gap in GAPS if gap == 1 or (not period.steady and -(-period.window // gap) >= FEWEST_LOOKS))
 
 
-def target(gap: int, period: Period) -> int:
+def watch(period: Period, bins: int) -> int:
+    """What it costs to watch the total at one step, in units."""
+    return period.even // min(max(bins, LARGEST_WATCH), SMALLEST_WATCH)
+
+
+def target(gap: int, period: Period, bins: int) -> int:
     """What a look every ``gap`` steps costs in the long run, in units."""
     if gap == 1:
         return period.even
-    looks = -(-period.window // gap)
-    return min((UNITS - (gap - 1) * period.kept) // looks, UNITS - (period.window - 1) * period.kept)
+    looks, watches = -(-period.window // gap), period.window * watch(period, bins)
+    return min((UNITS - watches - (gap - 1) * period.kept) // looks, UNITS - (period.window - 1) * period.kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +81,19 @@ def block_plan(period: Period, bins: int) -> BlockPlan | None:
 
 
 @lru_cache(maxsize=64)
-def expected_errors(period: Period, at_every_step: float, seasons: int) -> Floats:
+def expected_errors(period: Period, bins: int, seasons: int) -> Floats:
     """Gaps × experts: mean standard deviation over time, in units of Uniform's noise, once the expert is settled.
 
-    ``at_every_step`` is the variance of a look when there is one at every step, over that of Uniform's noise. A level
-    of persistence φ has P ← φ²P + q from step to step and P ← PR/(P + R) at a look.
+    A level of persistence φ has P ← φ²P + q from step to step and P ← PR/(P + R) at a look.
     """
+    plan = block_plan(period, bins)
+    at_every_step = 1.0 if plan is None else plan.relative
     experts = [(max(q, SLOWEST), 1.0) for q in LEVELS]
     experts += [(q, persistence) for q, persistence, _ in SEASONS] * seasons
     step, persistence = np.array(experts).T
     rows: list[Floats] = []
     for gap in gaps_of(period):
-        noise = at_every_step if gap == 1 else (period.even / target(gap, period)) ** 2
+        noise = at_every_step if gap == 1 else (period.even / target(gap, period, bins)) ** 2
         settled = step + noise
         for _ in range(400):
             settled = settled * noise / (settled + noise)
