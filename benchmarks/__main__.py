@@ -27,6 +27,8 @@ SUITES: Final = {
     "personalised": "benchmarks.personalised",
     "metric": "benchmarks.metric",
     "audit": "benchmarks.audit",
+    "serve": "benchmarks.serve",
+    "serve-load": "benchmarks.serve_load",
 }
 """Suite name -> module with ``run``, imported when asked for: no suite needs another's peers."""
 

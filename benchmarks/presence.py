@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -12,12 +13,13 @@ from numpy.typing import NDArray
 
 import veilstream as vs
 from benchmarks.presence_streams import KEY, Visits, present
-from benchmarks.report import Table, best_seconds, progress
+from benchmarks.report import PAGE, Table, best_seconds, progress
 from veilstream.data.bounding.choice import Limit, Rows, choose
 from veilstream.data.bounding.keyed import Key
 from veilstream.data.bounding.presence import PresenceHistory
-from veilstream.mechanisms.traits import Traits
+from veilstream.evaluate.pages import markdown_table, with_section
 from veilstream.mechanisms.streams import DSAT, Fast, Sample, Uniform
+from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.guarantee import Guarantee
 
 RUNS: Final = 40
@@ -92,9 +94,9 @@ def utility() -> list[Table]:
             best[-1] += [f"{usual[0] / min(e for e, name, *_ in found if name == 'Uniform'):.1f}", verdict]
             progress(" | ".join(best[-1]))
     notes = (
-        f"Mean absolute error of one count series at ε = 1 with all rows as the truth; {RUNS} runs, {RUNS_THAT_DECIDE} of "
-        "mechanisms that decide by data. 'steps' is what one person is charged for. The row 'all' is without a bound; for "
-        "a block it means that people count in every step of it."
+        f"Mean absolute error of one count series at ε = 1 with all rows as the truth; {RUNS} runs, {RUNS_THAT_DECIDE} "
+        "of mechanisms that decide by data. 'steps' is what one person is charged for. The row 'all' is without a "
+        "bound; for a block it means that people count in every step of it."
     )
     summary = Table(
         "The best of each promise",
@@ -162,7 +164,7 @@ def memory() -> Table:
     for step, people in enumerate(days):
         rows = Rows(people, None, np.zeros(len(people), dtype=np.int64))
         history.advance(step)
-        seconds += best_seconds(lambda rows=rows, step=step: history.counted(rows, step), 1)
+        seconds += best_seconds(partial(history.counted, rows, step), 1)
     rows = Rows(days[0], None, np.zeros(len(days[0]), dtype=np.int64))
     within = best_seconds(lambda: choose(rows, 1, Limit(), Key(KEY)), 2) * steps
     size = sum(column.nbytes for column in history.table().values())
@@ -181,4 +183,8 @@ def run() -> Sequence[Table]:
     if not present():
         progress("streams with ids: not here, set VEILSTREAM_DATA; left out")
         return [memory()]
-    return [*utility(), other_rules(), memory()]
+    best, every = utility()
+    page = PAGE.with_name("presence.md")
+    table = markdown_table(best.columns, best.rows)
+    page.write_text(with_section(page.read_text(encoding="utf-8"), "presence", table), encoding="utf-8")
+    return [best, every, other_rules(), memory()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -107,7 +108,11 @@ def on_spark(folder: str, master: str = "local[2]", domain: Domain = DOMAIN, cal
     before = _moved(session)
     costs = [cost_of(run), cost_of(run)]
     moved = (_moved(session) - before) // len(costs)
+    application = session.sparkContext.applicationId
     session.stop()
+    # Workers of a local cluster keep their logs where Spark is installed.
+    installed = Path(str(import_module("pyspark").__file__)).parent
+    shutil.rmtree(installed / "work" / application, ignore_errors=True)
     best = min(costs, key=lambda cost: cost.processor)
     return Cost(best.processor, best.wall, moved)
 

@@ -106,7 +106,6 @@ def test_relations_and_other_arrow_streams() -> None:
     assert read(pandas.DataFrame(ROWS, columns=["id", "ts", "place"])) == ROWS
 
 
-SAME = "2024-01-31T13:45:00"
 WRITTEN = {
     "2024-01-31 13:45": None,
     "2024-01-31T13:45:00": None,

@@ -225,7 +225,7 @@ def test_two_readers_of_one_source_are_noticed(stream: LiveStream, tmp_path: Pat
     pl.DataFrame(rows(0, 10)).write_csv(folder / "a.csv")
     source = open_source("directory", {"path": str(folder)})
     others = stream.spool.positions
-    stream.spool.positions = lambda _name: {}  # type: ignore[method-assign]
+    stream.spool.positions = lambda source: {}  # type: ignore[method-assign]
     drain(stream, source)
     with pytest.raises(BatchConflictError, match="another process"):
         drain(stream, source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -189,11 +190,12 @@ def test_old_records_still_read() -> None:
 )
 def test_blocks_follow_the_calendar(per: str, every: str, zone: str, changes: list[int]) -> None:
     blocks = Guarantee(1, per=per, presence=1).placed("2026-01-01", every, zone).per
-    assert blocks is not None and blocks.longest is not None
+    assert blocks is not None
+    assert blocks.longest is not None
     found = [t for t in range(1, changes[-1] + 1) if blocks.block_of(t) != blocks.block_of(t - 1)]
     assert found == changes
     assert all(blocks.first_of(t) == t for t in changes)
-    assert all(b - a <= blocks.longest for a, b in zip(changes, changes[1:], strict=False))
+    assert all(b - a <= blocks.longest for a, b in pairwise(changes))
 
 
 def test_a_day_on_which_clocks_change_is_one_block() -> None:

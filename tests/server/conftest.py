@@ -81,7 +81,7 @@ def start_server(tmp_path: Path) -> Iterator[StartServer]:
     def start(*streams: StreamDefinition, clock: SettableClock | None = None, **options: Any) -> Running:
         chosen = clock if clock is not None else SettableClock(START)
         limits, port = options.pop("limits", Limits(seconds=2.0)), options.pop("port", 0)
-        service = Service(ServerOptions(tmp_path / "b.db", streams=streams, limits=limits, **options), chosen)
+        service = Service(ServerOptions(tmp_path / "b.db", streams=streams, limits=limits, **options), chosen, chosen)
         listener = socket.create_server(("127.0.0.1", port))
         config = uvicorn.Config(make_app(service), log_level="error", timeout_graceful_shutdown=1, lifespan="on")
         server = uvicorn.Server(config)

@@ -74,9 +74,8 @@ def test_streams_at_a_glance_and_from_there_to_one(start_server: StartServer, pa
     page.goto(server.url)
     page.wait_for_selector("a.card svg.spark path")
     assert page.locator("a.card").count() == 1
-    before = page.locator("a.card").inner_text()
     server.until_visible("visits", 6)
-    expect(page.locator("a.card")).not_to_contain_text(before.splitlines()[2])
+    expect(page.locator("a.card")).to_contain_text("08:00")
     page.click("a.card")
     page.wait_for_selector("[data-head='6']")
     assert urlsplit(page.url).path == "/streams/visits"
@@ -201,7 +200,7 @@ def test_a_chart_can_be_embedded_and_the_page_cannot(start_server: StartServer, 
     try:
         page.goto(f"http://localhost:{other.server_port}/")
         page.frame_locator("iframe").first.locator("[data-head='2']").wait_for()
-        assert page.frame_locator("iframe").nth(1).locator("h1").count() == 0
+        assert page.frame_locator("iframe").nth(1).locator("#main").count() == 0
     finally:
         page.close()
         other.shutdown()

@@ -120,11 +120,22 @@ def test_events_resume_where_a_reader_left(start_server: StartServer) -> None:
 def test_events_come_by_themselves(start_server: StartServer) -> None:
     server = published(start_server)
     found: list[Any] = []
-    reader = threading.Thread(target=lambda: found.extend(events(server.url, "/v1/streams/visits/live", 1)))
-    everything = threading.Thread(target=lambda: found.extend(events(server.url, "/v1/live", 2)))
+    heads = threading.Event()
+
+    def follow_all() -> None:
+        with httpx.stream("GET", f"{server.url}/v1/live", timeout=30) as answer:
+            for line in answer.iter_lines():
+                if line.startswith("data: "):
+                    found.append((0, json.loads(line[6:])))
+                    heads.set()
+                    if len([page for _, page in found if "visits" in page]) == 2:
+                        return
+
+    reader = threading.Thread(target=lambda: found.extend(events(server.url, "/v1/streams/visits/live?after=4", 1)))
+    everything = threading.Thread(target=follow_all)
     reader.start()
     everything.start()
-    time.sleep(0.3)
+    assert heads.wait(20)
     server.until_visible("visits", 5)
     reader.join(20)
     everything.join(20)

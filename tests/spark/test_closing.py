@@ -15,7 +15,7 @@ import veilstream as vs
 from tests.spark.conftest import Cluster
 from tests.spark.support import KEY, alone
 from veilstream.data import Calendar, Categories, Domain
-from veilstream.errors import InvalidInputError
+from veilstream.errors import InvalidInputError, LedgerMismatchError
 from veilstream.spark import ClosedSteps, publish_closed
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.opening import open_counts
@@ -54,7 +54,15 @@ class Seen:
 
 
 def publisher(path: Path) -> vs.Publisher[Any]:
-    return vs.Publisher(PLACES, vs.Guarantee(1, w=6), vs.STREAMS["uniform"](), path / "ledger.db", stream="visits")
+    return vs.Publisher(
+        PLACES,
+        vs.Guarantee(1, w=6),
+        vs.STREAMS["uniform"](),
+        path / "ledger.db",
+        stream="visits",
+        calendar=HOURS,
+        key=KEY,
+    )
 
 
 def closed_steps(opened: vs.Publisher[Any], **options: Any) -> ClosedSteps:
@@ -141,6 +149,15 @@ def test_times_that_are_no_instants_are_refused(spark: Cluster, tmp_path: Path) 
     with publisher(tmp_path) as opened, pytest.raises(InvalidInputError) as caught:
         publish_closed(df, closed_steps(opened), Stopped(START + HOUR))
     assert caught.value.name == "column 'arrived' of type"
+
+
+def test_another_calendar_or_key_than_the_ledgers_is_refused(tmp_path: Path) -> None:
+    later = Calendar("2024-01-01T00:30:00", "2024-01-02", "1h")
+    with publisher(tmp_path) as opened:
+        for calendar, key in ((later, KEY), (HOURS, bytes(32))):
+            with pytest.raises(LedgerMismatchError) as caught:
+                ClosedSteps(opened, calendar, user="user", arrival="arrived", key=key)
+            assert caught.value.value == "visits"
 
 
 @pytest.mark.parametrize("bad", [{"grace": "1mo"}, {"settle": -1}, {"steps_at_once": 0}, {"bins_per_user": 0}])

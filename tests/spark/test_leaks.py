@@ -43,10 +43,6 @@ def needles() -> dict[str, bytes]:
     }
 
 
-def found_in(data: bytes, needle: bytes) -> bool:
-    return needle in data
-
-
 def written(folder: Path) -> Iterator[tuple[str, bytes]]:
     for path in folder.rglob("*"):
         if path.is_file():

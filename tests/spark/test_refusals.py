@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -53,7 +52,7 @@ def test_times_with_and_without_zone_in_different_tasks_are_refused(spark: Clust
 
 
 def test_another_version_on_an_executor_is_refused(spark: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = dataclasses.replace(environment(), polars="0.0.1")
+    other = {**environment(), "polars": "0.0.1"}
     monkeypatch.setattr("veilstream.spark.counting.environment", lambda: other)
     with pytest.raises(InvalidInputError) as caught:
         counted(spark, [GOOD])

@@ -20,7 +20,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import veilstream.spark.worker, veilstream.spark.record_worker
 from veilstream.spark.environment import environment
-print(environment().veilstream, *sorted({name.partition(".")[0] for name in sys.modules}))
+print(environment()["veilstream"], *sorted({name.partition(".")[0] for name in sys.modules}))
 """
 
 

@@ -61,7 +61,7 @@ class PresencePair(Pair):
     def feed(self, present: bool) -> Callable[[int, NDArray[Any] | None], Sealed]:
         """Sealed counts of step t with all rows of the person, or without those of the unit."""
         counts = self.others + (self.person if present else self.afterwards)
-        return lambda t, published: seal(counts[t], t, self.max_contribution, shape=(self.bins,))
+        return lambda t, _published: seal(counts[t], t, self.max_contribution, shape=(self.bins,))
 
 
 def presence_pair(

@@ -105,6 +105,7 @@ def _tell_dropped(dropped: Dropped) -> None:
         "with a value outside the domain": dropped.unknown,
         "outside the time range": dropped.outside_time,
         "without a time": dropped.missing_time,
+        "of people who counted in enough steps": dropped.presence,
     }
     left_out = ", ".join(f"{count} {why}" for why, count in counts.items() if count)
     if left_out:

@@ -60,12 +60,12 @@ def serve(
         with tempfile.TemporaryDirectory(prefix="veilstream-demo-") as place:
             return _serve_demo(Path(place) / "budget.db", listen, hosts)
     options = _options(config, ledger, spool, hosts, secure=tls_cert is not None or behind_proxy is not None)
-    if not options.streams and config is not None:
-        raise InvalidInputError(name="config", value=config, limit="it defines no [streams.NAME]")
     from veilstream.server.run import uvicorn_server
     from veilstream.server.service import Service
 
     service = Service(options)
+    if not service.boards:
+        raise InvalidInputError("streams: none is defined; write a table [streams.NAME] in a --config file", outcome="")
     _greet(listen, service.boards, secure=options.secure)
     uvicorn_server(service, listen).run()
     return ExitCode.OK

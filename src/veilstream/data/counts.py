@@ -16,6 +16,7 @@ from veilstream.data.encoding import Dropped, Encoder, Policy
 from veilstream.data.read_options import ReadOptions
 from veilstream.data.readers import AS_FOUND, open_batches
 from veilstream.errors import InvalidInputError
+from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed, seal
 
 
@@ -32,12 +33,14 @@ def read_counts(
     first_t: int = 0,
     dropped: Dropped | None = None,
     options: ReadOptions = AS_FOUND,
+    presence: Guarantee | None = None,
 ) -> Iterator[Sealed]:
     """Sealed counts of every step from rows (time, attributes, count).
 
     ``l1`` is the holder's word that one person moves the counts of one step by at most that much in total;
     nothing here can check it. A bin without a row counts zero. All rows are read and checked before this
-    returns. Rows left out are added to ``dropped``, for the operator alone. ``options`` say how files are written.
+    returns. ``presence`` is the holder's word that people count in no more steps than this guarantee says. Rows left
+    out are added to ``dropped``, for the operator alone. ``options`` say how files are written.
 
     >>> from veilstream.data import Categories
     >>> places = Domain({"place": Categories(["a", "b"])})
@@ -72,7 +75,10 @@ def read_counts(
             name=value,
             next_step="add them up first, or publish rows of people with --user instead",
         )
-    return _snapshots(cell, count, domain, calendar, max_contribution=max_contribution, first_t=first_t)
+    rule = None if presence is None else presence.presence_rule
+    return _snapshots(
+        cell, count, domain, calendar, max_contribution=max_contribution, first_t=first_t, presence_rule=rule
+    )
 
 
 def _snapshots(
@@ -83,13 +89,14 @@ def _snapshots(
     *,
     max_contribution: int,
     first_t: int,
+    presence_rule: str | None,
 ) -> Iterator[Sealed]:
     ends = np.searchsorted(cell, np.arange(calendar.steps + 1) * domain.bins)
     for step in range(calendar.steps):
         rows = slice(ends[step], ends[step + 1])
         dense = np.zeros(domain.bins, dtype=np.int64)
         dense[cell[rows] - step * domain.bins] = count[rows]
-        yield seal(dense, first_t + step, max_contribution, domain.shape or None)
+        yield seal(dense, first_t + step, max_contribution, domain.shape or None, presence_rule)
 
 
 def whole_counts(column: pl.Series) -> NDArray[np.int64]:

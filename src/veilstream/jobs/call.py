@@ -27,7 +27,7 @@ def publish(
     time: str,
     every: str | int,
     epsilon: str | int | float | Fraction,
-    window: int | str,
+    window: int | str | None = None,
     ledger: str | Path,
     user: str | None = None,
     by: Sequence[str] | None = None,

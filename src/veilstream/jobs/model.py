@@ -63,11 +63,14 @@ class Job(BaseModel):
     window: int | str = Field(
         description="Steps that share the budget: 1 (event level), a number, a duration such as 24h, or 'user'."
     )
+    presence: int | None = Field(
+        None, description="Steps in which one person counts: of a window, of a --per block, or for ever."
+    )
+    per: str | int | None = Field(
+        None, description="Blocks that protect one person, instead of --window: 1d, 1w, 1mo, or a number of steps."
+    )
     delta: str | int | float = Field(0, description="Probability of failure, for Gaussian noise. Default: 0.")
     mechanism: str = Field("uniform", description="See 'veilstream mechanisms', or 'auto'. Default: uniform.")
-    expected_count: float | None = Field(
-        None, gt=0, description="For --mechanism auto: public guess of what one bin holds in a step."
-    )
     histogram: str | None = Field(None, description="How one release is made. Default: geometric.")
     settings: dict[str, Any] = Field(
         default_factory=dict, alias="set", description="Parameter of the mechanism, name=value; repeat for several."
@@ -107,13 +110,30 @@ class Job(BaseModel):
 
     @property
     def w(self) -> int | None:
-        """The window in steps, None at user level."""
+        """The window in steps, None at user level and per block."""
         return steps_of_window(self.window, self.every)
 
     @property
     def max_contribution(self) -> int:
         """How many counts one person may add to a step."""
         return self.counts_per_user if self.per_person is None else self.per_person
+
+    @property
+    def blocks(self) -> str | int | None:
+        """The blocks that protect one person: a duration, or a number of steps."""
+        return int(self.per) if isinstance(self.per, str) and self.per.isdecimal() else self.per
+
+    @model_validator(mode="before")
+    @classmethod
+    def _blocks_take_the_place_of_a_window(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        settings = dict(cast(Mapping[str, Any], given))
+        if settings.get("per") is not None:
+            if settings.get("window") is not None:
+                raise ValueError("per: not allowed with 'window'; a person is protected per block or in any window")
+            settings["window"] = "user"
+        return settings
 
     @field_validator("epsilon", "delta", mode="before")
     @classmethod

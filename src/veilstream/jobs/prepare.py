@@ -65,7 +65,7 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
 
     ``source`` is a table in memory, instead of the job's file, and ``mechanism`` one that is made already.
     """
-    guarantee = Guarantee(job.epsilon, job.w, job.delta)
+    guarantee = Guarantee(job.epsilon, job.w, job.delta, presence=job.presence, per=job.blocks)
     rows = job.file if source is None else source
     for path, suffixes in ((job.out, tuple(WRITERS)), (job.plot, SUFFIXES)):
         if path is not None:
@@ -83,7 +83,8 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
             raise _would_leak("start" if job.start is None else "end", "--start and --end")
     domain, calendar = _domain(job, rows), _calendar(job, rows)
     check_names(domain)
-    chosen = _mechanism(job, guarantee, domain, calendar) if mechanism is None else mechanism
+    guarantee = _placed(guarantee, calendar)
+    chosen = _mechanism(job, calendar) if mechanism is None else mechanism
     prepared = PreparedJob(job, guarantee, chosen, domain, calendar, rows)
     _check_start(job, prepared)
     return prepared
@@ -95,9 +96,23 @@ def _would_leak(name: str, option: str) -> InvalidInputError:
     )
 
 
-def _mechanism(job: Job, guarantee: Guarantee, domain: Domain, calendar: Calendar) -> StreamMechanism[Any]:
+def _placed(guarantee: Guarantee, calendar: Calendar) -> Guarantee:
+    """The guarantee with its blocks on the calendar of the steps."""
+    if guarantee.per is None or guarantee.per.known:
+        return guarantee
+    if isinstance(calendar.every, int):
+        raise InvalidInputError(
+            name="per",
+            value=str(guarantee.per),
+            limit="times are whole numbers here; give a number of steps",
+            outcome="nothing was read",
+        )
+    return guarantee.placed(calendar.label(0), calendar.every, calendar.zone)
+
+
+def _mechanism(job: Job, calendar: Calendar) -> StreamMechanism[Any]:
     if job.mechanism == AUTO:
-        return automatic_mechanism(guarantee, domain.bins, calendar.steps, job.max_contribution, job.expected_count)
+        return automatic_mechanism(calendar)
     settings = dict(job.settings)
     if job.sums is not None:
         kind = find_mechanism(job.mechanism)
@@ -206,7 +221,7 @@ def _check_start(job: Job, prepared: PreparedJob) -> None:
     try:
         prepared.mechanism.start(prepared.guarantee, prepared.bins)
     except InvalidInputError as error:
-        if prepared.guarantee.w is None and str(error).startswith("horizon") and "horizon" not in job.settings:
+        if not prepared.guarantee.endless and str(error).startswith("horizon") and "horizon" not in job.settings:
             raise InvalidInputError(
                 name="horizon",
                 of=job.mechanism,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -14,6 +15,7 @@ from veilstream.jobs.wording import number, promise
 from veilstream.mechanisms.allocation import fullest_window
 from veilstream.mechanisms.streams.usefulness import forecast
 from veilstream.mechanisms.traits import Traits
+from veilstream.privacy.guarantee import Guarantee
 from veilstream.testing.simulation import simulate_many
 
 DRAWS = 200_000
@@ -63,7 +65,7 @@ class Preview:
 def preview(prepared: PreparedJob) -> Preview:
     """Run the mechanism on zeros of the same shape, over two windows at most."""
     guarantee, steps = prepared.guarantee, prepared.calendar.steps
-    wanted = steps if guarantee.w is None else min(steps, 2 * guarantee.w)
+    wanted = steps if guarantee.period is None else min(steps, 2 * guarantee.period)
     simulated = max(1, min(wanted, MOST_CELLS // prepared.bins, 2000))
     oblivious = Traits.of(prepared.mechanism).oblivious
     runs = max(1, min(200 if oblivious else ADAPTIVE_RUNS, DRAWS // (simulated * prepared.bins)))
@@ -72,7 +74,7 @@ def preview(prepared: PreparedJob) -> Preview:
         prepared.mechanism, guarantee, zeros, seed=1, runs=runs, max_contribution=prepared.job.max_contribution
     )
     fresh = np.atleast_2d(result.fresh)
-    window = simulated if guarantee.w is None else min(guarantee.w, simulated)
+    window = simulated if guarantee.period is None else min(guarantee.period, simulated)
     spent = result.spent
     counts = np.lib.stride_tricks.sliding_window_view(fresh, window, axis=1).sum(axis=2)
     paid = [cost for cost in spent if cost]
@@ -84,7 +86,7 @@ def preview(prepared: PreparedJob) -> Preview:
         oblivious=oblivious,
         releases_per_window=int(counts.max()),
         epsilon_per_release=max(paid, default=Fraction(0)),
-        epsilon_per_window=fullest_window(spent, window),
+        epsilon_per_window=_fullest(spent, window, guarantee),
         noise_std=float(np.mean(result.noise_std)),
         mean_absolute_error=float(np.abs(np.asarray(result)).mean()),
         sum_error=_sum_error(np.asarray(result), fresh) if prepared.bins > 1 else None,
@@ -92,6 +94,27 @@ def preview(prepared: PreparedJob) -> Preview:
             forecast(prepared.mechanism, guarantee, prepared.bins, prepared.job.max_contribution, steps).lines
         ),
     )
+
+
+def _fullest(spent: Sequence[Fraction], window: int, guarantee: Guarantee) -> Fraction:
+    """What one person can meet of what each step cost."""
+    if guarantee.presence is None:
+        return fullest_window(spent, window)
+    paid = list(enumerate(spent))
+    near = [paid[max(0, t - window + 1) : t] for t, _ in paid]
+    return max(guarantee.met(before, t) + cost for before, (t, cost) in zip(near, paid, strict=True))
+
+
+def _presence_lines(prepared: PreparedJob) -> list[tuple[str, str]]:
+    """In how many steps a person counts, and what that is charged for."""
+    guarantee = prepared.guarantee
+    if guarantee.presence is None:
+        return []
+    where = "any window" if guarantee.w else "a block" if guarantee.per else "the whole stream"
+    counts = f"counts in at most {guarantee.presence} steps of {where} and is charged for {guarantee.reach}"
+    declared = prepared.job.value is not None
+    how = "as you declare: nothing can check it" if declared else "the rest of a person's steps is left out"
+    return [("presence", f"one person {counts}; {how}")]
 
 
 def _sum_error(noise: NDArray[np.float64], fresh: NDArray[np.bool_]) -> float | None:
@@ -102,12 +125,14 @@ def _sum_error(noise: NDArray[np.float64], fresh: NDArray[np.bool_]) -> float | 
 
 def describe_preview(prepared: PreparedJob, seen: Preview) -> list[tuple[str, str]]:
     """The preview as (what, value) lines for a person."""
-    w = prepared.guarantee.w
-    window = "whole stream" if w is None else "step" if w == 1 else f"window of {w} steps"
+    period, seldom = prepared.guarantee.period, prepared.guarantee.presence is not None
+    several = f"{period} steps" if seldom else f"window of {period} steps"
+    window = "whole stream" if period is None else "step" if period == 1 else several
     lines = [
         ("guarantee", str(prepared.guarantee)),
         ("meaning", seen.promise),
         ("one person", f"counts for at most {prepared.job.max_contribution} in a step, {_who_bounds(prepared)}"),
+        *_presence_lines(prepared),
         ("steps", f"{seen.steps} x {prepared.calendar.every} from {prepared.calendar.label(0)}"),
         ("bins", f"{seen.bins:,}"),
         ("cost of a release", f"epsilon {number(seen.epsilon_per_release)}"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
 
 from veilstream.data import Dropped, Events, read_counts, read_events
-from veilstream.data.bounding import bound
+from veilstream.data.bounding import PresenceHistory, bound, load_history, store_history
 from veilstream.data.readers import open_batches
 from veilstream.jobs.prepare import PreparedJob, require_source
 from veilstream.jobs.summary import Summary
@@ -21,8 +22,13 @@ ROW: Final = "veilstream_row"
 
 
 @contextmanager
-def open_snapshots(prepared: PreparedJob, key: StreamKey, summary: Summary) -> Generator[Iterator[Sealed]]:
-    """The sealed counts of every step; all rows are read and checked when the block begins."""
+def open_snapshots(
+    prepared: PreparedJob, key: StreamKey, summary: Summary, history_file: Path
+) -> Generator[Iterator[Sealed]]:
+    """The sealed counts of every step; all rows are read and checked when the block begins.
+
+    Where people count in few steps, who was present is written down once all steps were released.
+    """
     job, source = prepared.job, require_source(prepared.source)
     if job.value is not None:
         summary.dropped = Dropped()
@@ -37,9 +43,13 @@ def open_snapshots(prepared: PreparedJob, key: StreamKey, summary: Summary) -> G
             missing_time=job.missing_time,
             dropped=summary.dropped,
             options=prepared.read_options,
+            presence=prepared.guarantee,
         )
         return
     events = _events(prepared, source)
+    history = None
+    if prepared.guarantee.presence is not None:
+        history = load_history(history_file, PresenceHistory(prepared.guarantee, key.secret))
     with bound(
         events,
         prepared.domain,
@@ -49,9 +59,13 @@ def open_snapshots(prepared: PreparedJob, key: StreamKey, summary: Summary) -> G
         key=key.secret,
         unknown=job.unknown,
         missing_time=job.missing_time,
+        presence=history,
     ) as bounded:
         summary.dropped = bounded.dropped
         yield bounded.snapshots()
+        if bounded.history is not None and not summary.interrupted:
+            bounded.history.advance(prepared.calendar.steps)
+            store_history(history_file, bounded.history)
 
 
 def _events(prepared: PreparedJob, source: Any) -> Events:

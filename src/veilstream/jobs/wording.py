@@ -25,6 +25,9 @@ def promise(guarantee: Guarantee, every: str | int | None = None) -> str:
     a factor of at most e^1 = 2.718. What lies further apart is protected window by window, not all together.
     """
     match guarantee.w:
+        case None if guarantee.per is not None:
+            who = f"Whatever one person did within one block of {guarantee.per}"
+            after = " What one person does in several blocks is protected block by block, not all together."
         case None:
             who, after = "Whatever one person ever did in this stream", ""
         case 1:
@@ -36,6 +39,8 @@ def promise(guarantee: Guarantee, every: str | int | None = None) -> str:
             after = " What lies further apart is protected window by window, not all together."
     factor = f"a factor of at most e^{number(guarantee.epsilon)} = {_factor(guarantee.epsilon)}"
     slack = f", except with a probability of about {number(guarantee.delta)}" if guarantee.delta else ""
+    if guarantee.presence is not None:
+        after += f" For this a person counts in at most {guarantee.presence} of the steps in which they come."
     return f"{who} changes the probability of any published result by {factor}{slack}.{after}"
 
 

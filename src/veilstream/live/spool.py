@@ -185,8 +185,8 @@ class Spool:
         """Rows taken and left out, by the hour of arrival. Exact, FOR THE OPERATOR ALONE."""
         with self._engine.connect() as connection:
             chosen = sa.select(counters).join(streams, streams.c.id == counters.c.stream_id)
-            rows = connection.execute(chosen.where(streams.c.name == name).order_by(counters.c.hour)).all()
-        return {row.hour: Fates(**{name: row._mapping[name] for name in Fates.__slots__}) for row in rows}
+            rows = connection.execute(chosen.where(streams.c.name == name).order_by(counters.c.hour)).mappings().all()
+        return {row["hour"]: Fates(**{name: row[name] for name in Fates.__slots__}) for row in rows}
 
     def close(self) -> None:
         self._engine.dispose()

@@ -9,7 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import BigInteger, Column, Connection, Engine, ForeignKey, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Engine,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    event,
+)
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
@@ -99,8 +111,8 @@ def _sqlite(path: Path, timeout: float) -> Engine:
         hide_parameters=True,
         connect_args={"isolation_level": None, "timeout": timeout, "check_same_thread": False},
     )
-    sa.event.listen(engine, "connect", _configure)
-    sa.event.listen(engine, "begin", _begin)
+    event.listen(engine, "connect", _configure)
+    event.listen(engine, "begin", _begin)
     return engine
 
 

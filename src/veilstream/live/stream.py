@@ -130,7 +130,7 @@ class LiveStream(Inlet):
 def content_digest(stream: SpooledStream, content: Any) -> bytes:
     """A keyed digest of a batch's content: of the bytes that came, or of rows already encoded."""
     digest = hashlib.blake2b(key=stream.key.derive(b"batches"), digest_size=32)
-    if isinstance(content, bytes | bytearray | memoryview):
+    if isinstance(content, bytes):
         digest.update(content)
         return digest.digest()
     for step in sorted(content):

@@ -110,6 +110,16 @@ class Guarantee:
         return None if self.presence is None else rule_of(self.presence, self.w, self.per)
 
     @property
+    def presence_rule(self) -> str | None:
+        """In which steps people count, as text to compare; None if in all.
+
+        >>> Guarantee(1, w=40, presence=3).presence_rule
+        '[3, 40, null]'
+        """
+        per = None if self.per is None else self.per.fields()
+        return None if self.presence is None else json.dumps([self.presence, self.w, per])
+
+    @property
     def reach(self) -> int | None:
         """In how many timestamps neighbouring data can differ; None if there is no limit.
 

@@ -51,7 +51,8 @@ class Blocks:
             self._check_calendar()
 
     def _check_calendar(self) -> None:
-        assert self.start is not None and self.every is not None
+        assert self.start is not None
+        assert self.every is not None
         parse_duration(self.every)
         try:
             ZoneInfo(self.zone)
@@ -98,7 +99,8 @@ class Blocks:
         return (begin - EPOCH) // timedelta(microseconds=1) // (count * MICROSECONDS[unit])
 
     def _begins(self, t: int) -> datetime:
-        assert self.start is not None and self.every is not None
+        assert self.start is not None
+        assert self.every is not None
         zone = ZoneInfo(self.zone)
         parsed = datetime.fromisoformat(self.start)
         first = parsed.replace(tzinfo=zone) if parsed.tzinfo is None else parsed.astimezone(zone)

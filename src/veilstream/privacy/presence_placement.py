@@ -57,7 +57,10 @@ def dearest_stretches(stretches: Sequence[Stretch], zones: Sequence[Zone]) -> in
 
 
 def _gains(stretches: Sequence[Stretch], times: NDArray[np.int64], dtype: Any) -> NDArray[Any]:
-    """[q, p]: the charges that a point at times[p] meets and one at times[q] before it does not, below any sum where q ≥ p."""
+    """[q, p]: the charges that a point at times[p] meets and one at times[q] before it does not.
+
+    Where q ≥ p it is below any sum.
+    """
     first, last, amount = (np.array(column) for column in zip(*stretches, strict=True))
     order = np.argsort(-first, kind="stable")
     first, last, amount = first[order], last[order], amount[order].astype(dtype)

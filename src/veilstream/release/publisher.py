@@ -139,7 +139,7 @@ class Publisher(LedgerHolder, Generic[S]):
             return f"{type(self.mechanism).__name__} does not explain its releases."
         with self._book.transaction() as transaction:
             self._book.catch_up(transaction, self._load)
-        return self.mechanism.explain(self._book.session.state)
+            return self.mechanism.explain(self._book.session.state)
 
     def skip(self) -> Release:
         """Repeat the last release for the next step, at no cost and without its data.
@@ -187,6 +187,13 @@ class Publisher(LedgerHolder, Generic[S]):
             raise InvalidInputError(
                 f"snapshot of {now.size} bins over {now.span.steps} steps with max_contribution={now.l1}: the stream "
                 f"takes {self.bins} bins of one step with max_contribution ≤ {self.max_contribution}"
+            )
+        wanted = self.guarantee.presence_rule
+        if wanted is not None and now.presence_rule != wanted:
+            raise InvalidInputError(
+                name="snapshot",
+                value=f"bounded by the presence rule {now.presence_rule}",
+                limit=f"the stream promises {self.guarantee}; bound the events with presence=guarantee",
             )
         if t is not None and t != now.span.first:
             raise InvalidInputError(f"t={t} for a snapshot of step {now.span.first}")

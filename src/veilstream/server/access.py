@@ -51,7 +51,7 @@ class Sessions:
 
     def begin(self, grant: Grant) -> tuple[str, Session]:
         name, csrf = _word(), _word()
-        until = min(grant.expires, self._service.clock.now() + SESSION_SECONDS * 1_000_000)
+        until = min(grant.expires, self._service.wall.now() + SESSION_SECONDS * 1_000_000)
         self._sessions[name] = Session(grant.id, csrf, until)
         while len(self._sessions) > MOST_SESSIONS:
             self._sessions.popitem(last=False)
@@ -62,7 +62,7 @@ class Sessions:
 
     def find(self, request: Request) -> tuple[Grant, Session] | None:
         session = self._sessions.get(request.cookies.get(COOKIE, ""))
-        if session is None or session.until <= self._service.clock.now():
+        if session is None or session.until <= self._service.wall.now():
             return None
         grant = self._service.tokens.grant(session.token)
         return None if grant is None else (grant, session)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from veilstream.errors import InvalidInputError
 from veilstream.live.definition import StreamDefinition
@@ -39,9 +39,7 @@ def read_config(path: Path) -> Config:
             raise InvalidInputError(
                 name="config setting", value=name, limit=f"unknown, choose among {', '.join(NAMES)}", outcome=NOT_READ
             )
-    streams = settings.get("streams", {})
-    if not isinstance(streams, dict):
-        raise InvalidInputError("streams: write each as a table [streams.NAME]", outcome=NOT_READ)
+    streams = _mapping(settings.get("streams", {}))
     return Config(
         _place(path, settings.get("ledger")),
         _place(path, settings.get("spool")),
@@ -67,7 +65,12 @@ def _place(config: Path, given: str | None) -> str | None:
 
 def _texts(settings: Any) -> dict[str, Any]:
     """TOML writes dates and numbers without quotes; a definition keeps them as text, exactly."""
-    if not isinstance(settings, dict):
+    given = _mapping(settings)
+    dated = {name: str(given[name]) for name in ("start",) if not isinstance(given.get(name, 0), int)}
+    return {**given, **dated}
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
         raise InvalidInputError("streams: write each as a table [streams.NAME]", outcome=NOT_READ)
-    dated = {name: str(settings[name]) for name in ("start",) if not isinstance(settings.get(name, 0), int)}
-    return {**settings, **dated}
+    return cast("dict[str, Any]", value)

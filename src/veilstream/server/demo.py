@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from veilstream.client import Client
+from veilstream.client import Client, ServerRefusedError
 from veilstream.live.clock import Clock, ScaledClock, SettableClock, tick_of
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.stream import open_stream
@@ -22,6 +23,8 @@ WEEK: Final = 7 * 86_400_000_000
 SECONDS_PER_WEEK: Final = 2.0
 STARTING_SECONDS: Final = 4.0
 WEEKS_BEFORE: Final = 60
+WEEKS_AHEAD: Final = 3
+"""Rows are sent so long before their week, so that a busy machine is not late."""
 REGIONS: Final = [f"Region {number}" for number in range(1, 11)]
 AGES: Final = ["0-4", "5-24", "25-49", "50-64", "65+"]
 SOURCE: Final = "Weekly visits for influenza-like illness (CDC ILINet), replayed: a week every two seconds."
@@ -35,8 +38,8 @@ def definitions() -> tuple[StreamDefinition, ...]:
         "start": START,
         "every": "1w",
         "window": 52,
-        "delay": "2d",
-        "ahead": "4w",
+        "delay": "2w",
+        "ahead": "12w",
         "public": True,
         "unit": "visits",
     }
@@ -101,12 +104,11 @@ def fill(ledger: Path, replay: Replay, weeks: int = WEEKS_BEFORE) -> Clock:
     clock = SettableClock(tick_of(START))
     streams = [open_stream(ledger, one.name, one, clock=clock) for one in definitions()]
     try:
-        for number in range(weeks):
+        for number in range(weeks + WEEKS_AHEAD):
             rows = replay.week(number)
             for stream in streams:
                 stream.add(rows)
-            clock.tick = tick_of(START) + (number + 1) * WEEK
-        clock.tick += 2 * WEEK // 7
+            clock.tick = min(clock.tick + WEEK, tick_of(START) + (weeks + 1) * WEEK)
         for stream in streams:
             stream.close_due()
     finally:
@@ -117,18 +119,19 @@ def fill(ledger: Path, replay: Replay, weeks: int = WEEKS_BEFORE) -> Clock:
 
 
 def feed(url: str, token: str, clock: Clock, replay: Replay, stop: threading.Event, first: int = WEEKS_BEFORE) -> None:
-    """Send each week's rows from a little before it begins, in two batches a stream, until told to stop."""
-    number = first
+    """Send each week's rows before it begins, in two batches a stream, until told to stop."""
+    number = first + WEEKS_AHEAD
     with Client(url, token) as client:
         while not stop.is_set():
             rows = replay.week(number)
             half = len(rows) // 2
             for part, frame in enumerate((rows[:half], rows[half:])):
-                _wait(clock, tick_of(START) + number * WEEK + (part - 1) * WEEK // 2, stop)
+                _wait(clock, tick_of(START) + (number - WEEKS_AHEAD) * WEEK + part * WEEK // 2, stop)
                 for one in definitions():
                     if stop.is_set():
                         return
-                    client.send(frame, one.name, batch_id=f"{number}-{part}")
+                    with suppress(ServerRefusedError):
+                        client.send(frame, one.name, batch_id=f"{number}-{part}")
             number += 1
 
 

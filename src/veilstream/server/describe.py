@@ -92,7 +92,7 @@ def stream_info(board: StreamBoard, clock: Clock) -> dict[str, Any]:
 def budget(board: StreamBoard) -> dict[str, Any]:
     """Spent and left in the present window, and when each part comes back. All of it is public."""
     definition, head = board.definition, board.visible
-    window = definition.guarantee.w
+    window = definition.guarantee.period
     first = board.first if window is None else max(board.first, head - window + 1)
     recent = list(board.read(first, head))
     spent = sum((Fraction(one.spent) for one in recent), Fraction(0))

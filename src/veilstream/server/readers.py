@@ -72,13 +72,14 @@ def router(service: Service, access: Access) -> APIRouter:
         first: Annotated[int | None, Query(alias="from", ge=-LARGEST, le=LARGEST, description="First step.")] = None,
         last: Annotated[int | None, Query(alias="to", ge=-LARGEST, le=LARGEST, description="Last step.")] = None,
         limit: Annotated[int, Query(ge=1, le=MOST_STEPS, description="Most steps of this page.")] = 1000,
+        numbers: Annotated[int, Query(ge=1, le=MOST_NUMBERS, description="Most steps times bins.")] = MOST_NUMBERS,
         newest: Annotated[bool, Query(description="Count the limit from the end of the range.")] = False,
         form: Annotated[Literal["json", "csv", "parquet", "arrow"], Query(alias="format")] = "json",
         if_none_match: Annotated[str | None, Header()] = None,
     ) -> Response:
         """Releases of a range of steps, which have no gaps; ``next`` tells where the next page begins."""
         board = access.readable(request, name)
-        low, high = _range(board, first, last, limit, newest)
+        low, high = _range(board, first, last, min(limit, numbers // board.definition.bins), newest)
         upto = board.visible if last is None else min(last, board.visible)
         key = (name, low, high, upto, form, board.visible if form == "json" else None)
         body, tag = await service.cache.get(key, lambda: _render(board, low, high, upto, form))
@@ -115,7 +116,7 @@ def router(service: Service, access: Access) -> APIRouter:
 def _range(board: StreamBoard, first: int | None, last: int | None, limit: int, newest: bool) -> tuple[int, int]:
     low = board.first if first is None else max(first, board.first)
     high = board.visible if last is None else min(last, board.visible)
-    steps = max(1, min(limit, MOST_NUMBERS // board.definition.bins))
+    steps = max(1, limit)
     if newest:
         return max(low, high - steps + 1), high
     return low, min(high, low + steps - 1)

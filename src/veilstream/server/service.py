@@ -50,12 +50,14 @@ class ServerOptions:
 class Service:
     """Opens ledger and spool, and runs until it is stopped."""
 
-    def __init__(self, options: ServerOptions, clock: Clock | None = None) -> None:
+    def __init__(self, options: ServerOptions, clock: Clock | None = None, wall: Clock | None = None) -> None:
         self.options = options
         self.clock: Clock = clock if clock is not None else WallClock()
+        # Tokens and sessions live by the machine's clock, whatever clock the streams follow.
+        self.wall: Clock = wall if wall is not None else WallClock()
         self.ledger = Ledger.open(options.ledger)
         self.spool = Spool(options.spool if options.spool is not None else spool_beside(options.ledger))
-        self.tokens = TokenStore(self.spool, self.clock)
+        self.tokens = TokenStore(self.spool, self.wall)
         self.metrics = Metrics()
         self.cache = Cache()
         self.boards: dict[str, StreamBoard] = {}

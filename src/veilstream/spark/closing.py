@@ -20,11 +20,13 @@ from veilstream.data import Calendar, Dropped, Policy
 from veilstream.data.bounding.choice import Limit
 from veilstream.data.bounding.keyed import Key
 from veilstream.data.calendar import EPOCH
-from veilstream.errors import BudgetExceededError, InvalidInputError
+from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerMismatchError
 from veilstream.privacy.durations import MICROSECONDS, parse_duration
 from veilstream.release.publisher import Publisher
 from veilstream.spark.counting import Settings
 from veilstream.spark.jobs import on_cluster, quoted, require_columns
+from veilstream.storage.keys import key_id
+from veilstream.storage.ledger.anchor import Anchor
 from veilstream.values.release import Release
 
 if TYPE_CHECKING:
@@ -71,6 +73,18 @@ class ClosedSteps:
             )
         self.settings()
         self.due(0)
+        self._check_record()
+
+    def _check_record(self) -> None:
+        """Refuse a calendar or a key other than the ledger's: steps would mean other times, and other rows count."""
+        recorded = self.publisher.ledger.spec(self.publisher.stream)
+        if recorded.anchor != Anchor.of(self.calendar) or recorded.key != key_id(self.key):
+            raise LedgerMismatchError(
+                name="stream",
+                value=self.publisher.stream,
+                limit="the ledger holds no calendar and key for it, or others; open the publisher with the calendar "
+                "and the key that the steps have",
+            )
 
     def settings(self) -> Settings:
         """What every job counts."""

@@ -12,11 +12,13 @@ import pkgutil
 import platform
 import re
 import unicodedata
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
-from typing import Final
+from typing import Final, TypeAlias
 
+Versions: TypeAlias = Mapping[str, str]
+"""From a part of the environment to its version."""
 ENTRIES: Final = ("spark.worker", "spark.record_worker")
 """The modules whose functions executors run."""
 _IMPORT: Final = re.compile(r"^from veilstream\.([\w.]+) import", re.MULTILINE)
@@ -44,26 +46,15 @@ def source(module: str) -> bytes:
     return pkgutil.get_data("veilstream", source_path(module)) or b""
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """Versions that must be equal on the driver and on every executor."""
+def difference(here: Versions, there: Versions) -> tuple[str, str, str] | None:
+    """The first part that differs, its version here and its version there.
 
-    veilstream: str
-    python: str
-    unicode: str
-    numpy: str
-    polars: str
-    pyarrow: str
-
-    def difference(self, other: Environment) -> tuple[str, str, str] | None:
-        """The first part that differs, its version here and its version there.
-
-        >>> here = environment()
-        >>> here.difference(here) is None
-        True
-        """
-        mine, its = asdict(self), asdict(other)
-        return next(((name, mine[name], its[name]) for name in mine if mine[name] != its[name]), None)
+    >>> difference(environment(), environment()) is None
+    True
+    >>> difference({"polars": "1.0"}, {"polars": "2.0"})
+    ('polars', '1.0', '2.0')
+    """
+    return next(((name, here[name], there[name]) for name in here if here[name] != there[name]), None)
 
 
 def source_path(module: str) -> str:
@@ -72,16 +63,16 @@ def source_path(module: str) -> str:
 
 
 @cache
-def environment() -> Environment:
-    """The versions of this process."""
+def environment() -> Versions:
+    """The versions of this process, which must be equal on the driver and on every executor."""
     code = hashlib.sha256()
     for module in modules():
         code.update(source(module))
-    return Environment(
-        veilstream=code.hexdigest()[:12],
-        python=".".join(platform.python_version_tuple()[:2]),
-        unicode=unicodedata.unidata_version,
-        numpy=version("numpy"),
-        polars=version("polars"),
-        pyarrow=version("pyarrow"),
-    )
+    return {
+        "veilstream": code.hexdigest()[:12],
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "unicode": unicodedata.unidata_version,
+        "numpy": version("numpy"),
+        "polars": version("polars"),
+        "pyarrow": version("pyarrow"),
+    }

@@ -18,7 +18,7 @@ from veilstream.data.bounding.packing import pack, unpack
 from veilstream.data.bounding.people import People, identify
 from veilstream.data.encoding import Dropped, Policy
 from veilstream.errors import UnknownValueError, VeilstreamError
-from veilstream.spark.environment import Environment
+from veilstream.spark.environment import Versions
 from veilstream.spark.notes import Note, described
 from veilstream.spark.worker import (
     NOTES,
@@ -44,7 +44,7 @@ class RecordJob:
     rows_per_user: int
     unknown: Policy
     buckets: int
-    expected: Environment
+    expected: Versions
     people_key: bytes = field(repr=False)
     choice_key: bytes = field(repr=False)
 

@@ -8,12 +8,16 @@ import tempfile
 import zipfile
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
 
 from veilstream.spark.environment import environment, modules, source, source_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_SHIPPED: Final[WeakSet[SparkSession]] = WeakSet()
+"""Sessions that have the archive: Spark would warn of a second one."""
 
 
 def ship(session: SparkSession) -> None:
@@ -21,7 +25,9 @@ def ship(session: SparkSession) -> None:
 
     Python functions of the same session that import ``veilstream`` find this part of it.
     """
-    session.addArtifacts(str(archive()), pyfile=True)
+    if session not in _SHIPPED:
+        session.addArtifacts(str(archive()), pyfile=True)
+        _SHIPPED.add(session)
 
 
 @cache
@@ -29,7 +35,7 @@ def archive() -> Path:
     """The archive, named after its content; it is deleted when this process ends."""
     folder = Path(tempfile.mkdtemp(prefix="veilstream-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = folder / f"veilstream_executor_{environment().veilstream}.zip"
+    path = folder / f"veilstream_executor_{environment()['veilstream']}.zip"
     packages = {str(parent) for module in modules() for parent in Path("veilstream", source_path(module)).parents}
     with zipfile.ZipFile(path, "w") as packed:
         # One date for all, so that equal content gives equal bytes.

@@ -33,7 +33,7 @@ from veilstream.data.calendar import Calendar
 from veilstream.data.domain import Domain
 from veilstream.data.encoding import Dropped, Encoder, Policy
 from veilstream.errors import InvalidInputError, VeilstreamError
-from veilstream.spark.environment import Environment, environment
+from veilstream.spark.environment import Versions, difference, environment
 from veilstream.spark.notes import Note, described
 
 FLUSH_ROWS: Final = 1 << 20
@@ -69,7 +69,7 @@ class Job:
     buckets: int
     parts: int
     memory_bytes: int
-    expected: Environment
+    expected: Versions
     people_key: bytes = field(repr=False)
     choice_key: bytes = field(repr=False)
 
@@ -148,9 +148,9 @@ def payloads(batches: Iterable[Batch]) -> Iterator[Any]:
             yield value.as_buffer()
 
 
-def mismatch(expected: Environment) -> InvalidInputError | None:
+def mismatch(expected: Versions) -> InvalidInputError | None:
     """Why this process must not take part."""
-    found = expected.difference(environment())
+    found = difference(expected, environment())
     if found is None:
         return None
     name, driver, executor = found

@@ -48,7 +48,7 @@ SELDOM: Final = (
     Guarantee(1, w=None, delta="1e-6", presence=3),
     Guarantee(1, per=4, presence=2),
 )
-"""Guarantees for people who count in few steps, which the suite tries on streams: for a single step they are no news."""
+"""Guarantees for people who count in few steps, tried on streams alone: to a single step they are no news."""
 
 
 def adversarial_streams(steps: int = STEPS, bins: int = BINS) -> dict[str, NDArray[np.int64]]:

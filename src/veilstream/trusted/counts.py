@@ -47,7 +47,7 @@ class Sealed(Opaque[NDArray[np.int64]]):
     veilstream.errors.SealedAccessError: exact values cannot be read; ask the Meter for a noisy answer
     """
 
-    __slots__ = ("_l1", "_l2", "_parts", "aligned", "bins", "grid", "shape", "span", "starts")
+    __slots__ = ("_l1", "_l2", "_parts", "aligned", "bins", "grid", "presence_rule", "shape", "span", "starts")
 
     def __init__(
         self,
@@ -62,8 +62,11 @@ class Sealed(Opaque[NDArray[np.int64]]):
         starts: Times | None = None,
         aligned: bool = False,
         parts: int | None = None,
+        presence_rule: str | None = None,
     ) -> None:
         super().__init__(exact)
+        self.presence_rule = presence_rule
+        """In which steps people count in counts of one step as they were sealed; None if in all."""
         self.span = span
         self._l1 = l1
         self._l2 = l1 if l2 is None else l2
@@ -326,11 +329,27 @@ class Sealed(Opaque[NDArray[np.int64]]):
 
 
 @hide_frames
-def seal(counts: NDArray[np.int64], t: int, max_contribution: int = 1, shape: tuple[int, ...] | None = None) -> Sealed:
-    """Close exact counts of timestamp ``t``, to which one unit contributes at most ``max_contribution`` in total."""
+def seal(
+    counts: NDArray[np.int64],
+    t: int,
+    max_contribution: int = 1,
+    shape: tuple[int, ...] | None = None,
+    presence_rule: str | None = None,
+) -> Sealed:
+    """Close exact counts of timestamp ``t``, to which one unit contributes at most ``max_contribution`` in total.
+
+    ``presence_rule`` says in which steps people count, see ``Guarantee.presence_rule``; None if in all.
+    """
     if np.size(counts) == 0:
         raise InvalidInputError(f"counts of 0 bins at t={t}: at least 1 is needed")
-    return Sealed(np.array(counts, dtype=np.int64), Span(t, t), Fraction(max_contribution), shape=shape, aligned=True)
+    return Sealed(
+        np.array(counts, dtype=np.int64),
+        Span(t, t),
+        Fraction(max_contribution),
+        shape=shape,
+        aligned=True,
+        presence_rule=presence_rule,
+    )
 
 
 class UndatedCounts(Opaque[NDArray[np.int64]]):

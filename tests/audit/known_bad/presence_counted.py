@@ -1,9 +1,9 @@
 """A person counts if they *counted* in fewer than c of the last w−1 steps: the tempting rule, which cascades.
 
 It keeps more rows than looking back at presence, and no window holds more than c steps in which a person counts. But a
-step that goes lets the next one in, which shuts out the one after it, and so on without end: somebody who comes at every
-step counts in other steps for ever. With c = 1 and w = 2 the even steps become the odd ones. What is charged, 2c steps of
-ε/(2c), is lost at every second pair of them.
+step that goes lets the next one in, which shuts out the one after it, and so on without end: somebody who comes at
+every step counts in other steps for ever. With c = 1 and w = 2 the even steps become the odd ones. What is charged, 2c
+steps of ε/(2c), is lost at every pair of them.
 
 Pair. A person who is present in all of 12 steps, and the same without the first step. Every step publishes the count
 with Laplace noise of scale 2c/ε, as Uniform does where people count in few steps.

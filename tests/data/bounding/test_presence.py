@@ -18,7 +18,9 @@ from veilstream.data.bounding import Bounded, PresenceHistory, bound, load_histo
 from veilstream.data.bounding.choice import Rows
 from veilstream.data.bounding.presence import _distinct
 from veilstream.errors import InvalidInputError, OutOfOrderError
+from veilstream.mechanisms.streams import Uniform
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.release.publisher import Publisher
 from veilstream.trusted.opening import open_counts
 
 KEY = b"sixteen bytes or more"
@@ -189,3 +191,19 @@ def test_blocks_without_a_calendar_and_text_ids() -> None:
     with bound(events, DOMAIN, Calendar(0, 3, 1), key=KEY, presence=Guarantee(1, w=None, presence=2)) as held:
         assert counts(held).sum(axis=1).tolist() == [1, 2, 0]
         assert held.dropped.presence == 1
+
+
+def test_a_publisher_takes_only_what_was_bounded_by_its_own_promise() -> None:
+    guarantee = Guarantee(1, w=5, presence=2)
+    rows = [(1, t, 0) for t in range(STEPS)]
+    for other in (Guarantee(1, w=7, presence=2), guarantee):
+        publisher = Publisher(DOMAIN, guarantee, Uniform())
+        with bounded(rows, other) as held:
+            if other is guarantee:
+                assert [publisher.feed(snapshot).t for snapshot in held.snapshots()] == list(range(STEPS))
+                continue
+            with pytest.raises(InvalidInputError) as caught:
+                publisher.feed(next(held.snapshots()))
+            assert caught.value.name == "snapshot"
+    # Counts that come aggregated are the holder's declaration.
+    assert Publisher(DOMAIN, guarantee, Uniform()).feed(np.zeros(BINS, dtype=np.int64)).t == 0

@@ -65,8 +65,9 @@ class Bounded(Private):
 
     def _sealed(self, part: int, first_t: int) -> Iterator[Sealed]:
         cells = chosen_of_part(self._runs, part, self.limit, self._key)
-        self._dropped.note_bounding(part, self._runs.rows(part), len(cells))
+        self._dropped.note_bounding(part, self._runs.rows_that_may_count(part), len(cells))
         steps = self._runs.steps_of(part)
+        presence_rule = None if self.history is None else self.history.presence_rule
         ends = [0, len(cells)]
         if len(steps) > 1:
             cells.sort()
@@ -74,7 +75,7 @@ class Bounded(Private):
         for step, (first, last) in zip(steps, pairwise(ends), strict=True):
             flat = cells[first:last] - step * self.domain.bins
             counts = np.bincount(flat, minlength=self.domain.bins).astype(np.int64, copy=False)
-            yield seal(counts, first_t + step, self.limit.counts_per_user, self.domain.shape or None)
+            yield seal(counts, first_t + step, self.limit.counts_per_user, self.domain.shape or None, presence_rule)
 
     @property
     def history(self) -> PresenceHistory | None:

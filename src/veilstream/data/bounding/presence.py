@@ -70,9 +70,12 @@ class PresenceHistory(Private):
     @property
     def rule(self) -> str:
         """What the table depends on besides the rows: presence, window or blocks, and which key, by a digest."""
-        guarantee = self._guarantee
-        per = None if guarantee.per is None else guarantee.per.fields()
-        return json.dumps([guarantee.presence, guarantee.w, per, self._key.derive(b"digest").hex()])
+        return json.dumps([self.presence_rule, self._key.derive(b"digest").hex()])
+
+    @property
+    def presence_rule(self) -> str | None:
+        """In which steps people count; see ``Guarantee.presence_rule``."""
+        return self._guarantee.presence_rule
 
     def __len__(self) -> int:
         """How many people are remembered. For the operator alone."""

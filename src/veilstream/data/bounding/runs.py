@@ -85,6 +85,10 @@ class Runs(Private):
         """How many rows the part holds."""
         return sum(int(run.ends[part + 1] - run.ends[part]) for run in self._runs)
 
+    def rows_that_may_count(self, part: int) -> int:
+        """How many of them may count: all, unless their steps have passed."""
+        return self.rows(part)
+
     def steps_of(self, part: int) -> range:
         """The steps of the part."""
         return range(-(-part * self.steps // self.parts), -(-(part + 1) * self.steps // self.parts))

@@ -33,9 +33,10 @@ class KafkaSource:
 
     def poll(self, known: Mapping[str, str], columns: Sequence[str]) -> Iterator[Batch]:
         if self._consumer is None:
-            self._open(known)
+            self._consumer = self._open(known)
+        consumer: Any = self._consumer
         while True:
-            messages = self._consumer.consume(MOST_MESSAGES, SECONDS)
+            messages = consumer.consume(MOST_MESSAGES, SECONDS)
             if not messages:
                 return
             good = [message for message in messages if message.error() is None]
@@ -48,7 +49,7 @@ class KafkaSource:
                 ends = {str(message.partition()): str(message.offset() + 1) for message in good}
                 yield Batch(rows, ends, unreadable)
 
-    def _open(self, known: Mapping[str, str]) -> None:
+    def _open(self, known: Mapping[str, str]) -> Any:
         try:
             kafka: Any = import_module("confluent_kafka")
         except ImportError:
@@ -73,7 +74,7 @@ class KafkaSource:
         except kafka.KafkaException:
             consumer.close()
             raise UnreadableFileError(f"topic {self.topic}: the broker cannot be reached") from None
-        self._consumer = consumer
+        return consumer
 
     def close(self) -> None:
         if self._consumer is not None:

@@ -211,9 +211,9 @@ class Fast:
         return guarantee.pure / guarantee.shares(budgeted.samples)
 
     def _default_samples(self, guarantee: Guarantee, steps: int) -> int:
-        """A part of all steps, or every step where nobody meets more of them than of that part."""
+        """A part of all steps, or every step where nobody meets many of them: M looks tell 1/M, N steps N/shares²."""
         part = max(1, round(SHARE_OF_STEPS[self.filter] * steps))
-        return steps if guarantee.presence is not None and guarantee.shares(steps) <= part else part
+        return steps if guarantee.presence is not None and guarantee.shares(steps) ** 2 <= steps * part else part
 
     def _one_of(self, name: str, kinds: type[StrEnum]) -> None:
         value = getattr(self, name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from veilstream.mechanisms.histograms.geometric import Geometric
-from veilstream.mechanisms.protocols import HistogramMechanism
+from veilstream.mechanisms.protocols import HistogramMechanism, divided
 from veilstream.mechanisms.streams.usefulness import Useful, mean_error, release_of_zeros, sum_bound
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
@@ -61,4 +61,5 @@ class Sample:
         )
 
     def _rehearsed(self, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
-        return release_of_zeros(self.histogram, guarantee, guarantee.pure, bins, max_contribution)
+        used = divided(self, guarantee, bins)
+        return release_of_zeros(self.histogram, used, used.pure, bins, max_contribution)

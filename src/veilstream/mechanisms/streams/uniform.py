@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from veilstream.mechanisms.histograms.geometric import Geometric
-from veilstream.mechanisms.protocols import HistogramMechanism
+from veilstream.mechanisms.protocols import HistogramMechanism, divided
 from veilstream.mechanisms.streams import schedule
 from veilstream.mechanisms.streams.usefulness import Useful, mean_error, release_of_zeros, sum_bound
 from veilstream.privacy.guarantee import Guarantee
@@ -65,5 +65,6 @@ class Uniform:
         )
 
     def _rehearsed(self, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
-        epsilon = schedule.share(guarantee, self.horizon, 1, self)
-        return release_of_zeros(self.histogram, guarantee, epsilon, bins, max_contribution)
+        used = divided(self, guarantee, bins)
+        epsilon = schedule.share(used, self.horizon, 1, self)
+        return release_of_zeros(self.histogram, used, epsilon, bins, max_contribution)

@@ -37,6 +37,7 @@ export function element(tag, properties = {}, ...children) {
 
 export function connection(live) {
   const shown = document.getElementById("connection");
+  shown.hidden = false;
   shown.dataset.state = live ? "live" : "connecting";
   shown.textContent = live ? "live" : "reconnecting";
 }
@@ -67,6 +68,7 @@ async function show() {
     else link.removeAttribute("aria-current");
   }
   main.replaceChildren(element("p", { class: "muted" }, "Loading…"));
+  document.getElementById("connection").hidden = path === "/guide";
   try {
     if (path.startsWith("/streams/") || path.startsWith("/embed/")) state.view = await streamView(main, name);
     else if (path === "/operate") state.view = await operateView(main);
@@ -75,7 +77,7 @@ async function show() {
   } catch (error) {
     if (error.status === 401) {
       main.replaceChildren(element("div", { class: "card" }, element("h1", {}, "Sign in to see this"),
-        element("p", { class: "muted" }, "This stream is not open to everybody. Sign in with a token that may read it."),
+        element("p", { class: "muted" }, "It is not open to everybody. Sign in with a token that has the right to it."),
         element("button", { class: "primary", type: "button", onclick: signIn }, "Sign in")));
     } else {
       main.replaceChildren(element("div", { class: "card" }, element("h1", {}, "This cannot be shown"),
@@ -146,6 +148,6 @@ document.getElementById("sign").addEventListener("click", async () => {
   return show();
 });
 
-state.session = await api("/v1/session").catch(() => null);
-signed();
+const asked = api("/v1/session").catch(() => null).then((session) => { state.session = session; signed(); });
+if (location.pathname === "/guide" || location.pathname === "/operate") await asked;
 show();

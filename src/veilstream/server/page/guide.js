@@ -54,7 +54,7 @@ class Guide {
       element("div", { class: "wide" }, element("button", { type: "button", id: "g-add", onclick: () => this.attribute() }, "Add an attribute to count by")),
       field("From (included)", i.start), field("To (excluded)", i.end), field("Length of a step", i.every, "15m, 1h, 1d, 1w, 1mo"),
       element("h2", { class: "wide" }, "3 · How much protection"),
-      field("Epsilon of a window", i.epsilon, "Smaller protects more. Many official releases lie between 0.1 and 2."),
+      field("Epsilon of a window", i.epsilon, "Smaller protects more and adds more noise."),
       field("Steps of a window", i.window, "All that a person does within so many steps is hidden together; or 'user' for ever."),
       field("Rows of a person per step", i.counts, "More rows count for more noise."),
       field("Name of the stream", i.name),

@@ -4,8 +4,8 @@ import { Brush, HeatMap, LineChart, Series, colour, moment, round, sparkline } f
 
 const MOST_MULTIPLES = 12;
 const fraction = (text) => { const [a, b = "1"] = text.split("/"); return Number(a) / Number(b); };
-const short = (text) => round(Number(fraction(text).toPrecision(3)));
-const steps = (info) => (info.bins <= 12 ? 10000 : info.bins <= 100 ? 1500 : 300);
+const short = (text) => String(Number(fraction(text).toPrecision(3)));
+const ALL = "releases?newest=true&limit=10000&numbers=240000";
 const plural = (every) => {
   const [, count, unit] = /^(\d+)(\w+)$/.exec(every) || [null, every, ""];
   const names = { s: "second", m: "minute", h: "hour", d: "day", w: "week", mo: "month", q: "quarter", y: "year" };
@@ -271,15 +271,16 @@ class StreamPage {
 
 export async function streamView(main, name) {
   const base = `/v1/streams/${encodeURIComponent(name)}`;
-  const info = await api(base), series = new Series(info);
-  series.append(await api(`${base}/releases?newest=true&limit=${steps(info)}`));
+  const [info, releases] = await Promise.all([api(base), api(`${base}/${ALL}`)]);
+  const series = new Series(info);
+  series.append(releases);
   const page = new StreamPage(main, info, series);
   const after = () => `${base}/live?after=${series.step[series.step.length - 1] ?? info.first - 1}`;
   const stop = follow(after, "release", (one) => page.take(one));
   return { close: () => { stop(); page.clear(); }, redraw: () => page.redraw() };
 }
 
-const FATES = { late: "late", no_user: "no id", unknown: "outside the domain", bad_time: "bad time", bad_user: "bad id" };
+const FATES = { late: "late", no_user: "no id", unknown: "outside the domain", bad_time: "bad time", bad_user: "bad id", unreadable: "unreadable" };
 
 export async function operateView(main) {
   document.title = "Operate · veilstream";

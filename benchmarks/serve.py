@@ -1,0 +1,158 @@
+"""Batches over HTTP into the durable spool, against bare decoding and fsync; and the page's first picture."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from benchmarks.report import Table, machine, progress
+from benchmarks.serve_process import Served, served, stream_toml
+from veilstream.live import open_stream
+from veilstream.live.clock import SettableClock, WallClock, moment
+from veilstream.server.bodies import ARROW, CSV, NDJSON, PARQUET
+
+ROWS, BATCHES, CLIENTS, BINS, ROUNDS = 50_000, 40, 4, 1_000, 7
+PAGE_STEPS, PAGE_BINS = 10_000, 12
+
+
+def rows(seed: int) -> pl.DataFrame:
+    draw = np.random.default_rng(seed)  # noqa: TID251
+    return pl.DataFrame({"id": draw.integers(0, 1 << 40, ROWS), "bin": draw.integers(0, BINS, ROWS)})
+
+
+def encode(frame: pl.DataFrame, kind: str) -> bytes:
+    file = io.BytesIO()
+    if kind == ARROW:
+        table = frame.to_arrow()
+        with pa.ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table)
+    elif kind == NDJSON:
+        frame.write_ndjson(file)
+    elif kind == CSV:
+        frame.write_csv(file)
+    else:
+        frame.write_parquet(file)
+    return file.getvalue()
+
+
+DECODE: dict[str, Callable[[bytes], object]] = {
+    NDJSON: lambda body: pl.read_ndjson(io.BytesIO(body)),
+    CSV: lambda body: pyarrow.csv.read_csv(pa.BufferReader(body)),
+    ARROW: lambda body: pa.ipc.open_stream(pa.BufferReader(body)).read_all(),
+    PARQUET: lambda body: pyarrow.parquet.read_table(pa.BufferReader(body), use_threads=False),
+}
+
+
+def floor_rate(bodies: list[bytes], kind: str, folder: Path) -> float:
+    """Events a second of decoding in as many threads as the server has, and an fsync of as many bytes as it stores."""
+    stored = bytes(ROWS * 12)
+
+    def one(number: int) -> None:
+        DECODE[kind](bodies[number])
+        with (folder / f"floor-{number}").open("wb") as file:
+            file.write(stored)
+            file.flush()
+            os.fsync(file.fileno())
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(one, range(len(bodies))))
+    return ROWS * len(bodies) / (time.perf_counter() - began)
+
+
+def served_rate(bodies: list[bytes], kind: str, server: Served) -> float:
+    """Events a second from several clients at once until the last batch is durable."""
+    headers = {"authorization": f"Bearer {server.token}", "content-type": kind}
+
+    def client(mine: list[bytes]) -> None:
+        with httpx.Client(base_url=server.url, headers=headers, timeout=120) as http:
+            for body in mine:
+                answer = http.post("/v1/streams/visits/events", content=body)
+                assert answer.status_code == 202, answer.text
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        list(pool.map(client, [bodies[number::CLIENTS] for number in range(CLIENTS)]))
+    return ROWS * len(bodies) / (time.perf_counter() - began)
+
+
+def ingest_table(folder: Path) -> Table:
+    """Each format, floor and server in turn: medians of several rounds."""
+    lines: list[list[str]] = []
+    with served(folder, stream_toml("visits", "1h", "60s", BINS, public=False)) as server:
+        for kind in (PARQUET, ARROW, CSV, NDJSON):
+            progress(f"ingest of {kind}")
+            bodies = [encode(rows(number), kind) for number in range(BATCHES)]
+            served_rate(bodies[:4], kind, server)
+            floors, rates = zip(
+                *((floor_rate(bodies, kind, folder), served_rate(bodies, kind, server)) for _ in range(ROUNDS)),
+                strict=True,
+            )
+            ratio = np.median(np.array(rates) / np.array(floors))
+            lines.append([kind, f"{np.median(rates):,.0f}", f"{np.median(floors):,.0f}", f"{ratio:.2f}"])
+    title = f"Durable ingest over HTTP, batches of {ROWS:,} rows, {CLIENTS} clients at once"
+    notes = (
+        "From sending until 202, which means durable. The floor decodes the same bodies with the same libraries in two "
+        f"threads and fsyncs as many bytes as the spool stores; medians of {ROUNDS} rounds, in turn. {machine()}"
+    )
+    return Table(title, notes, ["format", "events/s", "bare decode + fsync", "ratio"], lines)
+
+
+def fill(folder: Path) -> None:
+    """A stream of many steps that are all published."""
+    minute = 60_000_000
+    start = WallClock().now() // minute * minute - PAGE_STEPS * minute
+    definition = {
+        "user": "id",
+        "domain": {"bin": [f"bin {n}" for n in range(PAGE_BINS)]},
+        "start": moment(start),
+        "every": "1m",
+        "epsilon": "1",
+        "window": 10,
+        "delay": "2s",
+        "public": True,
+    }
+    clock = SettableClock(start)
+    with open_stream(folder / "budget.db", "steps", definition, clock=clock) as stream:
+        clock.tick = start + PAGE_STEPS * minute + 10_000_000
+        stream.close_due()
+
+
+def page_table(folder: Path) -> Table:
+    """From asking for the page until the chart of all steps is drawn, in Chromium on the same machine."""
+    from playwright.sync_api import sync_playwright
+
+    progress("filling a stream for the page")
+    fill(folder)
+    spans: list[float] = []
+    with served(folder, "") as server, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for _ in range(5):
+            page = browser.new_page()
+            began = time.perf_counter()
+            page.goto(f"{server.url}/streams/steps#chart")
+            page.wait_for_selector(".uplot canvas")
+            spans.append(time.perf_counter() - began)
+            page.close()
+        browser.close()
+    title = f"The page's first picture, {PAGE_STEPS:,} steps of {PAGE_BINS} bins, loopback"
+    notes = f"From asking for the page until the chart is drawn, in Chromium on the same machine. {machine()}"
+    return Table(title, notes, ["first visit (s)", "best of five (s)"], [[f"{spans[0]:.2f}", f"{min(spans):.2f}"]])
+
+
+def run() -> list[Table]:
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+        return [ingest_table(Path(one)), page_table(Path(two))]
