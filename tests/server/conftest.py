@@ -74,26 +74,38 @@ class Running:
 StartServer = Callable[..., Running]
 
 
+def start(folder: Path, *streams: StreamDefinition, clock: SettableClock | None = None, **options: Any) -> Running:
+    """A server that answers when this returns."""
+    chosen = clock if clock is not None else SettableClock(START)
+    limits, port = options.pop("limits", Limits(seconds=2.0)), options.pop("port", 0)
+    service = Service(ServerOptions(folder / "b.db", streams=streams, limits=limits, **options), chosen, chosen)
+    listener = socket.create_server(("127.0.0.1", port))
+    config = uvicorn.Config(make_app(service), log_level="error", timeout_graceful_shutdown=1, lifespan="on")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])))
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.005)
+    return Running(f"http://127.0.0.1:{listener.getsockname()[1]}", service, chosen, server, thread)
+
+
 @pytest.fixture
 def start_server(tmp_path: Path) -> Iterator[StartServer]:
     running: list[Running] = []
 
-    def start(*streams: StreamDefinition, clock: SettableClock | None = None, **options: Any) -> Running:
-        chosen = clock if clock is not None else SettableClock(START)
-        limits, port = options.pop("limits", Limits(seconds=2.0)), options.pop("port", 0)
-        service = Service(ServerOptions(tmp_path / "b.db", streams=streams, limits=limits, **options), chosen, chosen)
-        listener = socket.create_server(("127.0.0.1", port))
-        config = uvicorn.Config(make_app(service), log_level="error", timeout_graceful_shutdown=1, lifespan="on")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])))
-        thread.start()
-        while not server.started:
-            assert thread.is_alive()
-            time.sleep(0.005)
-        one = Running(f"http://127.0.0.1:{listener.getsockname()[1]}", service, chosen, server, thread)
-        running.append(one)
-        return one
+    def begin(*streams: StreamDefinition, **options: Any) -> Running:
+        running.append(start(tmp_path, *streams, **options))
+        return running[-1]
 
-    yield start
+    yield begin
     for one in running:
         one.stop()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One server for the tests of a file that leave it as it was: a stream for tokens alone, and a public one."""
+    one = start(tmp_path_factory.mktemp("server"), definition(), definition("open", public=True))
+    yield one
+    one.stop()

@@ -108,9 +108,8 @@ def test_an_accepted_batch_survives_the_end_of_the_server(start_server: StartSer
     ],
 )
 def test_what_cannot_be_read_is_refused_with_a_reason(
-    start_server: StartServer, content: bytes, kind: str, headers: dict[str, str], status: int, words: str
+    server: Running, content: bytes, kind: str, headers: dict[str, str], status: int, words: str
 ) -> None:
-    server = start_server(definition())
     with server.client("ingest") as client:
         answer = send(client, content, kind, **headers)
         assert answer.status_code == status

@@ -42,6 +42,8 @@ class Closer:
             ledger,
             stream=name,
             max_contribution=stream.definition.counts_per_user,
+            calendar=stream.definition.schedule.calendar,
+            key=stream.key,
         )
         head = ledger.head(name)
         if stream.done > stream.first and (head is None or head < stream.done - 1):
