@@ -37,7 +37,8 @@ WITHOUT: Final[dict[str, tuple[Any, str, Any]]] = {
     "bound on steps by the level": (bank, "LARGEST_PENALTY", 0.0),
     "pull to the usual count in sparse streams": (output, "FEWEST_BINS", NEVER),
     "first look with an eighth of the budget": (mechanism, "SHORTEST_WITH_OPENING", NEVER),
-    "alarm": (looks, "FALSE_ALARM", 0.0),
+    "alarm by single bins": (looks, "FALSE_ALARM", 1e-300),
+    "look that a watched total calls for": (looks, "NOWHERE_NEAR", NEVER),
 }
 """Part -> what to set in the code to do without it. Seasons, gaps and delta are parameters."""
 

@@ -134,9 +134,10 @@ def planned(
     """The next look, by the errors that the experts expect of every gap; after an alarm at once."""
     gaps = gaps_of(period)
     table = expected_errors(period, weights.shape[-1], seasons)
-    costs = np.einsum("ge,...eb->...g", table, weights)
+    costs: Floats = np.einsum("ge,...eb->...g", table, weights)
+    current: NDArray[np.int64] = np.full(costs.shape[:-1], looks.gap, dtype=np.int64)
     longest = sum(gap <= 1 + looks.quiet / (2 * looks.patience) for gap in gaps) - 1
-    chosen = wanted_gap(costs, np.full(costs.shape[:-1], looks.gap), longest)
+    chosen = wanted_gap(costs, current, longest)
     index = int(meter.branch(np.where(alarmed, -1, np.minimum(chosen, 0) if looks.in_block() else chosen)))
     patience = 1 + (looks.patience - 1) * math.exp(-gaps[looks.gap] / (8 * period.window))
     if index < 0:

@@ -110,7 +110,7 @@ def expected_errors(period: Period, bins: int, seasons: int) -> Floats:
 
 def wanted_gap(costs: Floats, current: NDArray[np.int64], longest: int) -> NDArray[np.int64]:
     """The index of the gap to go on with, from expected ``costs`` (..., gaps), the ``current`` index and a limit."""
-    allowed = np.arange(costs.shape[-1]) <= longest
+    allowed: NDArray[np.bool_] = np.arange(int(costs.shape[-1])) <= longest
     best = np.where(allowed, costs, np.inf).argmin(axis=-1)
     now = np.take_along_axis(costs, current[..., None], axis=-1)[..., 0]
     then = np.take_along_axis(costs, best[..., None], axis=-1)[..., 0]
