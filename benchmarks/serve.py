@@ -102,8 +102,8 @@ def ingest_table(folder: Path) -> Table:
     title = f"Durable ingest over HTTP, batches of {ROWS:,} rows, {CLIENTS} clients at once"
     notes = (
         "From sending until 202, which means durable. The floor decodes the same bodies with the same libraries, one "
-        "after another, and after each appends as many bytes as the spool stores to a file and calls fsync; no network, "
-        f"no identities, no bins. Medians of {ROUNDS} rounds, in turn. {machine()}"
+        "after another, and after each appends as many bytes as the spool stores to a file and calls fsync; no "
+        f"network, no identities, no bins. Medians of {ROUNDS} rounds, in turn. {machine()}"
     )
     return Table(title, notes, ["format", "events/s", "bare decode + fsync", "ratio"], lines)
 
