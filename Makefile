@@ -29,7 +29,7 @@ bench: $(VENV)/.installed-bench
 # Finished attacks are kept in .audit: after an interruption the same command goes on, after a change it begins anew.
 audit: $(VENV)/.installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/veilstream audit --deep --out .audit --page docs/privacy.md
-	$(BIN)/python -m pytest -n auto tests/audit --run-audit
+	$(BIN)/python -m pytest -n auto tests/audit tests/storage --run-audit
 
 # The tests against the lowest versions that pyproject.toml allows, then against every listed Python that is found.
 PYTHONS ?= 3.11 3.12 3.13

@@ -21,14 +21,14 @@ from veilstream.trusted.meter import Meter
 from veilstream.values.values import half_width
 
 FIGURE: Final = Path(__file__).resolve().parent.parent / "docs" / "figures" / "model.png"
-SHOWN: Final = 7
+SHOWN: Final = 32
 """The bin that is drawn."""
 
 
 def draw(path: Path = FIGURE) -> None:
     """Published values with their 95 % band, the true counts, marks where the stream was looked at, and beliefs."""
     counts = dataset("ilinet-regions")
-    mechanism, guarantee = ModelBased(periods=(52,)), Guarantee(1, w=26)
+    mechanism, guarantee = ModelBased(periods=(52,)), Guarantee("1/4", w=26)
     accountant = accountant_for(mechanism, guarantee, counts.shape[1])
     noise, state = ExactSampler(SeededSource(1)), mechanism.start(guarantee, counts.shape[1])
     values, widths, looked, beliefs = list[float](), list[float](), list[bool](), list[dict[str, float]]()
@@ -48,7 +48,7 @@ def draw(path: Path = FIGURE) -> None:
     above.plot(steps, middle, label="published")
     above.plot(steps, counts[:, SHOWN], color="black", linewidth=0.8, label="true count (not public)")
     above.plot(steps[looked], np.zeros(sum(looked)), "|", color="grey", label="looks")
-    above.set(ylabel="visits per week", title="Influenza-like illness, one of 50 bins, ε = 1 within 26 weeks")
+    above.set(ylabel="visits per week", title="Influenza-like illness, one of 50 bins, ε = 1/4 within 26 weeks")
     above.legend(fontsize="small")
     kinds = list(beliefs[0])
     below.stackplot(steps, [[belief[kind] for belief in beliefs] for kind in kinds], labels=kinds)

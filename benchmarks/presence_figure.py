@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Final
 
-import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 
 import veilstream as vs
 from benchmarks.presence_streams import purchases
@@ -18,6 +16,9 @@ from veilstream.privacy.presence_choice import presence_curve
 
 STEPS: Final = 36
 PRESENT: Final = (1, 2, 13, 15, 16, 19, 20, 22, 25, 26, 27, 30, 33)
+plt: Any = import_module("matplotlib.pyplot")
+lines: Any = import_module("matplotlib.lines")
+patches: Any = import_module("matplotlib.patches")
 FIGURES: Final = PAGE.parent / "figures"
 LOST, GAINED, COUNTED, SHADE = "#c0392b", "#1f7a4d", "#34495e", "#f2e3c6"
 
@@ -36,11 +37,11 @@ def promises() -> None:
         axis.set_title(f"{title}; charged for {guarantee.reach} steps", loc="left", fontsize=10)
     axes[-1].set_xlabel("step")
     handles = [
-        Line2D([], [], marker="o", ls="", mfc="white", mec="grey", label="present, does not count"),
-        Line2D([], [], marker="o", ls="", color=COUNTED, label="counts"),
-        Line2D([], [], marker="o", ls="", color=LOST, label="counts, and no more when the unit goes"),
-        Line2D([], [], marker="o", ls="", color=GAINED, label="counts only when the unit goes"),
-        Rectangle((0, 0), 1, 1, color=SHADE, label="the unit that goes"),
+        lines.Line2D([], [], marker="o", ls="", mfc="white", mec="grey", label="present, does not count"),
+        lines.Line2D([], [], marker="o", ls="", color=COUNTED, label="counts"),
+        lines.Line2D([], [], marker="o", ls="", color=LOST, label="counts, and no more when the unit goes"),
+        lines.Line2D([], [], marker="o", ls="", color=GAINED, label="counts only when the unit goes"),
+        patches.Rectangle((0, 0), 1, 1, color=SHADE, label="the unit that goes"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9, frameon=False)
     figure.savefig(FIGURES / "presence_promises.png", dpi=130)
@@ -75,7 +76,7 @@ def choice() -> None:
         curve = presence_curve((np.asarray(table) / stretches).tolist(), 1, steps=window)
         counts = range(1, 16)
         axis.plot(counts, [curve.error(c) for c in counts], style, label=f"expected from {name}: best c = {curve.best}")
-    real = []
+    real: list[float] = []
     for c in range(1, 16):
         left_out = (truth - stream.counts(Guarantee(1, w=window, presence=c)))[:, 0]
         real.append(float((left_out + 2 * c * np.exp(-left_out / (2 * c))).mean()))

@@ -260,7 +260,7 @@ def presence(present: bool, trials: int, noise: PooledNoise) -> Floats:
     for t in range(presence_counted.STEPS):
         meter = BatchMeter(accountant, noise, t, (trials,))
         state, values = mechanism.step(state, seal(stream[t], t), meter)
-        noisy = values.numbers[..., 0]
+        noisy = values.numbers[..., 0].astype(np.float64)
         told += (np.abs(noisy - right[t]) - np.abs(noisy - left[t])) / scale
     return np.round(told, 9)[:, None]
 

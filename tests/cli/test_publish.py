@@ -119,6 +119,7 @@ def test_one_ledger_is_one_however_it_is_written(city: City) -> None:
     assert other.code == 4
     assert "missing" in other.err
     (city.folder / "other.key").write_text(json.dumps({"format": 2, "stream": "default", "key": "00" * 32}))
+    (city.folder / "other.key").chmod(0o600)
     swapped = city.publish(key_file=str(city.folder / "other.key"))
     assert swapped.code == 4
     assert "key is recorded as" in swapped.err
@@ -385,3 +386,19 @@ def test_charges_of_some_bins_are_told_as_such(city: City) -> None:
     charges = veilstream("ledger", "charges", city.ledger, "--json").json["charges"]
     assert any(isinstance(charge["bins"], list) for charge in charges)
     assert "more than anybody has paid" in veilstream("ledger", "show", city.ledger).out
+
+
+def test_a_ledger_is_verified_copied_and_compared_with_what_was_seen(city: City) -> None:
+    assert city.publish(end="2024-01-01T02:00", unknown="drop").code == 0
+    copy, seen = city.folder / "copy.db", city.folder / "seen.jsonl"
+    assert veilstream("ledger", "backup", city.ledger, copy).code == 0
+    assert veilstream("ledger", "backup", city.ledger, copy).code == 4
+    assert city.publish().code == 0
+    assert veilstream("ledger", "export", city.ledger, "--out", seen).code == 0
+    lines = [json.loads(line) for line in seen.read_text().splitlines()]
+    assert lines[0]["labels"][0] == {"place": "harbour", "age": "[0, 18)"}
+    assert lines[-1]["time"] == "2024-01-01T05:00:00+00:00"
+    assert veilstream("ledger", "verify", city.ledger, "--seen", seen, "--json").json["problems"] == []
+    behind = veilstream("ledger", "verify", copy, "--seen", seen, "--json")
+    assert behind.code == 4
+    assert "rolled back: 4 commits" in behind.json["problems"][0]["problem"]

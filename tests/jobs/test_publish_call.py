@@ -114,14 +114,17 @@ def test_mechanisms_by_name_class_or_value(mechanism: Any, tmp_path: Path) -> No
     assert job.accuracy()["fresh"].to_list() == [True, False, False] * 2
 
 
-def test_an_automatic_mechanism_is_chosen_by_public_facts_and_stays(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError) as missing:
-        call(table(), tmp_path, mechanism="auto")
-    assert missing.value.name == "expected_count"
-    first = call(table(), tmp_path, mechanism="auto", expected_count=500)
-    again = call(table(), tmp_path, mechanism="auto", expected_count=500)
-    assert first.prepared.mechanism == again.prepared.mechanism
+def test_the_automatic_mechanism_has_the_seasons_of_the_calendar_and_stays(tmp_path: Path) -> None:
+    first = call(table(), tmp_path, mechanism="auto")
+    again = call(table(), tmp_path, mechanism="auto")
+    assert first.prepared.mechanism == again.prepared.mechanism == vs.ModelBased(periods=(24, 168))
     assert (first.summary.published, again.summary.published) == (HOURS, 0)
+
+
+def test_a_stream_goes_on_with_the_mechanism_that_it_began_with(tmp_path: Path) -> None:
+    call(table(), tmp_path, mechanism="fixed-rate", set={"interval": 3})
+    again = call(table(), tmp_path, mechanism="auto")
+    assert again.summary.published == 0
 
 
 @pytest.mark.parametrize("histogram", [vs.NoiseFirst(), vs.NoiseFirst, "noise-first"], ids=["made", "class", "name"])

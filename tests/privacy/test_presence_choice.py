@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import veilstream as vs
 from veilstream.data import Calendar, read_events
@@ -37,7 +38,7 @@ def test_a_window_that_goes_moves_the_histogram_by_at_most_four(
     rows: list[tuple[int, int]], steps: int, first: int
 ) -> None:
     rest = [row for row in rows if row[0] != 1 or not first <= row[1] < first + steps] + [(9, 0)]
-    tables = []
+    tables: list[NDArray[np.int64]] = []
     for kept in ([*rows, (9, 0)], rest):
         events = read_events({"id": [r[0] for r in kept], "t": [r[1] for r in kept]}, user="id", time="t", by=[])
         tables.append(open_counts(visit_histogram(events, Calendar(0, 12, 1), steps=steps, most=5)))

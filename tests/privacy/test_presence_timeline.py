@@ -19,10 +19,12 @@ from veilstream.privacy.presence_windows import fullest
 
 STEPS = 8
 AMOUNTS = st.fractions(min_value=Fraction(1, 6), max_value=2, max_denominator=6)
-GUARANTEES = st.one_of(
-    st.builds(lambda c, more: Guarantee(1, w=2 * c + more, presence=c), st.integers(1, 2), st.integers(1, 2)),
-    st.builds(lambda c: Guarantee(1, w=None, presence=c), st.integers(1, 3)),
-    st.builds(lambda c, length: Guarantee(1, per=length, presence=c), st.integers(1, 2), st.integers(2, 4)),
+GUARANTEES = st.sampled_from(
+    [
+        *(Guarantee(1, w=2 * c + more, presence=c) for c in (1, 2) for more in (1, 2)),
+        *(Guarantee(1, w=None, presence=c) for c in (1, 2, 3)),
+        *(Guarantee(1, per=length, presence=c) for length in (2, 3, 4) for c in (1, 2)),
+    ]
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -39,7 +40,8 @@ def test_ids_of_every_type_nulls_unknown_values_and_limits(spark: Cluster, kind:
     found = snapshots(df, domain=DOMAIN, calendar=CALENDAR, user="user", time="time", key=KEY, dropped=there, **options)
     assert (opened(found) == expected).all()
     assert expected.sum() > 0
-    assert here == there
+    for name in ("no_user", "unknown", "outside_time", "missing_time", "last_step"):
+        assert getattr(here, name) == getattr(there, name)
     assert here.unknown > 0
     assert here.missing_time > 0
 
@@ -133,4 +135,4 @@ def test_killed_tasks_run_again_and_change_nothing(spark: Cluster, tmp_path: Pat
     steps = snapshots(killed, domain=domain, calendar=calendar, user="user", time="time", key=KEY, dropped=left_out)
     assert (opened(steps) == alone(table, domain, calendar)).all()
     assert len(list(tmp_path.iterdir())) == 2
-    assert left_out == Dropped()
+    assert replace(left_out, last_step=-1) == Dropped()

@@ -60,6 +60,10 @@ class BrokenNoise:
         self._fail()
         return 0
 
+    def blocks(self, rate: Fraction, length: int, entries: int, count: int) -> NDArray[np.int64]:
+        self._fail()
+        return np.zeros((count, length, entries), dtype=np.int64)
+
     def uniform_words(self, count: int) -> NDArray[np.uint64]:
         self._fail()
         return np.zeros(count, dtype=np.uint64)

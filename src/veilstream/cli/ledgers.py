@@ -289,6 +289,44 @@ def charges(ledger: Where, stream: Which = None, as_json: Json = False) -> None:
     _print_table(f"{len(rows)} charges", columns, rows)
 
 
+@ledger_app.command()
+def verify(
+    ledger: Where,
+    seen: Annotated[
+        Path | None,
+        typer.Option("--seen", help="An earlier export: refuse a ledger that is behind it.", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Check every row against the chain, every state, and every window by definition; exit code 4 if any is wrong."""
+    from veilstream.cli.reporting import ExitCode
+    from veilstream.storage.ledger.verifying import check_export
+    from veilstream.storage.ledger.verifying import verify as verified
+
+    with _opened(ledger) as opened:
+        found = verified(opened) + ([] if seen is None else check_export(opened, seen))
+        names = [spec.name for spec in opened.streams()]
+    if as_json:
+        problems = [{"stream": finding.stream, "problem": finding.problem} for finding in found]
+        print_json({"streams": names, "problems": problems})
+    else:
+        for finding in found:
+            typer.echo(f"{finding.stream or 'ledger'}: {finding.problem}")
+        typer.echo(f"{len(names)} stream(s), {len(found)} problem(s)")
+    return ExitCode.LEDGER if found else ExitCode.OK
+
+
+@ledger_app.command()
+def backup(
+    ledger: Where,
+    copy: Annotated[Path, typer.Argument(help="A file that does not exist yet.", show_default=False)],
+) -> None:
+    """Copy an SQLite ledger as of one moment while publishers run; the copy is secret like the ledger."""
+    with _opened(ledger) as opened:
+        opened.back_up(copy)
+    typer.echo(f"wrote {copy}; to go on from it loses every step since: see docs/reliability.md", err=True)
+
+
 @ledger_app.command("grant-reader")
 def grant(
     ledger: Where,
@@ -318,7 +356,9 @@ def export(
     with _opened(ledger) as opened:
         specs = _chosen(opened, stream)
         rows = [
-            {"stream": spec.name, **row} for spec in specs for row in (header(spec), *export_stream(opened, spec.name))
+            {"stream": spec.name, **row}
+            for spec in specs
+            for row in (header(opened, spec), *export_stream(opened, spec.name))
         ]
     text = json.dumps(rows) + "\n" if as_json else "".join(json.dumps(row) + "\n" for row in rows)
     if out is None:

@@ -126,8 +126,8 @@ def unreadable_times(column: pl.Series, unreadable: int) -> InvalidInputError:
     hint = "tell with --time-format how times are written, e.g. '%d %b %Y %H:%M'"
     if column.dtype.is_numeric():
         hint = (
-            "give --time-format epoch-s, epoch-ms or epoch-us, or a whole number for --every; numbers of 10, 13 or 16 digits "
-            "need no option"
+            "give --time-format epoch-s, epoch-ms or epoch-us, or a whole number for --every; numbers of 10, 13 or 16 "
+            "digits need no option"
         )
     elif isinstance(column.dtype, pl.String):
         text = column.str.strip_chars()

@@ -1,41 +1,55 @@
-"""``mechanism="auto"``: the mechanism that public facts speak for."""
+"""``mechanism="auto"``: release by models with the calendar's seasons; a stream that exists keeps its own mechanism."""
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
-from veilstream.errors import InvalidInputError
-from veilstream.evaluate.advise import Facts, best, mechanism_choices
-from veilstream.evaluate.compare import candidates
+from veilstream.data import Calendar
+from veilstream.errors import LedgerMismatchError
+from veilstream.mechanisms.identity import rebuilt
 from veilstream.mechanisms.protocols import StreamMechanism
-from veilstream.privacy.guarantee import Guarantee
+from veilstream.mechanisms.streams import ModelBased
+from veilstream.mechanisms.streams.model.periods import calendar_periods
+from veilstream.privacy.durations import MICROSECONDS, MONTHS, parse_duration
 
-AUTO = "auto"
+AUTO: Final = "auto"
+MONTHS_OF_A_YEAR: Final = 12
 
 
-def automatic_mechanism(
-    guarantee: Guarantee, bins: int, steps: int, max_contribution: int, expected_count: float | None
-) -> StreamMechanism[Any]:
-    """The mechanism with the least error on a synthetic stream of the expected size; nothing private is read.
+def automatic_mechanism(calendar: Calendar) -> StreamMechanism[Any]:
+    """Release by models, with the seasons that the length of a step suggests; nothing private is read.
 
-    The same facts give the same mechanism, so that a stream goes on with the one that it began with.
-
-    >>> automatic_mechanism(Guarantee(1, w=1), bins=6, steps=24, max_contribution=1, expected_count=500)
-    Uniform(histogram=Geometric(), horizon=None)
+    >>> automatic_mechanism(Calendar("2024-01-01", "2024-02-01", "1h")).periods
+    (24, 168)
     """
-    if expected_count is None:
-        raise InvalidInputError(
-            name="expected_count",
-            limit="missing; mechanism 'auto' chooses by public facts, and how many people a bin holds is one of them",
-            outcome="nothing was read",
-            next_step="give --expected-count with a public guess, or name a mechanism ('veilstream advise' helps)",
+    return ModelBased(periods=seasons_of(calendar.every))
+
+
+def seasons_of(every: str | int) -> tuple[int, ...]:
+    """The seasons of steps of this length, in steps.
+
+    >>> seasons_of("1d"), seasons_of("1mo"), seasons_of("1y"), seasons_of(10)
+    ((7,), (12,), (), ())
+    """
+    if isinstance(every, int):
+        return ()
+    count, unit = parse_duration(every)
+    if unit in MICROSECONDS:
+        return calendar_periods(timedelta(microseconds=count * MICROSECONDS[unit]))
+    steps, rest = divmod(MONTHS_OF_A_YEAR, count * MONTHS[unit])
+    return (steps,) if rest == 0 and steps > 1 else ()
+
+
+def recorded_mechanism(recorded: str, stream: str) -> StreamMechanism[Any]:
+    """The mechanism with which a stream began, from its description in the ledger."""
+    mechanism: StreamMechanism[Any] | None = rebuilt(recorded)
+    if mechanism is None:
+        raise LedgerMismatchError(
+            name="stream",
+            value=stream,
+            limit=f"it was begun with the mechanism {recorded}, which cannot be built from its description",
+            outcome="nothing was changed, nothing was released",
+            next_step="name the mechanism with --mechanism",
         )
-    facts = Facts(
-        count=expected_count,
-        bins=bins,
-        w=guarantee.w,
-        steps=steps if guarantee.w is None else None,
-        per_person=max_contribution,
-    )
-    chosen = best(mechanism_choices(facts, guarantee.epsilon))
-    return candidates([guarantee], steps, bins)[chosen.mechanism]
+    return mechanism

@@ -71,9 +71,6 @@ class Job(BaseModel):
     )
     delta: str | int | float = Field(0, description="Probability of failure, for Gaussian noise. Default: 0.")
     mechanism: str = Field("uniform", description="See 'veilstream mechanisms', or 'auto'. Default: uniform.")
-    expected_count: float | None = Field(
-        None, gt=0, description="For --mechanism auto: public guess of what one bin holds in a step."
-    )
     histogram: str | None = Field(None, description="How one release is made. Default: geometric.")
     settings: dict[str, Any] = Field(
         default_factory=dict, alias="set", description="Parameter of the mechanism, name=value; repeat for several."

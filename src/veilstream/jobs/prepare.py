@@ -84,7 +84,7 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
     domain, calendar = _domain(job, rows), _calendar(job, rows)
     check_names(domain)
     guarantee = _placed(guarantee, calendar)
-    chosen = _mechanism(job, guarantee, domain, calendar) if mechanism is None else mechanism
+    chosen = _mechanism(job, calendar) if mechanism is None else mechanism
     prepared = PreparedJob(job, guarantee, chosen, domain, calendar, rows)
     _check_start(job, prepared)
     return prepared
@@ -110,9 +110,9 @@ def _placed(guarantee: Guarantee, calendar: Calendar) -> Guarantee:
     return guarantee.placed(calendar.label(0), calendar.every, calendar.zone)
 
 
-def _mechanism(job: Job, guarantee: Guarantee, domain: Domain, calendar: Calendar) -> StreamMechanism[Any]:
+def _mechanism(job: Job, calendar: Calendar) -> StreamMechanism[Any]:
     if job.mechanism == AUTO:
-        return automatic_mechanism(guarantee, domain.bins, calendar.steps, job.max_contribution, job.expected_count)
+        return automatic_mechanism(calendar)
     settings = dict(job.settings)
     if job.sums is not None:
         kind = find_mechanism(job.mechanism)

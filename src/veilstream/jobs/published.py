@@ -58,8 +58,11 @@ class Releases(Sequence[Release]):
     def __repr__(self) -> str:
         return f"Releases({len(self)} steps x {self.prepared.bins} bins of {self.prepared.measure.label})"
 
-    def _repr_html_(self) -> str:
+    def to_html(self) -> str:
+        """The first rows as a table of HTML, as notebooks show them."""
         return html_table(repr(self), self.to_polars().to_dict(), most=SHOWN_ROWS)
+
+    _repr_html_ = to_html
 
     def to_polars(self, level: float | None = None) -> pl.DataFrame:
         """One row for each step and bin: step, time, attributes, value, low, high, fresh."""
@@ -144,4 +147,4 @@ class PublishedJob:
         return pl.DataFrame(rows)
 
     def _repr_html_(self) -> str:
-        return self.releases._repr_html_()
+        return self.releases.to_html()

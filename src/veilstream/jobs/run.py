@@ -6,12 +6,13 @@ import signal
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerBusyError, LedgerError
+from veilstream.jobs.automatic import AUTO, recorded_mechanism
 from veilstream.jobs.prepare import PreparedJob, database_file, require_ledger
 from veilstream.jobs.rows import open_snapshots
 from veilstream.jobs.summary import Summary, write_outputs
@@ -61,6 +62,7 @@ def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> 
     url = require_ledger(job)
     database = database_file(url)
     key_file = key_path(database, job.stream, job.key_file)
+    prepared = _as_begun(prepared, url, database)
     head = _head(prepared, url, database, key_file)
     before = 0 if head is None else min(head + 1, steps)
     summary = Summary(job.stream, steps, prepared.bins, before, prepared.measure.label)
@@ -115,6 +117,17 @@ def _refuse_silence(prepared: PreparedJob, summary: Summary) -> None:
             "(--allow-empty)",
             operator_note=begins or "no row lies in the time range",
         )
+
+
+def _as_begun(prepared: PreparedJob, url: str, database: Path | None) -> PreparedJob:
+    """The job with the mechanism of its stream, if that exists and the job leaves the choice to us."""
+    if prepared.job.mechanism != AUTO or (database is not None and not database.exists()):
+        return prepared
+    with Ledger.open(url) as ledger:
+        recorded = {spec.name: spec.mechanism for spec in ledger.streams()}.get(prepared.job.stream)
+    if recorded is None:
+        return prepared
+    return replace(prepared, mechanism=recorded_mechanism(recorded, prepared.job.stream))
 
 
 def _head(prepared: PreparedJob, url: str, database: Path | None, key_file: Path) -> int | None:

@@ -53,6 +53,35 @@ def recognises(recorded: str, mechanism: object) -> bool:
         return False
 
 
+def rebuilt(recorded: str) -> Any:
+    """The mechanism of a description, by this version or by schema 0001; None if it is not ours or would be another.
+
+    >>> from veilstream.mechanisms.streams import FixedRate
+    >>> rebuilt(describe(FixedRate(interval=6)))
+    FixedRate(interval=6, histogram=Geometric(), horizon=None)
+    >>> rebuilt('{"name": "elsewhere:Uniform", "set": {}, "version": 1}') is None
+    True
+    """
+    try:
+        mechanism = _rebuilt(json.loads(recorded))
+    except (ValueError, KeyError, TypeError):
+        return None
+    return mechanism if recognises(recorded, mechanism) else None
+
+
+def _rebuilt(plain: Any) -> Any:
+    if isinstance(plain, list):
+        return tuple(_rebuilt(item) for item in cast("list[Any]", plain))  # type: ignore[redundant-cast]
+    if not isinstance(plain, dict):
+        return plain
+    parts = cast("dict[str, Any]", plain)  # pyright knows less here
+    if "class" in parts:
+        cls = {known.__name__: known for known in _registered()}[parts["class"]]
+        return cls(**{name: _rebuilt(value) for name, value in parts.items() if name != "class"})
+    cls = {name: known for known, name in _registered().items()}[parts["name"]]
+    return cls(**{name: _rebuilt(value) for name, value in parts["set"].items()})
+
+
 def name_of(cls: type[Any]) -> str:
     """The registered name of a class, or its own with its origin.
 

@@ -111,6 +111,6 @@ def _reach(promise: Promise, c: int) -> int:
 def _missing(promise: Promise, k: int, c: int, steps: int, horizon: int | None) -> float:
     """Rows left out of somebody who comes k times in ``steps`` steps."""
     if promise is Promise.WINDOW:
-        return k * sum(math.comb(2 * k - 2, j) for j in range(c, 2 * k - 1)) / 4 ** (k - 1)
+        return float(k * sum(math.comb(2 * k - 2, j) for j in range(c, 2 * k - 1)) / 4 ** (k - 1))
     expected = k if horizon is None else k * horizon / steps
     return max(0.0, expected - c)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from veilstream.data import Calendar, Domain
 from veilstream.errors import InvalidInputError
 from veilstream.storage.ledger import Ledger
+from veilstream.storage.ledger.surroundings import clean_unfinished, sync
 from veilstream.values.release import Release
 
 ROWS_AT_ONCE: Final = 1 << 20
@@ -118,8 +120,11 @@ def replacing(path: str | Path) -> Generator[Path]:
     target = Path(path)
     partial = target.with_name(f".{os.getpid()}-{target.name}")
     try:
+        clean_unfinished(target, f".*-{glob.escape(target.name)}")
         yield partial
+        sync(partial)
         partial.replace(target)
+        sync(target.parent)
     except OSError as error:
         raise InvalidInputError(
             name="output",

@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from veilstream.privacy.charge import Charge
 from veilstream.storage.codec import Encoded, encode
 from veilstream.storage.ledger import ChargeRow, Ledger, Transaction
+from veilstream.storage.ledger.chain import Mark
 from veilstream.values.release import Payload, Release
 
 
@@ -68,6 +69,7 @@ class Book(Generic[A]):
         self.session = self._derive()
         self.at: int | None = None
         self._seen = 0
+        self._mark = Mark()
         self._touched = False
 
     @contextmanager
@@ -91,6 +93,7 @@ class Book(Generic[A]):
     def catch_up(self, transaction: Transaction, load: Callable[[Encoded], None] | None = None) -> None:
         """Count charges that others made, and ``load`` the state that they left."""
         self._touched = True
+        self._mark = transaction.verify(self._mark)
         self._replay(transaction.charges(after=self._seen))
         if load is not None and transaction.head != self.at:
             stored = transaction.state()
@@ -119,5 +122,6 @@ class Book(Generic[A]):
         )
         self.at = t
         # Nobody else could charge the stream since ``catch_up``: it need not read these charges again.
-        self._seen = max(self._seen, transaction.last_charge)
+        self._mark = transaction.mark
+        self._seen = max(self._seen, transaction.mark.charge)
         return release

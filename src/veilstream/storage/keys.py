@@ -18,6 +18,7 @@ from veilstream.data import Calendar
 from veilstream.data.bounding.keyed import Key
 from veilstream.errors import InvalidInputError, LedgerError, LedgerMismatchError, LedgerVersionError
 from veilstream.storage.ledger.anchor import Anchor
+from veilstream.storage.ledger.surroundings import clean_unfinished, refuse_readable_by_others, sync, unfinished
 
 FORMAT = 2
 KEY_BYTES = 32
@@ -83,6 +84,7 @@ def key_path(database: Path | None, stream: str, given: str | None) -> Path:
 def load(path: Path, stream: str) -> StreamKey | None:
     """The stream's key, or None if there is no such file yet."""
     try:
+        refuse_readable_by_others(path, "key file")
         stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if stored["format"] > FORMAT:
             raise LedgerVersionError(name="key file", value=path, limit="written by a newer veilstream")
@@ -107,8 +109,9 @@ def load(path: Path, stream: str) -> StreamKey | None:
 
 def store(path: Path, key: StreamKey) -> StreamKey:
     """Write the key unless another process was first; the one that is there afterwards."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial = unfinished(path)
     try:
+        clean_unfinished(path)
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump({"format": FORMAT, "stream": key.stream, "key": key.key}, file)
@@ -120,16 +123,7 @@ def store(path: Path, key: StreamKey) -> StreamKey:
             pass
         finally:
             partial.unlink()
-        sync_folder(path.parent)
+        sync(path.parent)
     except OSError as error:
         raise LedgerError(name="key file", value=path, limit=f"{error.strerror}") from None
     return load(path, key.stream) or key
-
-
-def sync_folder(folder: Path) -> None:
-    """Make names in a folder survive a loss of power, as ``fsync`` does for what a file holds."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

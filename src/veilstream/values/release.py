@@ -24,8 +24,8 @@ SHOWN_BINS = 20
 class Release:
     """One committed release. Only the ledger makes these, after the transaction that holds them.
 
-    >>> values = np.array([310, 275, 12])
-    >>> Release("visits", 1, 0, values, 14.1, NoiseLaw.LAPLACE, True, Fraction(1, 24), Fraction(23, 24))
+    >>> values = Values(np.array([310, 275, 12]), 14.1, NoiseLaw.LAPLACE)
+    >>> Release("visits", 1, 0, values, Fraction(1, 24), Fraction(23, 24))
     Release('visits', t=0, [310 275  12] ± 14.1 (std), fresh, spent 1/24, left 23/24)
     """
 

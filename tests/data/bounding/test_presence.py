@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from veilstream.data import Calendar, Categories, Domain, read_events
 from veilstream.data.bounding import Bounded, PresenceHistory, bound, load_history, store_history
 from veilstream.data.bounding.choice import Rows
-from veilstream.data.bounding.presence import _distinct
+from veilstream.data.bounding.presence import distinct_pairs
 from veilstream.errors import InvalidInputError, OutOfOrderError
 from veilstream.mechanisms.streams import Uniform
 from veilstream.privacy.guarantee import Guarantee
@@ -174,13 +174,13 @@ def test_steps_that_have_passed_are_refused() -> None:
 
 def test_people_with_one_first_hash_stay_two() -> None:
     first, second = np.array([5, 5, 5, 9], dtype=np.uint64), np.array([1, 2, 1, 1], dtype=np.uint64)
-    a, b, person = _distinct(first, second)
+    a, b, person = distinct_pairs(first, second)
     assert list(zip(a.tolist(), b.tolist(), strict=True)) == [(5, 1), (5, 2), (9, 1)]
     assert person.tolist() == [0, 1, 0, 2]
     history = PresenceHistory(Guarantee(1, w=None, presence=1), KEY)
-    assert history._present(a, b, 0).all()
-    assert not history._present(a[1:2], b[1:2], 1).any()
-    assert history._present(a[:1], np.array([7], dtype=np.uint64), 1).all()
+    assert history.people_counted(a, b, 0).all()
+    assert not history.people_counted(a[1:2], b[1:2], 1).any()
+    assert history.people_counted(a[:1], np.array([7], dtype=np.uint64), 1).all()
 
 
 def test_blocks_without_a_calendar_and_text_ids() -> None:

@@ -48,7 +48,9 @@ def old(request: pytest.FixtureRequest, new_ledger: Callable[[], str]) -> str:
     """The URL of a fresh copy of the old ledger."""
     url = new_ledger()
     if url.startswith("sqlite"):
-        shutil.copy(FIXTURES / "v1.sqlite3", url.removeprefix("sqlite:///"))
+        copy = Path(url.removeprefix("sqlite:///"))
+        shutil.copy(FIXTURES / "v1.sqlite3", copy)
+        copy.chmod(0o600)
         return url
     source = sa.create_engine(f"sqlite:///{FIXTURES / 'v1.sqlite3'}", poolclass=sa.NullPool)
     target = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"), poolclass=sa.NullPool)
@@ -168,6 +170,7 @@ def test_what_was_released_once_comes_back(old: str) -> None:
 def test_the_calendar_and_the_key_of_a_key_file_move_into_the_ledger(old: str, tmp_path: Path) -> None:
     key_file = tmp_path / "visits.key"
     shutil.copy(FIXTURES / "v1.visits-key.json", key_file)
+    key_file.chmod(0o600)
     key = load(key_file, "visits")
     assert key is not None
     domain, days = vs.Domain({"place": Categories(["a", "b"])}), Calendar("2024-01-01", "2024-01-09", "1d")

@@ -13,7 +13,7 @@ person's own rows alone. PROOF.md, "People in few steps", proves in how many ste
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ Steps = NDArray[np.int32]
 class PresenceHistory(Private):
     """The last c presences of everybody who may still be refused, by keyed hashes of 128 bits: a secret like the rows.
 
-    Two of n people share a hash with probability below n²/2¹²⁸. One table holds 20 + 4c bytes for each person whose
+    Two of n people share a hash with probability below n²/2¹²⁸. One table holds 17 + 4c bytes for each person whose
     last presence a rule still looks back at: all people of the last w−1 steps, of the present block, or ever.
 
     >>> history = PresenceHistory(Guarantee(1, w=5, presence=1), key=bytes(16))
@@ -102,11 +102,11 @@ class PresenceHistory(Private):
         if not len(rows):
             return np.zeros(0, dtype=np.bool_)
         high: NDArray[np.uint64] | int = 0 if rows.high is None else rows.high
-        first, second, person = _distinct(self._key.hash(rows.low, high), self._key.hash(rows.low, high, 1))
-        return self._present(first, second, step)[person]
+        first, second, person = distinct_pairs(self._key.hash(rows.low, high), self._key.hash(rows.low, high, 1))
+        return self.people_counted(first, second, step)[person]
 
-    def _present(self, first: Words, second: Words, step: int) -> NDArray[np.bool_]:
-        """Whether each of these people counts at ``step``."""
+    def people_counted(self, first: Words, second: Words, step: int) -> NDArray[np.bool_]:
+        """Whether each of these different people, pairs of hashes sorted by the first, counts at ``step``."""
         place, known = self._find(first, second)
         answer = np.ones(len(first), dtype=np.bool_)
         seen = place[known]
@@ -150,12 +150,14 @@ class PresenceHistory(Private):
     def _insert(self, first: Words, second: Words, step: int) -> None:
         if not len(first):
             return
-        at = np.searchsorted(self._first, first)
-        steps = np.full((len(first), self._steps.shape[1]), NEVER, dtype=np.int32)
-        steps[:, -1] = step
-        self._first, self._second = np.insert(self._first, at, first), np.insert(self._second, at, second)
-        self._steps = np.insert(self._steps, at, steps, axis=0)
-        self._counted = np.insert(self._counted, at, True)
+        # Both are sorted: the new ones go where they would be among the old ones, one after another.
+        place = np.searchsorted(self._first, first) + np.arange(len(first))
+        old = np.ones(len(self._first) + len(first), dtype=np.bool_)
+        old[place] = False
+        last = np.full((len(first), self._steps.shape[1]), NEVER, dtype=np.int32)
+        last[:, -1] = step
+        self._first, self._second = _merged(self._first, first, old), _merged(self._second, second, old)
+        self._steps, self._counted = _merged(self._steps, last, old), _merged(self._counted, np.True_, old)
 
     def copy(self) -> PresenceHistory:
         """A history that goes on by itself."""
@@ -190,7 +192,15 @@ class PresenceHistory(Private):
         return other
 
 
-def _distinct(first: Words, second: Words) -> tuple[Words, Words, NDArray[np.int64]]:
+def _merged(known: NDArray[Any], new: NDArray[Any] | np.bool_, old: NDArray[np.bool_]) -> NDArray[Any]:
+    """A column in which the known entries go where ``old`` says, and the new ones elsewhere."""
+    merged = np.empty((len(old), *known.shape[1:]), dtype=known.dtype)
+    merged[old] = known
+    merged[~old] = new
+    return merged
+
+
+def distinct_pairs(first: Words, second: Words) -> tuple[Words, Words, NDArray[np.int64]]:
     """The different pairs, sorted by the first, and which of them each row has."""
     order = np.argsort(first, kind="stable")
     a, b = first[order], second[order]

@@ -11,8 +11,9 @@ house is in :func:`veilstream.storage.ledger.exporting.export`.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, fields
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -24,6 +25,8 @@ from sqlalchemy.exc import IntegrityError
 from veilstream.errors import LedgerError
 from veilstream.storage.ledger.arrays import Remembered
 from veilstream.storage.ledger.backend import Backend, connect
+from veilstream.storage.ledger.chain import Mark, check_stream, digest_of_stream, find_key, last_mark
+from veilstream.storage.ledger.marks import Marks, check_mark
 from veilstream.storage.ledger.readers import grant_reader
 from veilstream.storage.ledger.rows import (
     RELEASE_AT,
@@ -60,6 +63,7 @@ class Ledger:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self._marks = Marks(backend.file)
         self._remembered: dict[str, Remembered] = {}
 
     @classmethod
@@ -72,6 +76,26 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({self._backend.label})"
+
+    @property
+    def label(self) -> str:
+        """What messages call this ledger."""
+        return self._backend.label
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A connection that sees one moment of the ledger, for whoever checks it."""
+        return self._backend.read()
+
+    def mark(self, stream: str) -> Mark:
+        """The end of the stream's chain: give it with what is published, and an older ledger can be told."""
+        with self._backend.read() as connection:
+            return last_mark(connection, self._stream_id(connection, stream))
+
+    def check_seen(self, stream: str, seen: Mark) -> None:
+        """Refuse a ledger that is behind an end of the stream that was seen before."""
+        with self._backend.read() as connection:
+            stream_id = self._stream_id(connection, stream)
+            check_mark(connection, stream_id, stream, self.label, last_mark(connection, stream_id), seen)
 
     def turn(self) -> Turn:
         """A lock by which threads of this process take turns, for as long as they would wait for another process."""
@@ -91,7 +115,8 @@ class Ledger:
         if recorded is None:
             with self._backend.write() as connection:
                 try:
-                    connection.execute(sa.insert(streams), {**asdict(spec), "recorded": now()})
+                    connection.execute(sa.insert(streams), {**asdict(spec), "recorded": now(), "mac": ""})
+                    self._sign(connection, spec.name)
                     connection.commit()
                 except IntegrityError:
                     connection.rollback()
@@ -110,7 +135,15 @@ class Ledger:
             given.check(complete, self._backend.label)
             columns = {name: getattr(complete, name) for name in ("mechanism", "domain", "calendar", "key")}
             connection.execute(sa.update(streams).where(streams.c.name == given.spec.name).values(**columns))
+            self._sign(connection, given.spec.name)
             connection.commit()
+
+    def _sign(self, connection: Connection, stream: str) -> None:
+        """Put the keyed digest of a stream's row into it."""
+        key = find_key(connection, self._backend.label)
+        row = connection.execute(sa.select(streams).where(streams.c.name == stream)).mappings().one()
+        mac = digest_of_stream(key, row)
+        connection.execute(sa.update(streams).where(streams.c.name == stream).values(mac=mac))
 
     @contextmanager
     def transaction(self, stream: str) -> Generator[Transaction]:
@@ -120,8 +153,28 @@ class Ledger:
             stream_id = connection.execute(LOCK_STREAM, {"name": stream}).scalar_one_or_none()
             if stream_id is None:
                 raise self._unknown(stream)
+            self._check_row(connection, stream)
             remembered = self._remembered.setdefault(stream, Remembered())
-            yield Transaction(connection, stream_id, stream, self._backend.label, remembered)
+            transaction = Transaction(
+                connection,
+                stream_id,
+                stream,
+                self._backend.label,
+                remembered,
+                before_commit=self._backend.check_file,
+                after_commit=partial(self._committed, stream),
+            )
+            end, seen = transaction.mark, self._marks.seen(stream)
+            check_mark(connection, stream_id, stream, self._backend.label, end, seen)
+            yield transaction
+
+    def _committed(self, stream: str, mark: Mark) -> None:
+        self._marks.note(stream, mark)
+        self._backend.committed()
+
+    def _check_row(self, connection: Connection, stream: str) -> None:
+        row = connection.execute(sa.select(streams).where(streams.c.name == stream)).mappings().one()
+        check_stream(find_key(connection, self._backend.label), row, self._backend.label)
 
     def releases(self, stream: str | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[Release]:
         """Releases with ``seq`` above ``after`` in the order of their commits, of one stream or of all.
@@ -184,6 +237,10 @@ class Ledger:
         with self._backend.read() as connection:
             rows = connection.execute(sa.select(streams).order_by(streams.c.id)).all()
         return [_spec(row) for row in rows]
+
+    def back_up(self, copy: Path) -> None:
+        """Copy a ledger in a file as of one moment, while others write to it."""
+        self._backend.back_up(copy)
 
     def grant_reader(self, role: str) -> list[str]:
         """Let a role of PostgreSQL read what is public here, and nothing secret; the statements that did it."""

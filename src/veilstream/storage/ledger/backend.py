@@ -7,14 +7,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, MultipleResultsFound, NoResultFound
 from sqlalchemy.pool import StaticPool
 
 from veilstream.errors import (
@@ -26,6 +26,14 @@ from veilstream.errors import (
     MissingExtraError,
 )
 from veilstream.storage import migrations
+from veilstream.storage.ledger.rows import rows_of
+from veilstream.storage.ledger.surroundings import (
+    refuse_forgetful_server,
+    refuse_network,
+    refuse_readable_by_others,
+    same_file,
+    sync,
+)
 from veilstream.storage.location import locate
 
 WRITE: Final = "BEGIN IMMEDIATE"
@@ -33,6 +41,14 @@ READ: Final = "BEGIN"
 MIGRATION_LOCK: Final = 0x7665696C  # "veil": any number that other programs are unlikely to lock
 CACHE_KIB: Final = 1 << 15
 CHECKPOINT_PAGES: Final = 1 << 12
+CHECKPOINT_COMMITS: Final = 64
+
+TRIGGERS: Final = {
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'trigger' LIMIT 1",
+    "postgresql": "SELECT tgname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
+    "WHERE NOT tgisinternal AND c.relnamespace = current_schema()::regnamespace "
+    "UNION ALL SELECT rulename FROM pg_rules WHERE schemaname = current_schema() LIMIT 1",
+}
 
 SQLITE_BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 SQLITE_NO_ROOM: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE}
@@ -55,7 +71,10 @@ class Backend:
         *,
         lock: threading.RLock | None = None,
         hide: str = "",
+        file: Path | None = None,
     ) -> None:
+        self.file = file
+        self._known_file = None if file is None else same_file(file)
         self.label = label
         self.timeout = timeout
         self._engine = engine
@@ -63,6 +82,7 @@ class Backend:
         self._hide = hide
         self._shared: Connection | None = None
         self._process = os.getpid()
+        self._commits = 0
 
     @contextmanager
     def read(self) -> Generator[Connection]:
@@ -106,9 +126,54 @@ class Backend:
             yield
         except DBAPIError as error:
             raise self._explain(error, started) from None
+        except (UnicodeDecodeError, NoResultFound, MultipleResultsFound) as error:
+            raise LedgerError(
+                name="ledger", value=self.label, limit=f"a row is damaged ({type(error).__name__})"
+            ) from None
         finally:
             if self._lock is not None:
                 self._lock.release()
+
+    def back_up(self, copy: Path) -> None:
+        """Copy the database page by page, consistent at one moment."""
+        if self.file is None:
+            raise LedgerError(
+                name="ledger", value=self.label, limit="not a file; a server has its own backups, such as pg_dump"
+            )
+        try:
+            os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            with closing(sqlite3.connect(self.file)) as source, closing(sqlite3.connect(copy)) as target:
+                source.backup(target)
+            sync(copy.parent)
+        except OSError as error:
+            raise LedgerError(
+                name="backup", value=copy, limit=f"{error.strerror}", outcome="nothing was written"
+            ) from None
+        except sqlite3.Error as error:
+            raise LedgerError(
+                name="backup", value=copy, limit=f"it failed ({error.sqlite_errorname})", outcome="delete the copy"
+            ) from None
+
+    def committed(self) -> None:
+        """Bring the log into the file every so often: a copy of the file alone then misses little."""
+        self._commits += 1
+        if self.file is None or self._commits % CHECKPOINT_COMMITS:
+            return
+        try:
+            with closing(sqlite3.connect(self.file, timeout=0)) as connection:
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        except sqlite3.Error:
+            # Somebody else is at it; the commit itself is on the disk.
+            return
+
+    def check_file(self) -> None:
+        """Refuse to commit to a file that has another name by now, or none: nobody would read it."""
+        if self.file is not None and same_file(self.file) != self._known_file:
+            raise LedgerError(
+                name="ledger",
+                value=self.label,
+                limit="the file was moved or replaced while it was open; open the present one",
+            )
 
     def close(self) -> None:
         if os.getpid() == self._process:
@@ -117,6 +182,7 @@ class Backend:
     def prepare(self) -> None:
         """Bring the schema to the present version, under a lock that other processes wait for."""
         with self.read() as connection:
+            self._refuse_triggers(connection)
             if self._revision(connection) == migrations.HEAD:
                 return
         with self.write() as connection:
@@ -124,8 +190,21 @@ class Backend:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
             current = self._revision(connection)
             if current != migrations.HEAD:
-                migrations.upgrade(connection, current)
+                with rows_of(self.label):
+                    migrations.upgrade(connection, current)
                 connection.commit()
+
+    def _refuse_triggers(self, connection: Connection) -> None:
+        """Refuse tables that do something else than keep what is written to them."""
+        found = connection.exec_driver_sql(TRIGGERS[connection.dialect.name]).first()
+        if found is not None:
+            raise LedgerError(
+                name="ledger",
+                value=self.label,
+                limit=f"it has a trigger or rule {found[0]!r}, which may alter what is recorded; drop it and run "
+                "`veilstream ledger verify`",
+                outcome="nothing was opened",
+            )
 
     def _revision(self, connection: Connection) -> str | None:
         tables = set(sa.inspect(connection).get_table_names())
@@ -139,8 +218,8 @@ class Backend:
                 )
             return None
         version = sa.table(migrations.VERSION_TABLE, sa.column("version_num", sa.Text))
-        revision = connection.execute(sa.select(version.c.version_num)).scalar_one_or_none()
-        if revision is not None and revision > migrations.HEAD:
+        revision: str | None = connection.execute(sa.select(version.c.version_num)).scalar_one_or_none()
+        if revision is None or revision not in migrations.REVISIONS:
             raise LedgerVersionError(
                 name="ledger",
                 value=self.label,
@@ -203,6 +282,8 @@ def connect(url: str | Path | None, timeout: float) -> Backend:
         backend = _memory(timeout) if place.file is None else _sqlite(place.file, timeout)
     try:
         backend.prepare()
+        if backend.file is not None:
+            refuse_readable_by_others(backend.file, "ledger")
     except BaseException:
         backend.close()
         raise
@@ -231,13 +312,14 @@ def _memory(timeout: float) -> Backend:
 
 
 def _sqlite(path: Path, timeout: float) -> Backend:
+    refuse_network(path)
     _create_private(path)
     engine = _engine(
         URL.create("sqlite", database=str(path)),
         connect_args={"isolation_level": None, "timeout": timeout, "check_same_thread": False},
     )
     event.listen(engine, "connect", _configure_sqlite)
-    return Backend(engine, repr(str(path)), timeout)
+    return Backend(engine, repr(str(path)), timeout, file=path)
 
 
 def _create_private(path: Path) -> None:
@@ -302,6 +384,7 @@ def _postgres(url: URL, timeout: float) -> Backend:
         connection.execute(
             "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
         )
+        refuse_forgetful_server(connection)
         connection.commit()
 
     event.listen(engine, "connect", configure)

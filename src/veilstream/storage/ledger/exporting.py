@@ -28,11 +28,15 @@ def export(ledger: Ledger, stream: str) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["t"], row["kind"]))
 
 
-def header(spec: StreamSpec) -> dict[str, Any]:
-    """What a stream is, and the label of every bin in order, where its domain is recorded."""
-    domain, anchor = spec.recorded_domain(), spec.anchor
+def header(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
+    """What a stream is, and the label of every bin in order, where its domain is recorded.
+
+    ``mark`` is the end of its chain: whoever keeps it can tell later whether the ledger was rolled back.
+    """
+    domain, anchor, mark = spec.recorded_domain(), spec.anchor, ledger.mark(spec.name)
     return {
         "kind": "stream",
+        "mark": {"number": mark.number, "digest": mark.digest},
         "guarantee": spec.guarantee,
         "mechanism": spec.mechanism,
         "bins": spec.bins,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Literal
@@ -13,7 +14,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy import Connection, RowMapping
 
-from veilstream.errors import LedgerVersionError
+from veilstream.errors import LedgerError, LedgerVersionError
 from veilstream.privacy.charge import Charge, Span
 from veilstream.storage.ledger.arrays import fetch_public
 from veilstream.storage.ledger.schema import STEP_FORMAT, charges, steps, streams
@@ -32,6 +33,26 @@ class ChargeRow:
     outcome: Literal["released", "failed"]
 
 
+DAMAGED: Final = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, AssertionError)
+"""What reading a row raises that somebody has altered."""
+
+
+@contextmanager
+def rows_of(label: str) -> Generator[None]:
+    """Turns what a damaged row raises into an error of the ledger."""
+    try:
+        yield
+    except LedgerError:
+        raise
+    except DAMAGED as error:
+        raise LedgerError(
+            name="ledger",
+            value=label,
+            limit=f"a row is damaged ({type(error).__name__}); `veilstream ledger verify` says more",
+            outcome="nothing was read",
+        ) from None
+
+
 def read_releases(connection: Connection, query: sa.Select[Any], chosen: dict[str, int], label: str) -> list[Release]:
     """The releases that one of the queries below finds, in the order of their commits."""
     rows = connection.execute(query, chosen).mappings().all()
@@ -45,17 +66,18 @@ def read_releases(connection: Connection, query: sa.Select[Any], chosen: dict[st
                 outcome="nothing was read",
             )
     arrays = fetch_public(connection, _present(rows, "values_array", "std_array", "corners_array"), label)
-    return [
-        Release(
-            stream=row["name"],
-            seq=row["seq"],
-            t=row["t"],
-            payload=_payload(row, arrays),
-            spent=Fraction(row["spent"]),
-            left=Fraction(row["left"]),
-        )
-        for row in rows
-    ]
+    with rows_of(label):
+        return [
+            Release(
+                stream=row["name"],
+                seq=row["seq"],
+                t=row["t"],
+                payload=_payload(row, arrays),
+                spent=Fraction(row["spent"]),
+                left=Fraction(row["left"]),
+            )
+            for row in rows
+        ]
 
 
 def _payload(row: RowMapping, arrays: dict[int, NDArray[Any]]) -> Payload:
@@ -71,23 +93,24 @@ def read_charges(connection: Connection, stream_id: int, after: int, limit: int 
     query = CHARGES if limit is None else CHARGES.limit(limit)
     rows = connection.execute(query, {"stream": stream_id, "after": after}).mappings().all()
     arrays = fetch_public(connection, _present(rows, "bins_array", "starts_array"), label)
-    return [
-        ChargeRow(
-            row["id"],
-            row["t"],
-            Charge(
-                epsilon=Fraction(row["epsilon"]),
-                span=Span(row["first"], row["last"]),
-                purpose=row["purpose"],
-                mu_squared=Fraction(row["mu_squared"]),
-                block=row["block"],
-                bins=arrays.get(row["bins_array"]),
-                starts=arrays.get(row["starts_array"]),
-            ),
-            row["outcome"],
-        )
-        for row in rows
-    ]
+    with rows_of(label):
+        return [
+            ChargeRow(
+                row["id"],
+                row["t"],
+                Charge(
+                    epsilon=Fraction(row["epsilon"]),
+                    span=Span(row["first"], row["last"]),
+                    purpose=row["purpose"],
+                    mu_squared=Fraction(row["mu_squared"]),
+                    block=row["block"],
+                    bins=arrays.get(row["bins_array"]),
+                    starts=arrays.get(row["starts_array"]),
+                ),
+                row["outcome"],
+            )
+            for row in rows
+        ]
 
 
 def _std(row: RowMapping) -> float:

@@ -44,6 +44,7 @@ streams = Table(
     Column("key_id", Text, key="key"),
     Column("per_timestamp", Boolean, nullable=False),
     Column("payload", Text, nullable=False),
+    Column("mac", Text, nullable=False),
 )
 
 # One row, locked by every commit of a step: numbers are then given in the order in which readers see them,
@@ -124,7 +125,19 @@ failures = Table(
     Index("failures_in_order", "stream_id", "t"),
 )
 
-PUBLIC: Final = (streams, counter, arrays, steps, charges, blocks, failures)
+# An entry for every commit: where the rows that it covers end, and the keyed digest of them and of the entry before.
+chain = Table(
+    "chain",
+    metadata,
+    Column("stream_id", Id, ForeignKey("streams.id"), primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("digest", Text, nullable=False),
+    Column("charge", BigInteger, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("failure", BigInteger, nullable=False),
+)
+
+PUBLIC: Final = (streams, counter, arrays, steps, charges, blocks, failures, chain)
 """What a reader may be granted, with the view ``history``; rows here and their ids depend on nothing secret."""
 
 # Secret: exact sums that wait, the noise of thresholds.
@@ -136,6 +149,8 @@ secret_states = Table(
     Column("t", BigInteger, nullable=False),
     Column("header", LargeBinary, nullable=False),
     Column("slots", Text, nullable=False),
+    Column("entry", BigInteger, nullable=False),
+    Column("mac", Text, nullable=False),
 )
 
 secret_arrays = Table(
@@ -148,4 +163,11 @@ secret_arrays = Table(
     Column("shape", Text, nullable=False),
     Column("packing", Text, nullable=False),
     Column("bytes", LargeBinary, nullable=False),
+)
+
+secret_keys = Table(
+    "secret_keys",
+    metadata,
+    Column("purpose", Text, primary_key=True),
+    Column("key", LargeBinary, nullable=False),
 )

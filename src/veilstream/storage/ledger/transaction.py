@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -19,7 +19,20 @@ from veilstream.errors import InvalidInputError, LedgerError, OutOfOrderError
 from veilstream.privacy.charge import Charge
 from veilstream.storage.codec import Encoded
 from veilstream.storage.ledger.arrays import Named, Remembered, closed, fetch_secret, store_public, store_secret
-from veilstream.storage.ledger.rows import RELEASE_AT, ChargeRow, read_charges, read_releases
+from veilstream.storage.ledger.chain import (
+    CHARGE,
+    FAILURE,
+    STEP,
+    Mark,
+    append,
+    check_state,
+    digest_of_state,
+    find_key,
+    last_mark,
+    record,
+    verified,
+)
+from veilstream.storage.ledger.rows import RELEASE_AT, ChargeRow, read_charges, read_releases, rows_of
 from veilstream.storage.ledger.schema import STEP_FORMAT, blocks, charges, counter, failures, secret_states, steps
 from veilstream.values.boxes import Boxes
 from veilstream.values.release import Payload, Release
@@ -31,19 +44,41 @@ LARGEST_TIME: Final = 2**63 - 1
 class Transaction:
     """The stream's write lock, what was last committed, and one chance to commit.
 
-    Made by :meth:`Ledger.transaction`. Leaving without a commit leaves no trace. ``last_charge`` is the row number of
-    the last charge that it wrote.
+    Made by :meth:`Ledger.transaction`. Leaving without a commit leaves no trace. ``mark`` is the end of the stream's
+    chain, before and after the commit.
     """
 
-    def __init__(self, connection: Connection, stream_id: int, stream: str, label: str, remembered: Remembered) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        stream_id: int,
+        stream: str,
+        label: str,
+        remembered: Remembered,
+        *,
+        before_commit: Callable[[], None],
+        after_commit: Callable[[Mark], None],
+    ) -> None:
         self._connection = connection
+        self._before_commit = before_commit
+        self._after_commit = after_commit
         self._remembered = remembered
         self._stream_id = stream_id
         self._stream = stream
         self._label = label
         self._open = True
-        self.last_charge = 0
+        self._key = find_key(connection, label)
+        self.mark = last_mark(connection, stream_id)
         self.head: int | None = connection.execute(HEAD, {"stream": stream_id}).scalar_one()
+
+    def verify(self, since: Mark) -> Mark:
+        """Check what was committed since a mark against the chain; where it ends."""
+        self._check_open()
+        with rows_of(self._label):
+            return self._verified(since)
+
+    def _verified(self, since: Mark) -> Mark:
+        return verified(self._connection, self._key, self._stream_id, self._stream, self._label, since)
 
     def charges(self, after: int) -> list[ChargeRow]:
         """Charge rows of this stream with an id above ``after``, oldest first."""
@@ -53,11 +88,14 @@ class Transaction:
     def state(self) -> Encoded | None:
         """The state stored with the last committed step; its arrays are the caller's to change."""
         self._check_open()
-        row = self._connection.execute(STATE, {"stream": self._stream_id}).one_or_none()
-        if row is None:
-            return None
-        slots: list[int] = json.loads(row.slots)
-        return Encoded(bytes(row.header), tuple(fetch_secret(self._connection, self._stream_id, slots, self._label)))
+        with rows_of(self._label):
+            check_state(self._connection, self._key, self._stream_id, self._stream, self._label)
+            row = self._connection.execute(STATE, {"stream": self._stream_id}).one_or_none()
+            if row is None:
+                return None
+            slots: list[int] = json.loads(row.slots)
+            arrays = fetch_secret(self._connection, self._stream_id, slots, self._label)
+        return Encoded(bytes(row.header), tuple(arrays))
 
     def release_at(self, t: int) -> Release | None:
         """The release of step ``t``, or ``None`` if that step has not been released."""
@@ -87,12 +125,8 @@ class Transaction:
         if self.head is not None and t <= self.head:
             raise OutOfOrderError(f"step t={t} of stream {self._stream!r}: the last released step is {self.head}")
         payload = _frozen_payload(payload)
-        self._write_charges(t, charges, "released", opened)
+        written = self._write_charges(t, charges, "released", opened)
         columns, public = self._public_columns(payload)
-        secret = [Named(x, self._remembered) for x in state.arrays]
-        slots = store_secret(self._connection, self._stream_id, secret)
-        self._write_state(t, state.header, slots)
-        self._remembered.keep([*public, *secret])
         row: dict[str, Any] = {
             "format": STEP_FORMAT,
             "stream_id": self._stream_id,
@@ -106,10 +140,27 @@ class Transaction:
         }
         seq = int(self._connection.execute(NEXT_SEQ).scalar_one())
         self._connection.execute(INSERT_STEP, {"seq": seq, **row})
+        digests = {one: named.digest for one, named in public.items()}
+        arrays = [digests.get(name) for name in ("values_array", "std_array", "corners_array")]
+        written.append(record("step", STEP, {"seq": seq, **row}, *arrays))
+        self._append(written, seq=seq)
+        secret = [Named(x, self._remembered) for x in state.arrays]
+        slots = store_secret(self._connection, self._stream_id, secret)
+        self._write_state(t, state.header, slots, [one.digest for one in secret])
+        self._remembered.keep([*public.values(), *secret])
         self._commit()
         return Release(self._stream, seq, t, _viewed_payload(payload), spent, left)
 
-    def _public_columns(self, payload: Payload) -> tuple[dict[str, Any], list[Named]]:
+    def _append(self, written: list[list[Any]], *, seq: int | None = None, failure: int | None = None) -> None:
+        """Put the rows of this commit into the chain."""
+        last = self.mark
+        end = Mark(last.number, last.digest, self._last_charge(written), seq or last.seq, failure or last.failure)
+        self.mark = append(self._connection, self._key, self._stream_id, end, written)
+
+    def _last_charge(self, written: list[list[Any]]) -> int:
+        return max([self.mark.charge, *[int(row[1]) for row in written if row[0] == "charge"]])
+
+    def _public_columns(self, payload: Payload) -> tuple[dict[str, Any], dict[str, Named]]:
         """What a step row says of its payload, and the arrays that were stored for it."""
         arrays: dict[str, NDArray[Any]] = {}
         if isinstance(payload, Boxes):
@@ -125,7 +176,7 @@ class Transaction:
         columns: dict[str, Any] = {"values_array": None, "std_array": None, "corners_array": None}
         columns |= dict(zip(arrays, ids, strict=True))
         std = None if isinstance(payload.std, np.ndarray) else float(payload.std)
-        return {**columns, "std": std, "law": law.value, "fresh": fresh}, named
+        return {**columns, "std": std, "law": law.value, "fresh": fresh}, dict(zip(arrays, named, strict=True))
 
     def commit_failure(self, t: int, charges: Sequence[Charge], reason: str, *, opened: Iterable[int] = ()) -> None:
         """Record a step that raised after it was charged: the charges stay, state and releases do not move.
@@ -134,16 +185,19 @@ class Transaction:
         """
         self._check_open()
         self._check_time(t)
-        self._write_charges(t, charges, "failed", opened)
+        written = self._write_charges(t, charges, "failed", opened)
         failure = {"stream_id": self._stream_id, "t": t, "reason": reason, "recorded": now()}
-        self._connection.execute(INSERT_FAILURE, failure)
+        number = int(self._connection.execute(INSERT_FAILURE, failure).scalar_one())
+        written.append(record("failure", FAILURE, {"id": number, **failure}))
+        self._append(written, failure=number)
         self._commit()
 
-    def _write_charges(self, t: int, made: Sequence[Charge], outcome: str, opened: Iterable[int]) -> None:
+    def _write_charges(self, t: int, made: Sequence[Charge], outcome: str, opened: Iterable[int]) -> list[list[Any]]:
         self._write_blocks(t, opened)
         arrays = [x for charge in made for x in (charge.positions, charge.starts) if x is not None]
         named = [Named(x, self._remembered) for x in arrays]
         ids = iter(store_public(self._connection, self._stream_id, named))
+        digests = iter([one.digest for one in named])
         rows = [
             {
                 "stream_id": self._stream_id,
@@ -161,8 +215,12 @@ class Transaction:
             }
             for charge in made
         ]
+        written: list[list[Any]] = []
         for row in rows:
-            self.last_charge = int(self._connection.execute(INSERT_CHARGE, row).scalar_one())
+            number = int(self._connection.execute(INSERT_CHARGE, row).scalar_one())
+            named_by = [None if row[name] is None else next(digests) for name in ("bins_array", "starts_array")]
+            written.append(record("charge", CHARGE, {"id": number, **row}, *named_by))
+        return written
 
     def _write_blocks(self, t: int, opened: Iterable[int]) -> None:
         rows = [{"stream_id": self._stream_id, "block": block, "t": t} for block in sorted(set(opened))]
@@ -178,14 +236,23 @@ class Transaction:
                 "the stream unseen",
             ) from None
 
-    def _write_state(self, t: int, header: bytes, slots: list[int]) -> None:
-        row = {"stream": self._stream_id, "new_t": t, "new_header": header, "new_slots": json.dumps(slots)}
+    def _write_state(self, t: int, header: bytes, slots: list[int], digests: list[str]) -> None:
+        row = {
+            "stream": self._stream_id,
+            "new_t": t,
+            "new_header": header,
+            "new_slots": json.dumps(slots),
+            "new_entry": self.mark.number,
+            "new_mac": digest_of_state(self._key, self.mark.digest, t, header, digests),
+        }
         if self._connection.execute(UPDATE_STATE, row).rowcount == 0:
             self._connection.execute(INSERT_STATE, row)
 
     def _commit(self) -> None:
         self._open = False
+        self._before_commit()
         self._connection.commit()
+        self._after_commit(self.mark)
 
     def _check_open(self) -> None:
         if not self._open:
@@ -244,11 +311,13 @@ NEXT_SEQ: Final = sa.update(counter).values(seq=counter.c.seq + 1).returning(cou
 INSERT_STEP: Final = sa.insert(steps)
 INSERT_CHARGE: Final = sa.insert(charges).returning(charges.c.id)
 INSERT_BLOCK: Final = sa.insert(blocks)
-INSERT_FAILURE: Final = sa.insert(failures)
+INSERT_FAILURE: Final = sa.insert(failures).returning(failures.c.id)
 _new_state: Final[dict[str, sa.BindParameter[Any]]] = {
     "t": sa.bindparam("new_t"),
     "header": sa.bindparam("new_header"),
     "slots": sa.bindparam("new_slots"),
+    "entry": sa.bindparam("new_entry"),
+    "mac": sa.bindparam("new_mac"),
 }
 UPDATE_STATE: Final = sa.update(secret_states).where(secret_states.c.stream_id == _stream).values(**_new_state)
 INSERT_STATE: Final = sa.insert(secret_states).values(stream_id=_stream, **_new_state)

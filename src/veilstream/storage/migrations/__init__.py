@@ -8,7 +8,8 @@ from typing import Final
 from sqlalchemy import Connection
 
 VERSION_TABLE: Final = "ledger_version"
-HEAD: Final = "0002"
+REVISIONS: Final = ("0001", "0002", "0003")
+HEAD: Final = REVISIONS[-1]
 
 
 def upgrade(connection: Connection, current: str | None) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 
 from veilstream.mechanisms.streams.model.observation import Floats, Look, remaining
 
-LEVELS: Final = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 1e2, 10**3.5, 1e5, 1e7, 1e9)
+LEVELS: Final = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 1e2, 10**3.5, 1e5, 1e9)
 """Steps of a level, as variance per step over that of Uniform's noise; the last one is as good as the look itself."""
-TRENDS: Final = ((0.9, 0.01), (0.9, 1.0), (0.98, 0.001), (0.98, 0.1))
+TRENDS: Final = ((0.9, 1.0), (0.98, 0.1))
 """Damping of a slope, and variance of its steps over that of Uniform's noise."""
 SEASONS: Final = (
     (0.01, 0.8, 0.02),

@@ -57,7 +57,7 @@ class ModelBased:
     At each step it decides from public facts and from what it released before whether to look at the counts. A look is
     a noisy release; all else is computed from looks and costs nothing. Between looks it publishes a forecast.
 
-    * **Models.** Levels that move at 13 speeds, with Gaussian noise trends too, and seasons of the ``periods`` that a
+    * **Models.** Levels that move at 12 speeds, with Gaussian noise trends too, and seasons of the ``periods`` that a
       public calendar suggests (24 and 168 for hours, 7 for days, 52 for weeks). Each bin weighs them by how well they
       foresaw its looks; four bins and more also share one common growth at each look.
     * **Schedule.** A look at every step, or every 2, 3, 5, ... steps with more budget each: whatever the models expect

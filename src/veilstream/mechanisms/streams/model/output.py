@@ -18,6 +18,9 @@ DENSE: Final = 10.0
 FEWEST_BINS: Final = 4
 """Whose counts say what is usual among bins."""
 SLOWNESS: Final = 0.95
+"""What is left of the typical count after one more look."""
+WHOLE: Final = 3.0
+"""Below this variance an estimate is rounded: the count is whole, and most likely the nearest whole number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,4 +59,7 @@ class Sparsity:
             between = np.maximum(spread - variance.mean(axis=-1, keepdims=True), 0.0)
             pull = part * variance / (variance + between)
             mean = mean + pull * (centre - mean)
-        return Values(np.maximum(mean, 0.0), np.sqrt(variance), NoiseLaw.MODEL)
+        numbers = np.maximum(mean, 0.0)
+        # Where most counts are 0 or 1, rounding would lose the total.
+        whole = (variance < WHOLE) & (part == 0)
+        return Values(np.where(whole, np.rint(numbers), numbers), np.sqrt(variance), NoiseLaw.MODEL)
