@@ -80,7 +80,9 @@ def start(folder: Path, *streams: StreamDefinition, clock: SettableClock | None 
     limits, port = options.pop("limits", Limits(seconds=2.0)), options.pop("port", 0)
     service = Service(ServerOptions(folder / "b.db", streams=streams, limits=limits, **options), chosen, chosen)
     listener = socket.create_server(("127.0.0.1", port))
-    config = uvicorn.Config(make_app(service), log_level="error", timeout_graceful_shutdown=1, lifespan="on")
+    config = uvicorn.Config(
+        make_app(service), http="h11", log_level="error", timeout_graceful_shutdown=1, lifespan="on"
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])))
     thread.start()

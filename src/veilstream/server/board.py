@@ -57,6 +57,7 @@ class StreamBoard:
         self.visible = first - 1
         self._kept: OrderedDict[int, Shown] = OrderedDict()
         self._kept_bytes = 0
+        self.most_bytes = CACHE_BYTES
         self._totals: OrderedDict[int, tuple[float, bool]] = OrderedDict()
         self._news = asyncio.Event()
         for release in ledger.releases(definition.name):
@@ -76,7 +77,7 @@ class StreamBoard:
         self._totals[one.step] = (float(np.sum(one.values)), one.fresh)
         while len(self._totals) > 2 * SPARK_STEPS:
             self._totals.popitem(last=False)
-        while self._kept_bytes > CACHE_BYTES and len(self._kept) > 1:
+        while self._kept_bytes > self.most_bytes and len(self._kept) > 1:
             self._kept_bytes -= self._kept.popitem(last=False)[1].size
 
     def advance(self, now: int) -> bool:

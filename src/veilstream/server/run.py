@@ -44,6 +44,8 @@ def uvicorn_server(service: Service, listen: Listen) -> Any:
         log_level="warning",
         server_header=False,
         timeout_keep_alive=15,
+        # The parser whose limit on headers is known and tested.
+        http="h11",
         timeout_graceful_shutdown=5,
         h11_max_incomplete_event_size=64 << 10,
         lifespan="on",

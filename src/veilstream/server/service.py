@@ -19,7 +19,7 @@ from veilstream.live.definition import StreamDefinition
 from veilstream.live.sources import Source, follow
 from veilstream.live.spool import Spool, SpooledStream
 from veilstream.live.stream import Inlet, define, spool_beside
-from veilstream.server.board import Cache, StreamBoard
+from veilstream.server.board import CACHE_BYTES, Cache, StreamBoard
 from veilstream.server.intake import Intake, Limits
 from veilstream.server.metrics import Metrics
 from veilstream.server.tokens import TokenStore
@@ -76,6 +76,8 @@ class Service:
             define(self.spool, definition, self.clock)
         for name in self.spool.names():
             self._open(name)
+        for board in self.boards.values():
+            board.most_bytes = CACHE_BYTES // len(self.boards)
 
     def _open(self, name: str) -> None:
         stream = self.spool.stream(name)
