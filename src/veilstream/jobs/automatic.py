@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
 from veilstream.data import Calendar
 from veilstream.errors import LedgerMismatchError
 from veilstream.mechanisms.identity import rebuilt
+from veilstream.mechanisms.named import build_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
-from veilstream.mechanisms.streams import ModelBased
 from veilstream.mechanisms.streams.model.periods import calendar_periods
 from veilstream.privacy.durations import MICROSECONDS, MONTHS, parse_duration
 
@@ -17,13 +18,13 @@ AUTO: Final = "auto"
 MONTHS_OF_A_YEAR: Final = 12
 
 
-def automatic_mechanism(calendar: Calendar) -> StreamMechanism[Any]:
+def automatic_mechanism(calendar: Calendar, settings: Mapping[str, Any]) -> StreamMechanism[Any]:
     """Release by models, with the seasons that the length of a step suggests; nothing private is read.
 
-    >>> automatic_mechanism(Calendar("2024-01-01", "2024-02-01", "1h")).periods
-    (24, 168)
+    >>> automatic_mechanism(Calendar("2024-01-01", "2024-02-01", "1h"), {"safe": True})
+    ModelBased(horizon=None, periods=(24, 168), safe=True, revise=0)
     """
-    return ModelBased(periods=seasons_of(calendar.every))
+    return build_mechanism("model", None, {"periods": list(seasons_of(calendar.every)), **settings})
 
 
 def seasons_of(every: str | int) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ class Job(BaseModel):
 
     >>> job = Job.build({"time": "ts", "user": "id", "every": "1h", "epsilon": "1", "window": 24})
     >>> job.mechanism, job.max_contribution
-    ('uniform', 1)
+    ('auto', 1)
     >>> Job.build({"time": "ts", "user": "id", "every": "1h", "epsilon": "1", "windw": 24})
     Traceback (most recent call last):
     ...
@@ -70,7 +70,10 @@ class Job(BaseModel):
         None, description="Blocks that protect one person, instead of --window: 1d, 1w, 1mo, or a number of steps."
     )
     delta: str | int | float = Field(0, description="Probability of failure, for Gaussian noise. Default: 0.")
-    mechanism: str = Field("uniform", description="See 'veilstream mechanisms', or 'auto'. Default: uniform.")
+    mechanism: str = Field(
+        "auto",
+        description="See 'veilstream mechanisms'. Default: auto, release by models or what the stream began with.",
+    )
     histogram: str | None = Field(None, description="How one release is made. Default: geometric.")
     settings: dict[str, Any] = Field(
         default_factory=dict, alias="set", description="Parameter of the mechanism, name=value; repeat for several."

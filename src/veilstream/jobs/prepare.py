@@ -111,11 +111,13 @@ def _placed(guarantee: Guarantee, calendar: Calendar) -> Guarantee:
 
 
 def _mechanism(job: Job, calendar: Calendar) -> StreamMechanism[Any]:
-    if job.mechanism == AUTO:
-        return automatic_mechanism(calendar)
+    if job.mechanism == AUTO and job.histogram is None and job.sums is None:
+        return automatic_mechanism(calendar, job.settings)
+    # A histogram without a mechanism is one for every step.
+    name = "uniform" if job.mechanism == AUTO else job.mechanism
     settings = dict(job.settings)
     if job.sums is not None:
-        kind = find_mechanism(job.mechanism)
+        kind = find_mechanism(name)
         if not Traits.of(kind).window_sums:
             sums = ", ".join(name for name, known in STREAMS.items() if Traits.of(known).window_sums)
             raise InvalidInputError(
@@ -126,7 +128,7 @@ def _mechanism(job: Job, calendar: Calendar) -> StreamMechanism[Any]:
                 next_step=f"choose a mechanism of sums: {sums}",
             )
         settings["window"] = job.sums
-    return build_mechanism(job.mechanism, job.histogram, settings)
+    return build_mechanism(name, job.histogram, settings)
 
 
 def _domain(job: Job, rows: Any) -> Domain:
