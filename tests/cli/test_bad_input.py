@@ -68,7 +68,7 @@ def test_options_that_must_be_there(city: City) -> None:
 
 
 def test_user_level_needs_a_horizon(city: City) -> None:
-    refused(city, city.publish(window="user"), 2, "--set horizon=6")
+    refused(city, city.publish(window="user", mechanism="uniform"), 2, "--set horizon=6")
 
 
 def test_counts_need_a_declared_bound(city: City) -> None:

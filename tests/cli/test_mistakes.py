@@ -68,7 +68,7 @@ MISTAKES = [
     Mistake("a misspelt parameter", {"set": "intervall=3", **FIXED}, "intervall", next_step="interval"),
     Mistake("a parameter of another type", {"set": "interval=often", **FIXED}, "interval", next_step="int"),
     Mistake("sums of a mechanism of counts", {"sums": 3}, "sums", next_step="sliding-window"),
-    Mistake("user level without an end", {"window": "user"}, "horizon", next_step="--set horizon=6"),
+    Mistake("user level without an end", {"window": "user", "mechanism": "uniform"}, "horizon", next_step="--set horizon=6"),
     *[Mistake(f"no {name}", {name: None}, name, next_step=f"--{name}") for name in
       ("time", "user", "every", "epsilon", "window", "ledger", "start", "end")],
     Mistake("bins from private data", {"domain": None, "by": ["place"]}, "domain", next_step="--public-from-data"),

@@ -157,11 +157,11 @@ def test_a_lost_key_is_asked_for(city: City) -> None:
 
 def test_a_preview_reads_and_writes_nothing(city: City) -> None:
     city.events.unlink()
-    outcome = city.publish("--dry-run")
+    outcome = city.publish("--dry-run", mechanism="uniform")
     assert outcome.code == 0, outcome.err
     assert "within any 3 successive steps" in outcome.out
     assert sorted(path.name for path in city.folder.iterdir()) == ["domain.json"]
-    machine = city.publish("--dry-run", "--json").json
+    machine = city.publish("--dry-run", "--json", mechanism="uniform").json
     assert machine["epsilon_per_release"] == "1/3"
     assert machine["releases_per_window"] == 3
     assert machine["epsilon_per_window"] == "1"
@@ -235,7 +235,7 @@ def test_rows_of_counts_left_out_are_told_to_the_operator(city: City) -> None:
 
 
 def test_a_step_without_budget_is_refused_or_repeated(city: City) -> None:
-    assert city.publish(end="2024-01-01T02:00", unknown="drop").code == 0
+    assert city.publish(end="2024-01-01T02:00", unknown="drop", mechanism="uniform").code == 0
     with Ledger.open(city.ledger) as ledger, ledger.transaction("default") as transaction:
         transaction.commit_failure(2, [Charge(Fraction(1, 3), Span(2, 2), "publish")], "RuntimeError")
     refused = city.publish()

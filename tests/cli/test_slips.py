@@ -37,17 +37,20 @@ def test_a_ledger_without_the_stream_of_a_surviving_key_is_refused(city: City) -
     assert city.publish(stream="other").code == 0
     key = city.folder / "budget.db.other.key"
     city.ledger.unlink()
-    for name in ("budget.db.default.key",):
+    for name in ("budget.db.default.key", "budget.db.default.mark"):
         (city.folder / name).unlink()
     assert city.publish().code == 0
     assert key.exists()
     refused(city.publish("--json", stream="other"), 4, "key file")
 
 
-def test_starting_over_needs_the_key_file_to_be_removed(city: City) -> None:
+def test_starting_over_needs_the_key_and_the_mark_to_be_removed(city: City) -> None:
     assert city.publish().code == 0
     city.ledger.unlink()
     (city.folder / "budget.db.default.key").unlink()
+    refused(city.publish("--json"), 4, "stream")
+    for left_over in city.folder.glob("budget.db*"):
+        left_over.unlink()
     assert city.publish().code == 0
 
 

@@ -162,7 +162,7 @@ def _refuse_lost_ledger(known: StreamKey | None, key_file: Path, stream: str) ->
             limit=f"stream {stream!r} was published with it, but the ledger does not know the stream; publishing it "
             "again with fresh noise would cost everybody a second budget",
             next_step="restore the ledger from a backup; if nothing of this stream was ever shown to anybody, remove "
-            "the key file to start over",
+            "the key file and the .mark file beside it to start over",
         )
 
 
