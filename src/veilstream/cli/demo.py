@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import polars as pl
 import typer
 
-from veilstream.cli.demo_data import DOMAIN, JOB, STREAM, bundled_data, draw, true_counts
+from veilstream.cli.demo_data import DOMAIN, JOB, STREAM, bundled_data, draw, mean_errors, true_counts
 from veilstream.cli.ledgers import account, print_account
 from veilstream.errors import InvalidInputError
 from veilstream.jobs.model import Job
@@ -31,7 +31,8 @@ WRITTEN: Final = {
     "releases.html": "a page to explore them, in any browser",
     "with_truth.png": "the same beside the truth (public data only)",
     "budget.db": "the ledger: veilstream ledger show budget.db",
-    "budget.db.influenza.key": "which time a step is; keep it with the ledger",
+    "budget.db.influenza.key": "which rows count; keep it with the ledger",
+    "budget.db.influenza.mark": "how far the ledger was seen, so that an old copy is noticed",
 }
 
 
@@ -59,8 +60,14 @@ def demo(out: Annotated[Path, typer.Option(help="Directory for the results.")] =
         with Ledger.open(out / "budget.db") as ledger:
             releases = pl.concat(release_tables(ledger, STREAM, prepared.domain, prepared.calendar))
             write_table([releases], out / "releases.csv")
-            draw(releases, true_counts(data, prepared.calendar), prepared.guarantee, out)
+            truth = true_counts(data, prepared.calendar)
+            draw(releases, truth, prepared.guarantee, out)
             _print_peak(console, releases)
+            ours, uniform = mean_errors(releases, truth, prepared.guarantee)
+            console.print(
+                f"Mean error against the truth, which only public data can show: {number(ours)} a count; with noise on "
+                f"every step (mechanism uniform) it would be {number(uniform)}.\n"
+            )
             print_account(account(ledger, ledger.streams()[0]), last=3)
     console.print(f"\nIn {out}/:")
     for name, description in WRITTEN.items():
@@ -92,7 +99,7 @@ def _print_peak(console: Console, releases: pl.DataFrame) -> None:
         table.add_column(f"{moment:%d %b}", justify="right")
     group = releases.filter(pl.col("age") == AGE).join(weeks.select("step"), on="step").sort("step")
     for region in DOMAIN["region"]:
-        table.add_row(region, *[f"{value:,}" for value in group.filter(pl.col("region") == region)["value"]])
+        table.add_row(region, *[f"{value:,.0f}" for value in group.filter(pl.col("region") == region)["value"]])
     half = releases.select(((pl.col("high") - pl.col("low")) / 2).mean()).item()
     table.caption = f"each count is within {number(half)} of the truth with probability 0.95"
     console.print(table)

@@ -8,12 +8,15 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
 
 from veilstream.data import Calendar
+from veilstream.mechanisms.streams import Uniform
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.measure import Measure
 from veilstream.release.plots import plot_releases
+from veilstream.testing.simulation import simulate
 
 STREAM: Final = "influenza"
 DOMAIN: Final[dict[str, list[str]]] = {
@@ -30,7 +33,6 @@ JOB: Final[dict[str, Any]] = {
     "end": "2024-09-29",
     "epsilon": "1/4",
     "window": 52,
-    "mechanism": "uniform",
     "stream": STREAM,
 }
 """The settings of a publishing job, all but the paths: a window of one season's length, released every week."""
@@ -56,6 +58,15 @@ def true_counts(data: Path, calendar: Calendar) -> pl.DataFrame:
     frame = pl.read_csv(data)
     steps = calendar.step_of(frame["week_start"])
     return frame.select("region", "age", pl.col("visits").alias("value"), pl.Series("step", steps))
+
+
+def mean_errors(releases: pl.DataFrame, truth: pl.DataFrame, guarantee: Guarantee) -> tuple[float, float]:
+    """The mean absolute error of what was released, and of `uniform` on the same counts, simulated."""
+    beside = releases.join(truth, on=["step", "region", "age"], suffix="_true", maintain_order="left")
+    exact = beside["value_true"].to_numpy().reshape(releases["step"].n_unique(), -1)
+    uniform = np.asarray(simulate(Uniform(), guarantee, exact, seed=1))
+    released = np.abs(beside["value"].to_numpy() - beside["value_true"].to_numpy())
+    return float(released.mean()), float(np.abs(uniform - exact).mean())
 
 
 def draw(releases: pl.DataFrame, truth: pl.DataFrame, guarantee: Guarantee, out: Path) -> None:
