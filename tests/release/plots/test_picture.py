@@ -77,7 +77,7 @@ def test_words_of_the_picture_name_measure_dates_and_freshness(tmp_path: Path) -
         heat = plot_releases(TABLES["many"], tmp_path / "b.svg", measure="visits").read_text(encoding="utf-8")
         long = plot_releases(TABLES["long"], tmp_path / "c.svg").read_text(encoding="utf-8")
     text = picture.read_text(encoding="utf-8")
-    for words in ("rows, at most 20 per person, per hour", "released afresh", "repeated", "95% of the noise", "UTC"):
+    for words in ("rows, at most 20 per person, per hour", "released afresh", "repeated", "95% interval", "UTC"):
         assert words in text
     assert re.search(r"\d\d Jan|\d\d:00", text)
     for words in ("visits (square-root scale)", "cannot be told from zero", "from below"):

@@ -132,13 +132,13 @@ def _legend(figure: Figure, released: Released, level: float, with_truth: bool, 
     elif released.fresh.all():
         entries = [
             (line([], [], color=LINE, linewidth=1.6), "released"),
-            (patch(color=BAND, alpha=0.35, linewidth=0), f"{level:.0%} of the noise"),
+            (patch(color=BAND, alpha=0.35, linewidth=0), f"{level:.0%} interval"),
         ]
     else:
         entries = [
             (line([], [], color=LINE, linewidth=2.0, marker="o", markersize=3.5), "released afresh"),
             (line([], [], color=LINE, linewidth=0.9, alpha=0.4), "repeated: as of its last release"),
-            (patch(color=BAND, alpha=0.35, linewidth=0), f"{level:.0%} of the noise"),
+            (patch(color=BAND, alpha=0.35, linewidth=0), f"{level:.0%} interval"),
         ]
     if with_truth:
         entries.append((line([], [], color=TRUTH, linewidth=1.2), "true count"))

@@ -210,7 +210,7 @@ class StreamPage {
     const entry = (kind, text) => element("span", {}, element("i", { class: kind }), text);
     if (this.kind === "heat") return [entry("strong", "many"), entry("pale", "noise alone explains it"), entry("negative", "below zero, by noise")];
     if (this.kind === "table") return [];
-    return [entry("band", "95% band of the noise"), entry("fresh", "fresh release"), entry("repeated", "repeated: no new look at the data")];
+    return [entry("band", "95% interval"), entry("fresh", "fresh release"), entry("repeated", "repeated: no new look at the data")];
   }
 
   protection() {
