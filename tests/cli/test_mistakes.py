@@ -49,6 +49,7 @@ def published_and(forget: bool = False) -> Callable[[City], object]:
 
 BUDGET, DOMAIN, UNKNOWN = "InvalidBudgetError", "InvalidDomainError", "UnknownValueError"
 MISMATCH, LEDGER = "LedgerMismatchError", "LedgerError"
+UNIFORM = {"mechanism": "uniform"}
 FIXED = {"mechanism": "fixed-rate"}
 COUNTS: dict[str, Any] = {"user": None, "value": "age", "per_person": 1, "by": ["place"]}
 MISTAKES = [
@@ -68,7 +69,7 @@ MISTAKES = [
     Mistake("a misspelt parameter", {"set": "intervall=3", **FIXED}, "intervall", next_step="interval"),
     Mistake("a parameter of another type", {"set": "interval=often", **FIXED}, "interval", next_step="int"),
     Mistake("sums of a mechanism of counts", {"sums": 3}, "sums", next_step="sliding-window"),
-    Mistake("user level without an end", {"window": "user", "mechanism": "uniform"}, "horizon", next_step="--set horizon=6"),
+    Mistake("user level without an end", {"window": "user", **UNIFORM}, "horizon", next_step="--set horizon=6"),
     *[Mistake(f"no {name}", {name: None}, name, next_step=f"--{name}") for name in
       ("time", "user", "every", "epsilon", "window", "ledger", "start", "end")],
     Mistake("bins from private data", {"domain": None, "by": ["place"]}, "domain", next_step="--public-from-data"),

@@ -21,7 +21,7 @@ from veilstream.release.records import RecordMechanism
 
 PACKAGE = Path(veilstream.__file__).parent
 CATALOGUES = ("mechanisms/streams/__init__.py", "mechanisms/histograms/__init__.py", "audit/stream_entries.py",
-              "audit/histogram_entries.py")  # fmt: skip
+              "audit/histogram_entries.py", "audit/presence_entries.py")  # fmt: skip
 """Where names of mechanisms belong: the catalogues themselves, and the claims that are audited."""
 
 
@@ -46,7 +46,7 @@ def test_no_module_keeps_a_list_of_mechanisms() -> None:
 def test_a_class_without_traits_has_the_defaults() -> None:
     assert Traits.of(object()) == Traits()
     assert {trait.name for trait in fields(Traits)} == {
-        "oblivious", "batchable", "per_timestamp", "window_sums", "needs_weights", "sparse",
+        "oblivious", "batchable", "per_timestamp", "window_sums", "needs_weights", "sparse", "gaussian_only",
     }  # fmt: skip
 
 

@@ -65,8 +65,8 @@ def audit(
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     audited = audit(["sample"], directory, trials=2_000, workers=1)
-    >>> len(audited), all(claim.result.passed for claim in audited)
-    (3, True)
+    >>> len(audited) > 2, all(claim.result.passed for claim in audited)
+    (True, True)
     """
     if trials is not None and trials < FEWEST_TRIALS:
         raise InvalidInputError(name="trials", value=trials, limit=f"at least {FEWEST_TRIALS} a side are needed")

@@ -86,6 +86,10 @@ class Scheduled:
         """Whether no choice depends on data, not even on released ones."""
         return not isinstance(self.weights, Weigher)
 
+    def divided(self, guarantee: Guarantee, bins: int) -> Guarantee:
+        """As it is: the state holds parts of the pure budget, which must mean the same when a stream goes on."""
+        return guarantee
+
     def __post_init__(self) -> None:
         schedule.whole(self.horizon, "horizon", self)
         schedule.whole(self.power, "power", self)
