@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from veilstream.mechanisms.histograms.geometric import Geometric
-from veilstream.mechanisms.protocols import HistogramMechanism, divided
+from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.mechanisms.streams import schedule
-from veilstream.mechanisms.streams.usefulness import Useful, mean_error, release_of_zeros, sum_bound
+from veilstream.mechanisms.streams.plain_release import PlainRelease
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -22,7 +23,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class FixedRate:
+class FixedRate(PlainRelease):
     """Publishes at every ``interval``-th step with an equal share of the budget, and repeats itself in between.
 
     Any window of w steps sees at most ⌈w/interval⌉ releases (⌈N/interval⌉ over a horizon of N at user level), so
@@ -52,30 +53,16 @@ class FixedRate:
         return [{"interval": 1 << power} for power in range(1, steps.bit_length()) if 1 << power < steps]
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
-        schedule.share(guarantee, self.horizon, self.interval, self)
+        self.epsilon_of_release(guarantee)
         return State()
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
         schedule.within_horizon(meter.guarantee, state.step, self.horizon)
         if state.last is not None and state.step % self.interval:
             return State(state.step + 1, state.last), state.last.repeated()
-        epsilon = schedule.share(meter.guarantee, self.horizon, self.interval, self)
+        epsilon = self.epsilon_of_release(meter.guarantee)
         values = self.histogram.estimate(now, epsilon, meter)
         return State(state.step + 1, values), values
 
-    def expected_error(self, guarantee: Guarantee, bins: int, max_contribution: int = 1) -> float:
-        """Mean absolute noise per bin of a release."""
-        return mean_error(self._rehearsed(guarantee, bins, max_contribution))
-
-    def usefulness(
-        self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, max_contribution: int = 1
-    ) -> Useful:
-        """How far sums of bins may be off with probability at most ``sigma``."""
-        return Useful(
-            sigma, query_bins, sum_bound(self._rehearsed(guarantee, bins, max_contribution), query_bins, sigma)
-        )
-
-    def _rehearsed(self, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
-        used = divided(self, guarantee, bins)
-        epsilon = schedule.share(used, self.horizon, self.interval, self)
-        return release_of_zeros(self.histogram, used, epsilon, bins, max_contribution)
+    def epsilon_of_release(self, guarantee: Guarantee) -> Fraction:
+        return schedule.share(guarantee, self.horizon, self.interval, self)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import ClassVar
 
 from veilstream.mechanisms.histograms.geometric import Geometric
-from veilstream.mechanisms.protocols import HistogramMechanism, divided
-from veilstream.mechanisms.streams.usefulness import Useful, mean_error, release_of_zeros, sum_bound
+from veilstream.mechanisms.protocols import HistogramMechanism
+from veilstream.mechanisms.streams.plain_release import PlainRelease
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -21,7 +22,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(PlainRelease):
     """Publishes once every w steps with the whole ε and repeats itself in between; at user level, once for ever.
 
     Mean absolute noise l1/ε per bin, plus all that changes within a window: hard to beat where data change slowly.
@@ -45,21 +46,8 @@ class Sample:
         period = meter.guarantee.period
         if state.last is not None and (period is None or state.step % period):
             return State(state.step + 1, state.last), state.last.repeated()
-        values = self.histogram.estimate(now, meter.guarantee.pure, meter)
+        values = self.histogram.estimate(now, self.epsilon_of_release(meter.guarantee), meter)
         return State(state.step + 1, values), values
 
-    def expected_error(self, guarantee: Guarantee, bins: int, max_contribution: int = 1) -> float:
-        """Mean absolute noise per bin of a release."""
-        return mean_error(self._rehearsed(guarantee, bins, max_contribution))
-
-    def usefulness(
-        self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, max_contribution: int = 1
-    ) -> Useful:
-        """How far sums of bins may be off with probability at most ``sigma``."""
-        return Useful(
-            sigma, query_bins, sum_bound(self._rehearsed(guarantee, bins, max_contribution), query_bins, sigma)
-        )
-
-    def _rehearsed(self, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
-        used = divided(self, guarantee, bins)
-        return release_of_zeros(self.histogram, used, used.pure, bins, max_contribution)
+    def epsilon_of_release(self, guarantee: Guarantee) -> Fraction:
+        return guarantee.pure

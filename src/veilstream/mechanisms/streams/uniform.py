@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import ClassVar
 
 from veilstream.mechanisms.histograms.geometric import Geometric
-from veilstream.mechanisms.protocols import HistogramMechanism, divided
+from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.mechanisms.streams import schedule
-from veilstream.mechanisms.streams.usefulness import Useful, mean_error, release_of_zeros, sum_bound
+from veilstream.mechanisms.streams.plain_release import PlainRelease
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -21,7 +22,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Uniform:
+class Uniform(PlainRelease):
     """Publishes every step with ε/w (ε/N over a horizon of N steps at user level).
 
     Mean absolute noise l1·w/ε per bin and no error from waiting: hard to beat where data change quickly and counts
@@ -44,27 +45,13 @@ class Uniform:
         schedule.whole(self.horizon, "horizon", self)
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
-        schedule.share(guarantee, self.horizon, 1, self)
+        self.epsilon_of_release(guarantee)
         return State()
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
         schedule.within_horizon(meter.guarantee, state.step, self.horizon)
-        epsilon = schedule.share(meter.guarantee, self.horizon, 1, self)
+        epsilon = self.epsilon_of_release(meter.guarantee)
         return State(state.step + 1), self.histogram.estimate(now, epsilon, meter)
 
-    def expected_error(self, guarantee: Guarantee, bins: int, max_contribution: int = 1) -> float:
-        """Mean absolute noise per bin of a release."""
-        return mean_error(self._rehearsed(guarantee, bins, max_contribution))
-
-    def usefulness(
-        self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, max_contribution: int = 1
-    ) -> Useful:
-        """How far sums of bins may be off with probability at most ``sigma``."""
-        return Useful(
-            sigma, query_bins, sum_bound(self._rehearsed(guarantee, bins, max_contribution), query_bins, sigma)
-        )
-
-    def _rehearsed(self, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
-        used = divided(self, guarantee, bins)
-        epsilon = schedule.share(used, self.horizon, 1, self)
-        return release_of_zeros(self.histogram, used, epsilon, bins, max_contribution)
+    def epsilon_of_release(self, guarantee: Guarantee) -> Fraction:
+        return schedule.share(guarantee, self.horizon, 1, self)
