@@ -40,6 +40,21 @@ def test_a_run_that_goes_on_remembers_who_was_present(tmp_path: Path) -> None:
     assert "6 of people who counted in enough steps" in second.err
 
 
+def test_a_lost_history_is_refused_unless_all_rows_are_given(tmp_path: Path) -> None:
+    city = City.make(tmp_path, visits(3))
+    promise = ("--window", 7, "--presence", 2)
+    assert publish(city, "2024-01-04", *promise).code == 0
+    next(tmp_path.glob("*.presence")).unlink()
+    city.write(visits(5))
+    refused = publish(city, "2024-01-06", *promise, "--json")
+    assert refused.code == 4
+    assert refused.json["error"]["name"] == "presence history"
+    assert "--all-rows" in refused.json["error"]["next_step"]
+    done = publish(city, "2024-01-06", *promise, "--all-rows")
+    assert done.code == 0, done.err
+    assert "9 of people who counted in enough steps" in done.err
+
+
 def test_blocks_follow_the_calendar_and_the_dry_run_says_what_is_charged(tmp_path: Path) -> None:
     city = City.make(tmp_path, visits(14))
     seen = publish(city, "2024-01-15", "--per", "1w", "--presence", 2, "--dry-run", "--json")

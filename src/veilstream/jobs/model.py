@@ -66,6 +66,10 @@ class Job(BaseModel):
     presence: int | None = Field(
         None, description="Steps in which one person counts: of a window, of a --per block, or for ever."
     )
+    all_rows: bool = Field(
+        False,
+        description="With --presence after a run that did not end: the file has every row since the last that did.",
+    )
     per: str | int | None = Field(
         None, description="Blocks that protect one person, instead of --window: 1d, 1w, 1mo, or a number of steps."
     )

@@ -12,6 +12,7 @@ import polars as pl
 from veilstream.data import Dropped, Events, read_counts, read_events
 from veilstream.data.bounding import PresenceHistory, bound, load_history, store_history
 from veilstream.data.readers import open_batches
+from veilstream.errors import LedgerError
 from veilstream.jobs.prepare import PreparedJob, require_source
 from veilstream.jobs.summary import Summary
 from veilstream.storage.keys import StreamKey
@@ -50,6 +51,7 @@ def open_snapshots(
     history = None
     if prepared.guarantee.presence is not None:
         history = load_history(history_file, PresenceHistory(prepared.guarantee, key.secret))
+        _refuse_forgotten(history, summary, history_file, declared=job.all_rows)
     with bound(
         events,
         prepared.domain,
@@ -66,6 +68,20 @@ def open_snapshots(
         if bounded.history is not None and not summary.interrupted:
             bounded.history.advance(prepared.calendar.steps)
             store_history(history_file, bounded.history)
+
+
+def _refuse_forgotten(history: PresenceHistory, summary: Summary, path: Path, *, declared: bool) -> None:
+    """Refuse a history that ends before the releases do: people who were present since would count anew."""
+    known = history.through or 0
+    if known < summary.before and not declared:
+        raise LedgerError(
+            name="presence history",
+            value=str(path),
+            limit=f"it ends with step {known}, and {summary.before} steps were released: the last run did not end, or "
+            "the file was lost, and people who were present since would count more often than promised",
+            next_step=f"restore it from a backup, or give a file that has every row since step {known} and say so with "
+            "--all-rows",
+        )
 
 
 def _events(prepared: PreparedJob, source: Any) -> Events:
