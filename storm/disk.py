@@ -93,6 +93,10 @@ _SIGNATURES: Final[dict[str, Any]] = {
 }
 
 
+_SHIMS: Final[list[Any]] = []
+"""A connection that somebody forgot to close must not call into memory that is gone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call of SQLite: what, on which file, and of a write where and what."""
@@ -122,6 +126,7 @@ def watching(watcher: Watcher) -> Iterator[None]:
     library.sqlite3_vfs_find.restype = POINTER(_Vfs)
     usual = library.sqlite3_vfs_find(None)
     shim = _Shim(usual, watcher)
+    _SHIMS.append(shim)
     library.sqlite3_vfs_register(ctypes.byref(shim.vfs), 1)
     try:
         yield

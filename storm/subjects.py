@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 
 from storm.reader import fingerprint
 from veilstream.data import Calendar, Categories, Domain
+from veilstream.errors import LedgerError
+from veilstream.jobs.call import publish
 from veilstream.mechanisms.streams import STREAMS
 from veilstream.noise import ExactSampler
 from veilstream.personalised import LedgerAccounts, PersonalisedPublisher, Roster, count_levels
@@ -24,7 +27,7 @@ from veilstream.release import publisher as publishing
 from veilstream.release.once import release_once
 from veilstream.release.publisher import Publisher
 from veilstream.release.sinks import release_tables, write_table
-from veilstream.storage.ledger import StreamSpec
+from veilstream.storage.ledger import Ledger, StreamSpec
 from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter
@@ -34,6 +37,7 @@ from veilstream.values.values import Values
 See: TypeAlias = Callable[[Release], None]
 BINS: Final = 6
 WINDOW: Final = 5
+TRIES: Final = 3
 PLACES: Final = Domain({"place": Categories([f"p{number}" for number in range(BINS)])})
 DAYS: Final = Calendar("2024-01-01", "2024-12-01", "1d")
 
@@ -121,13 +125,17 @@ def counts(seed: int, t: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class OneStream:
-    """A publisher of one mechanism; ``with_table`` writes the table of releases after every step, as a command does."""
+    """A publisher of one mechanism; ``with_table`` writes the table of releases after every step, as a command does.
+
+    ``patient`` feeds a step again, to the same publisher, when the ledger could not be written.
+    """
 
     mechanism: str
     seed: int = 0
     steps: int = 24
     w: int = WINDOW
     with_table: bool = False
+    patient: bool = False
     repeatable: bool = True
     budgets: None = None
 
@@ -144,11 +152,20 @@ class OneStream:
             head = publisher.ledger.head("default")
             # The last step is fed again, with other counts: what was released must come back.
             for t in range(max(0, -1 if head is None else head), self.steps):
-                RepeatedNoise.now = (self.seed, t)
-                again = t == head
-                see(publisher.feed(counts(self.seed + again, t), t=t))
+                see(self._fed(publisher, t, counts(self.seed + (t == head), t)))
                 if self.with_table:
                     write_table(release_tables(publisher.ledger, "default", PLACES, DAYS), place.table)
+
+
+    def _fed(self, publisher: Publisher[Any], t: int, snapshot: NDArray[np.int64]) -> Release:
+        for _ in range(TRIES if self.patient else 0):
+            try:
+                RepeatedNoise.now = (self.seed, t)
+                return publisher.feed(snapshot, t=t)
+            except LedgerError:
+                time.sleep(0.01)
+        RepeatedNoise.now = (self.seed, t)
+        return publisher.feed(snapshot, t=t)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +200,42 @@ class Threads:
                 thread.join()
         if failed:
             raise failed[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A file of events published as ``veilstream publish --out`` does it, key file and table included."""
+
+    steps: int = 12
+    repeatable: bool = False
+    budgets: None = None
+    name: str = "publish with --out"
+
+    def work(self, place: Place, see: See) -> None:
+        rows = range(self.steps * 40)
+        events = {
+            "id": [f"person {row % 40}" for row in rows],
+            "day": [row // 40 for row in rows],
+            "place": [f"p{row % BINS}" for row in rows],
+        }
+        publish(
+            events,
+            user="id",
+            time="day",
+            by=["place"],
+            domain=PLACES,
+            every=1,
+            start=0,
+            end=self.steps,
+            epsilon=1,
+            window=WINDOW,
+            ledger=place.ledger,
+            key_file=place.folder / "stream.key",
+            out=place.table,
+        )
+        with Ledger.open(place.ledger) as ledger:
+            for release in ledger.releases():
+                see(release)
 
 
 @dataclass(frozen=True, slots=True)
