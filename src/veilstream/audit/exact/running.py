@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veilstream.audit.exact.programs import Action, Choice, Close, Compare, Fill, Kind, Look, Noise, Open, Program, Step
 from veilstream.audit.exact.reads import SHAPE, Integers, Read
 from veilstream.errors import BudgetExceededError, InvalidBudgetError, InvalidInputError
-from veilstream.mechanisms.session import MakeMeter
+from veilstream.mechanisms.session import MakeMeter, Session
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
 from veilstream.trusted.block_noise import NoiseBlock
@@ -110,25 +110,24 @@ class _Run:
     refused: int = 0
 
     def all_steps(self) -> None:
-        accountant = self._accountant()
+        session = self._session()
         for t, step in enumerate(self.program.steps):
             if step.restarts:
-                accountant = self._accountant()
+                session = self._session()
                 for at, charge in self.recorded:
-                    accountant.advance(max(at, accountant.now or 0))
-                    accountant.replay(charge)
+                    session.replay(at, charge)
             self.history.append(_snapshot(self.program, t))
-            meter = self.make_meter(accountant, self.source, t)
             before, block = dict(self.thresholds), self.noise_block
-            self._step(step, meter)
-            self.recorded += [(t, charge) for charge in meter.charges]
+            self._step(step, session.at(t))
+            self.recorded += [(t, charge) for charge in session.charges]
             if step.fails:
                 self.thresholds, self.noise_block = before, block
 
-    def _accountant(self) -> Accountant:
+    def _session(self) -> Session:
         program = self.program
         paid_apart = program.kind is Kind.PENDING
-        return Accountant(program.guarantee, program.counts.shape[1], per_timestamp=paid_apart)
+        accountant = Accountant(program.guarantee, program.counts.shape[1], per_timestamp=paid_apart)
+        return Session(accountant, self.source, self.make_meter)
 
     def _step(self, step: Step, meter: Meter) -> None:
         for guarded in step.actions:
