@@ -21,7 +21,7 @@ from veilstream.trusted.counts import Sealed, seal
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedTable, ordered_rows
 from veilstream.trusted.statistics.quantile import quantile_scores
-from veilstream.trusted.threshold import Threshold
+from veilstream.trusted.threshold import SealedThreshold
 
 FAR = 1 << 40
 """Noise that decides a comparison whatever the data."""
@@ -103,7 +103,9 @@ class _Run:
     source: _Source = field(default_factory=_Source)
     history: list[Sealed] = field(default_factory=list[Sealed])
     recorded: list[tuple[int, Charge]] = field(default_factory=list[tuple[int, Charge]])
-    thresholds: dict[int, tuple[Threshold, float]] = field(default_factory=dict[int, tuple[Threshold, float]])
+    thresholds: dict[int, tuple[SealedThreshold, float]] = field(
+        default_factory=dict[int, tuple[SealedThreshold, float]]
+    )
     noise_block: tuple[NoiseBlock, float] | None = None
     answers: list[bool] = field(default_factory=list[bool])
     events: list[Event] = field(default_factory=list[Event])
@@ -193,7 +195,7 @@ class _Run:
                 continue
             self.events.append(Added(read, float(self.source.scale), gaussian=False))
 
-    def _compare(self, threshold: Threshold, scale_rho: float, read: Read, level: float, meter: Meter) -> None:
+    def _compare(self, threshold: SealedThreshold, scale_rho: float, read: Read, level: float, meter: Meter) -> None:
         position = len(self.answers)
         wanted = self.script[position] if position < len(self.script) else False
         self.source.decided = wanted
