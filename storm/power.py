@@ -43,7 +43,9 @@ def lose_power(subject: OneStream, folder: Path, states: int, chance: random.Ran
             replace(subject, steps=steps).work(Place(str(original / "ledger.db"), original), see)
     # Two more, which are not lost: what a stream that goes on after a loss must release.
     longer = replace(subject, steps=SESSIONS[-1] + EXTRA)
-    longer.work(Place(str(original / "ledger.db"), original), lambda release: prints.update({release.t: print_of(release)}))
+    longer.work(
+        Place(str(original / "ledger.db"), original), lambda release: prints.update({release.t: print_of(release)})
+    )
     outcome = Outcome()
     moments = sorted(chance.choices(range(1, len(recorder.calls) + 1), k=states))
     disk, seen, made = Disk(original), set[int](), 0

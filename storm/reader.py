@@ -95,9 +95,7 @@ def examine(tables: dict[str, list[Row]], budgets: Sequence[Fraction] | None = N
     return {row["name"]: _stream(row, tables, shared, budgets) for row in tables["streams"]}
 
 
-def _stream(
-    row: Row, tables: dict[str, list[Row]], shared: list[str], budgets: Sequence[Fraction] | None
-) -> Stream:
+def _stream(row: Row, tables: dict[str, list[Row]], shared: list[str], budgets: Sequence[Fraction] | None) -> Stream:
     mine = {name: [one for one in tables[name] if one["stream_id"] == row["id"]] for name in TABLES[2:]}
     stream = Stream(row["name"], json.loads(row["guarantee"]), row["bins"], bool(row["per_timestamp"]))
     stream.problems += shared
@@ -123,7 +121,9 @@ def _step(row: Row, arrays: dict[int, Row]) -> Step:
         std = pack("<d", math.nan if row["std"] is None else row["std"])
     values = unpack(f"<{len(content) // 8}{'q' if dtype == '<i8' else 'd'}", content)
     numbers = fingerprint(row["seq"], row["spent"], row["left"], dtype, content, std)
-    return Step(row["t"], row["seq"], Fraction(row["spent"]), Fraction(row["left"]), [float(x) for x in values], numbers)
+    return Step(
+        row["t"], row["seq"], Fraction(row["spent"]), Fraction(row["left"]), [float(x) for x in values], numbers
+    )
 
 
 def fingerprint(seq: int, spent: str, left: str, dtype: str, values: bytes, std: bytes) -> str:
@@ -250,8 +250,10 @@ def _windows(stream: Stream, budgets: Sequence[Fraction] | None) -> Iterator[str
     windows = [(low, high)] if w is None else [(end - w + 1, end) for end in range(low, high + w)]
     if stream.per_timestamp and w is not None and w > 1:
         each = {t: max(_cost(touched, b, t, t)[0] for b in bins) for t in range(low, high + 1)}
-        costs = [(sum((each.get(t, Fraction(0)) for t in range(a, z + 1)), Fraction(0)), Fraction(0), None, a)
-                 for a, z in windows]
+        costs = [
+            (sum((each.get(t, Fraction(0)) for t in range(a, z + 1)), Fraction(0)), Fraction(0), None, a)
+            for a, z in windows
+        ]
     else:
         costs = [(*_cost(touched, b, a, z), b, a) for b in bins for a, z in windows]
     for pure, squared, b, start in costs:

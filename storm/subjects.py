@@ -156,7 +156,6 @@ class OneStream:
                 if self.with_table:
                     write_table(release_tables(publisher.ledger, "default", PLACES, DAYS), place.table)
 
-
     def _fed(self, publisher: Publisher[Any], t: int, snapshot: NDArray[np.int64]) -> Release:
         for _ in range(TRIES if self.patient else 0):
             try:
