@@ -11,6 +11,7 @@ import gc
 import os
 import tempfile
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from sqlalchemy.util import LRUCache
 
 from storm.subjects import Place, Subject
 
+LOADED: Final = ("pandas", "pyarrow.compute", "pyarrow.csv", "zoneinfo")
+"""Parts that are loaded when they are first needed."""
 _create_engine: Final = sa.create_engine
 _dialects: Final[dict[str, Any]] = {}
 _compiled: Final[LRUCache[Any, Any]] = LRUCache(4096)
@@ -40,6 +43,8 @@ def share_compiled() -> None:
 def warm_up(subjects: Iterable[Subject], servers: Iterable[str] = ()) -> None:
     """Run every kind of work once, on a file and on the given servers, so that children start warm."""
     share_compiled()
+    for name in LOADED:
+        import_module(name)
     for subject in subjects:
         with tempfile.TemporaryDirectory(dir=fast_folder()) as folder:
             for ledger in (f"{folder}/ledger.db", *servers):
