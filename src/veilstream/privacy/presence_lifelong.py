@@ -38,6 +38,18 @@ class LifelongTimeline(PresenceTimeline):
         if len(self._stretches) + len(self._costs) > MAX_STRETCHES:
             self._fold()
 
+    @property
+    def fullest(self) -> Fraction:
+        if self._now is None:
+            return Fraction(0)
+        return Fraction(self._dearest(self._now, (), self._blocks), self._denominator)
+
+    def _summed_up(self) -> tuple[list[int], list[int], int | None]:
+        return self._before, [], self._cut
+
+    def _restore_past(self, costs: list[int], ends: list[int], cut: int | None) -> None:
+        self._before, self._cut = costs, BEGINNING if cut is None else cut
+
     def _upper_bound(self) -> int:
         return super()._upper_bound() + max(self._before)
 
