@@ -100,7 +100,7 @@ class BinSnapshot:
 class PresenceSnapshot:
     """Of a timeline for people who count in few steps, in whole multiples of 1/``unit``.
 
-    ``past`` is what it knows of sets of timestamps that were summed up, ``past_ends`` and ``cut`` until when they reach.
+    ``past`` is what it knows of sets of timestamps that were summed up; ``past_ends`` and ``cut`` say until when.
     """
 
     now: int | None
