@@ -172,6 +172,12 @@ class Accountant:
             name="snapshot", value=type(known).__name__, limit=f"it is not of an accountant under {self.guarantee}"
         )
 
+    def replay_at(self, t: int, charge: Charge) -> None:
+        """Let time pass up to step ``t`` where it has not, and count what was charged then."""
+        if self.now is None or t > self.now:
+            self.advance(t)
+        self.replay(charge)
+
     def _accept(self, charges: list[Charge]) -> None:
         """Refuse charges of a kind that the stream does not take."""
         for charge in charges:

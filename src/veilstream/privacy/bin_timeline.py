@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
+from math import gcd, lcm
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from veilstream.privacy.blocks import Block, Piece
 from veilstream.privacy.charge import Charge, Names, Span, Times, time_type
-from veilstream.privacy.snapshots import BinSnapshot, numbers_of, whole
+from veilstream.privacy.snapshots import BinSnapshot, numbers_of, whole_array
 
 SAFE: Final[dict[np.dtype[Any], int]] = {np.dtype(np.int32): 1 << 29, np.dtype(np.int64): 1 << 61}
 """The largest sum of costs that a type holds with room to spare; others hold any."""
@@ -200,13 +200,15 @@ class BinTimeline:
         known = self._edge > np.iinfo(self._edge.dtype).min
         edges[known] = self._edge[known]
         everywhere = np.arange(bins)
+        # Refused charges may have made the unit smaller than it need be.
+        part = gcd(self._unit, self._old, _divisor(self._new), _divisor(self._cost))
         return BinSnapshot(
             self._at,
-            self._unit,
-            self._old,
+            self._unit // part,
+            self._old // part,
             edges,
-            whole(self._new.tolist()),
-            whole(self._cost.tolist()),
+            whole_array(self._new // part),
+            whole_array(self._cost // part),
             self._charged_now,
             [everywhere[bins] for bins in self._closing],
             self._blocks.copy(),
@@ -285,6 +287,11 @@ class BinTimeline:
             dtype = next((wider for wider, most in SAFE.items() if self._bound <= most), np.dtype(np.object_))
             self._new = self._new.astype(dtype)
             self._cost = self._cost.astype(dtype)
+
+
+def _divisor(x: NDArray[Any]) -> int:
+    """The greatest common divisor of whole numbers, 0 if all are 0."""
+    return gcd(*x.tolist()) if x.dtype == np.object_ else int(np.gcd.reduce(x, initial=0))
 
 
 def _no_edges(bins: int, kind: type[np.int32] | type[np.int64]) -> Times:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from math import lcm
+from math import gcd, lcm
 
 from veilstream.errors import ChargeError
 from veilstream.privacy.bin_timeline import BinTimeline
@@ -111,15 +111,18 @@ class PresenceTimeline(ABC):
 
     def snapshot(self) -> PresenceSnapshot:
         past, past_ends, cut = self._summed_up()
+        stretches = [*self._stretches, *self._blocks.values()]
+        # Refused charges may have made the unit smaller than it need be.
+        part = gcd(self._denominator, *self._costs.values(), *past, *(s.amount for s in stretches))
         # What passed zones cost is looked up again when it is needed.
         return PresenceSnapshot(
             self._now,
-            self._denominator,
+            self._denominator // part,
             whole(list(self._costs)),
-            whole(list(self._costs.values())),
-            [(s.first, s.last, s.amount) for s in self._stretches],
-            {number: (s.first, s.last, s.amount) for number, s in self._blocks.items()},
-            whole(past),
+            whole([cost // part for cost in self._costs.values()]),
+            [(s.first, s.last, s.amount // part) for s in self._stretches],
+            {number: (s.first, s.last, s.amount // part) for number, s in self._blocks.items()},
+            whole([cost // part for cost in past]),
             whole(past_ends),
             cut,
         )

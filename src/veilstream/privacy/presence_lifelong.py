@@ -30,6 +30,9 @@ class LifelongTimeline(PresenceTimeline):
         self._cut = BEGINNING
 
     def advance(self, now: int) -> None:
+        if now == self._now:
+            # A step that is tried again: what is known must follow from the recorded charges alone.
+            return
         self._now = now
         self._prune()
 

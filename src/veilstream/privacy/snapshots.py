@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,11 @@ def whole(numbers: Sequence[int]) -> Whole:
     if all(-LARGEST <= number <= LARGEST for number in numbers):
         return np.array(numbers, dtype=np.int64)
     return [int(number) for number in numbers]
+
+
+def whole_array(numbers: NDArray[Any]) -> Whole:
+    """The same for an array of whole numbers of any type."""
+    return whole(numbers.tolist()) if numbers.dtype == np.object_ else numbers.astype(np.int64)
 
 
 def numbers_of(kept: Whole) -> list[int]:
