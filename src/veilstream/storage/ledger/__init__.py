@@ -26,10 +26,12 @@ from veilstream.errors import LedgerError
 from veilstream.storage.ledger.anchor import Anchor
 from veilstream.storage.ledger.arrays import Remembered
 from veilstream.storage.ledger.backend import Backend, connect
-from veilstream.storage.ledger.chain import Mark, check_stream, digest_of_stream, find_key, last_mark
+from veilstream.storage.ledger.chain import digest_of_stream, find_key, last_mark
 from veilstream.storage.ledger.group import CommitGroup
 from veilstream.storage.ledger.marks import Marks, check_mark
+from veilstream.storage.ledger.opening import LOCK_STREAM, open_stream
 from veilstream.storage.ledger.readers import grant_reader
+from veilstream.storage.ledger.records import Mark
 from veilstream.storage.ledger.rows import (
     RELEASE_AT,
     RELEASES,
@@ -40,7 +42,7 @@ from veilstream.storage.ledger.rows import (
 )
 from veilstream.storage.ledger.schema import steps, streams
 from veilstream.storage.ledger.spec import Given, StreamSpec
-from veilstream.storage.ledger.transaction import HEAD, Transaction, now
+from veilstream.storage.ledger.transaction import Transaction, head_of, now
 from veilstream.storage.ledger.turns import Turn
 from veilstream.values.release import Release
 
@@ -48,10 +50,6 @@ __all__ = ["ChargeRow", "Ledger", "StreamSpec", "Transaction"]
 
 PAGE: Final = 256
 PAGE_NUMBERS: Final = 1 << 22
-ROW: Final = sa.select(streams).where(streams.c.name == sa.bindparam("name"))
-LOCK_STREAM: Final = (
-    sa.select(streams.c.id).where(streams.c.name == sa.bindparam("name")).with_for_update(key_share=True)
-)
 
 
 class Ledger:
@@ -167,15 +165,13 @@ class Ledger:
     def transaction(self, stream: str) -> Generator[Transaction]:
         """The stream's write lock for one step; leaving without a commit rolls back."""
         with self._writing() as (connection, commit):
-            # PostgreSQL locks this row; SQLite leaves FOR UPDATE out and holds the whole file already.
-            stream_id = connection.execute(LOCK_STREAM, {"name": stream}).scalar_one_or_none()
-            if stream_id is None:
+            opened = open_stream(connection, stream, self._backend.label)
+            if opened is None:
                 raise self._unknown(stream)
-            self._check_row(connection, stream)
             remembered = self._remembered.setdefault(stream, Remembered())
             transaction = Transaction(
                 connection,
-                stream_id,
+                opened,
                 stream,
                 self._backend.label,
                 remembered,
@@ -183,8 +179,8 @@ class Ledger:
                 commit=commit,
                 after_commit=partial(self._committed, stream),
             )
-            end, seen = transaction.mark, self._marks.seen(stream)
-            check_mark(connection, stream_id, stream, self._backend.label, end, seen)
+            seen = self._marks.seen(stream)
+            check_mark(connection, opened.stream_id, stream, self._backend.label, opened.mark, seen)
             yield transaction
 
     @contextmanager
@@ -232,10 +228,6 @@ class Ledger:
         self._marks.note(stream, mark)
         self._backend.committed()
 
-    def _check_row(self, connection: Connection, stream: str) -> None:
-        row = connection.execute(ROW, {"name": stream}).mappings().one()
-        check_stream(find_key(connection, self._backend.label), row, self._backend.label)
-
     def releases(self, stream: str | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[Release]:
         """Releases with ``seq`` above ``after`` in the order of their commits, of one stream or of all.
 
@@ -278,11 +270,9 @@ class Ledger:
             after = page[-1].id
 
     def head(self, stream: str) -> int | None:
-        """The last released step, or ``None`` if there is none."""
+        """The last step that is released or lost, or ``None`` if there is none."""
         with self._backend.read() as connection:
-            found = connection.execute(HEAD, {"stream": self._stream_id(connection, stream)})
-            head: int | None = found.scalar_one()
-        return head
+            return head_of(connection, self._stream_id(connection, stream))
 
     def spec(self, stream: str) -> StreamSpec:
         """What a stream is."""
