@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -110,7 +110,11 @@ def check_writable(path: str | Path, suffixes: Iterable[str]) -> None:
     if not target.name.lower().endswith(known):
         raise InvalidInputError(name="output", value=target, limit=f"its name must end in one of {', '.join(known)}")
     folder = target.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK) or target.is_dir():
+    try:
+        writable = folder.is_dir() and os.access(folder, os.W_OK) and not target.is_dir()
+    except OSError:
+        writable = False
+    if not writable:
         raise InvalidInputError(name="output", value=target, limit="it cannot be written there")
 
 
@@ -132,7 +136,8 @@ def replacing(path: str | Path) -> Generator[Path]:
             limit=f"{error.strerror}; it was left as it was, releases are safe in the ledger",
         ) from None
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 def write_table(tables: Iterable[pl.DataFrame], path: str | Path) -> int:
