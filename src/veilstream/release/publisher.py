@@ -22,7 +22,7 @@ from veilstream.storage.holder import LedgerHolder
 from veilstream.storage.keys import key_id
 from veilstream.storage.ledger import Ledger, StreamSpec
 from veilstream.storage.ledger.anchor import Anchor
-from veilstream.storage.ledger.spec import domain_text
+from veilstream.storage.ledger.spec import domain_text, values_of
 from veilstream.trusted.counts import Sealed, UndatedCounts
 from veilstream.trusted.frames import hide_frames
 from veilstream.values.release import Release
@@ -42,6 +42,7 @@ class Publisher(LedgerHolder, Generic[S]):
     released the first time; if a mechanism raises after it was charged, the charges stay.
 
     ``max_contribution`` is the holder's promise: one person adds at most that much to the counts of one step in total.
+    ``allow_empty`` is recorded with the stream where it is given: whether steps after the last row are released.
     There is no seed: see :func:`veilstream.simulate` for repeatable runs.
 
     >>> import numpy as np, veilstream as vs
@@ -62,6 +63,7 @@ class Publisher(LedgerHolder, Generic[S]):
         max_contribution: int = 1,
         calendar: Calendar | None = None,
         key: bytes | Key | None = None,
+        allow_empty: bool | None = None,
     ) -> None:
         self.domain = bins if isinstance(bins, Domain) else None
         self.bins = bins.bins if isinstance(bins, Domain) else bins
@@ -96,6 +98,7 @@ class Publisher(LedgerHolder, Generic[S]):
                     calendar=None if calendar is None else Anchor.of(calendar).to_json(),
                     key=None if key is None else key_id(key),
                     per_timestamp=first.accountant.per_timestamp,
+                    payload=values_of(allow_empty),
                 ),
                 lambda recorded: recognises(recorded, mechanism),
                 None if self.domain is None else self.domain.fingerprint(),

@@ -134,7 +134,7 @@ class Ledger:
             connection.execute(LOCK_STREAM, {"name": given.spec.name})
             complete = given.completed(_found(connection, given.spec.name))
             given.check(complete, self._backend.label)
-            columns = {name: getattr(complete, name) for name in ("mechanism", "domain", "calendar", "key")}
+            columns = {name: getattr(complete, name) for name in ("mechanism", "domain", "calendar", "key", "payload")}
             connection.execute(sa.update(streams).where(streams.c.name == given.spec.name).values(**columns))
             self._sign(connection, given.spec.name)
             connection.commit()

@@ -14,6 +14,7 @@ from veilstream.storage.ledger.anchor import Anchor
 UNRECORDED: Final = "unrecorded"
 """Of a calendar or a key that a ledger of schema 0001 did not keep: the next run that gives one records it."""
 VALUES: Final = json.dumps({"kind": "values"})
+ALLOW_EMPTY: Final = "allow_empty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,12 @@ class StreamSpec:
         """Which time each step is, where that is recorded."""
         return None if self.calendar in (None, UNRECORDED) else Anchor.from_json(self.calendar)
 
+    @property
+    def allow_empty(self) -> bool | None:
+        """Whether steps after the last row are released, where that is recorded."""
+        recorded: bool | None = json.loads(self.payload).get(ALLOW_EMPTY)
+        return recorded
+
     def recorded_domain(self) -> Domain | None:
         """The public bins, where they are recorded."""
         if self.domain is None or not self.domain.startswith("{"):
@@ -56,6 +63,15 @@ def domain_text(domain: Domain) -> str:
     '{"place":["a","b"]}'
     """
     return json.dumps(domain.to_json(), separators=(",", ":"))
+
+
+def values_of(allow_empty: bool | None) -> str:
+    """The payload of values of steps; ``allow_empty`` says whether silence after the last row is data.
+
+    >>> values_of(None), values_of(True)
+    ('{"kind": "values"}', '{"kind": "values", "allow_empty": true}')
+    """
+    return VALUES if allow_empty is None else json.dumps({"kind": "values", ALLOW_EMPTY: allow_empty})
 
 
 def boxes_of(shape: tuple[int, ...]) -> str:
@@ -82,12 +98,18 @@ class Given:
             recorded = replace(recorded, calendar=given.calendar)
         if recorded.key == UNRECORDED and given.key is not None:
             recorded = replace(recorded, key=given.key)
+        if recorded.payload == VALUES and given.allow_empty is not None:
+            recorded = replace(recorded, payload=given.payload)
         return recorded
 
     def check(self, recorded: StreamSpec, label: str) -> None:
         """Refuse a stream that is not the recorded one."""
+        spec = self.spec
+        if spec.payload == VALUES and recorded.allow_empty is not None:
+            # Who does not say whether silence is data follows what the stream records.
+            spec = replace(spec, payload=recorded.payload)
         for f in fields(StreamSpec):
-            given, known = getattr(self.spec, f.name), getattr(recorded, f.name)
+            given, known = getattr(spec, f.name), getattr(recorded, f.name)
             if given != known and not (known == UNRECORDED and given is None):
                 raise LedgerMismatchError(
                     f"stream {self.spec.name!r} in ledger {label}: {f.name} is recorded as {known!r}, given {given!r}"
