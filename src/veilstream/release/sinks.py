@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.data import Calendar, Domain
-from veilstream.errors import InvalidInputError
+from veilstream.errors import InvalidInputError, OutputError
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.surroundings import clean_unfinished, sync
 from veilstream.values.release import Release
@@ -126,13 +126,10 @@ def replacing(path: str | Path) -> Generator[Path]:
         partial.replace(target)
         sync(target.parent)
     except OSError as error:
-        raise InvalidInputError(
-            name="output",
-            value=target,
-            limit=f"{error.strerror}; it was left as it was, releases are safe in the ledger",
-        ) from None
+        raise OutputError(name="output", value=target, limit=error.strerror or "it cannot be written") from None
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 def write_table(tables: Iterable[pl.DataFrame], path: str | Path) -> int:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
 
 from veilstream.privacy.charge import Charge
+from veilstream.release.commits import Commits
 from veilstream.storage.codec import Encoded, encode
 from veilstream.storage.ledger import ChargeRow, Ledger, Transaction
 from veilstream.storage.ledger.chain import Mark
@@ -120,6 +121,7 @@ class Book(Generic[A]):
         release = transaction.commit_step(
             t, session.charges, encoded, payload, session.spent, session.left, opened=session.opened
         )
+        Commits.note()
         self.at = t
         # Nobody else could charge the stream since ``catch_up``: it need not read these charges again.
         self._mark = transaction.mark
