@@ -12,6 +12,7 @@ from typing import Final
 
 import polars as pl
 
+from veilstream.arguments import checks_arguments
 from veilstream.errors import InvalidInputError
 from veilstream.evaluate.advise import (
     EPSILONS,
@@ -103,6 +104,7 @@ class Advice:
         return draw_advice(windows, self.choices, self.recommended, path, unit=self.measure.counted)
 
 
+@checks_arguments
 def advise(
     *,
     count: float | None = None,

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
 
+from veilstream.arguments import checks_arguments
 from veilstream.data import Domain
 from veilstream.errors import InvalidInputError
 from veilstream.jobs.model import Job
@@ -21,6 +22,7 @@ from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism
 from veilstream.mechanisms.streams import STREAMS
 
 
+@checks_arguments
 def publish(
     source: Any,
     *,

@@ -27,7 +27,7 @@ def parse_duration(every: str) -> tuple[int, str]:
     >>> parse_duration("15m")
     (15, 'm')
     """
-    match = re.fullmatch(r"(\d+)(us|ms|s|mo|m|h|d|w|q|y)", every)
+    match = re.fullmatch(r"([0-9]{1,18})(us|ms|s|mo|m|h|d|w|q|y)", every) if isinstance(every, str) else None
     if match is None or int(match[1]) < 1:
         raise InvalidInputError(
             name="duration",

@@ -10,6 +10,7 @@ from fractions import Fraction
 from types import EllipsisType
 from typing import Any
 
+from veilstream.arguments import refuses
 from veilstream.errors import InvalidBudgetError
 from veilstream.privacy.presence import Rule, dearest, rule_of
 from veilstream.privacy.presence_blocks import Blocks
@@ -242,6 +243,7 @@ class Guarantee:
         return json.dumps(fields)
 
     @classmethod
+    @refuses("guarantee", "it is not the JSON of one")
     def from_json(cls, text: str) -> Guarantee:
         fields: dict[str, Any] = json.loads(text)
         if "per" in fields:

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.arguments import checks_arguments
 from veilstream.data import Calendar, Domain
 from veilstream.data.bounding.keyed import Key
 from veilstream.errors import InvalidInputError, OutOfOrderError
@@ -52,6 +53,7 @@ class Publisher(LedgerHolder, Generic[S]):
     (0, True, Fraction(1, 24), Fraction(23, 24), (3,))
     """
 
+    @checks_arguments
     def __init__(
         self,
         bins: int | Domain,
@@ -206,7 +208,10 @@ class Publisher(LedgerHolder, Generic[S]):
 @hide_frames
 def checked_counts(counts: NDArray[Any], bins: int) -> NDArray[np.int64]:
     """A 1-D vector of whole, non-negative counts as int64, or a clear error that names no value."""
-    array = np.asarray(counts)
+    try:
+        array = np.asarray(counts)
+    except (TypeError, ValueError):
+        raise InvalidInputError("snapshot: a vector of whole numbers is needed, one for each bin") from None
     if array.shape != (bins,):
         raise InvalidInputError(f"snapshot of shape {array.shape}: the stream has {bins} bins")
     if array.dtype.kind == "f":

@@ -38,6 +38,12 @@ def locate(ledger: str | Path | None) -> Location:
         return Location()
     if isinstance(ledger, str) and "://" in ledger:
         return _from_url(ledger)
+    if not isinstance(ledger, str | Path):
+        raise InvalidInputError(
+            name="ledger",
+            limit=f"a path or an URL is needed, not {type(ledger).__name__}",
+            outcome="nothing was opened",
+        )
     if str(ledger) in FORGETFUL:
         raise _forgetful(str(ledger))
     return Location(file=_resolved(Path(ledger)))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.random import Generator, Philox, SeedSequence  # noqa: TID251 (the one module that may seed)
 from numpy.typing import NDArray
 
+from veilstream.arguments import checks_arguments
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.session import StreamSession
@@ -72,8 +73,8 @@ def _run(
     shape: tuple[int, ...] | None,
     batch: tuple[int, ...] = (),
 ) -> _Run:
-    if snapshots.ndim != 2:
-        raise InvalidInputError(f"snapshots of shape {snapshots.shape}: (steps, bins) is needed")
+    if not isinstance(snapshots, np.ndarray) or snapshots.ndim != 2:
+        raise InvalidInputError("snapshots: an array of (steps, bins) is needed")
     steps, bins = int(snapshots.shape[0]), int(snapshots.shape[1])
     if shape is not None and math.prod(shape) != bins:
         raise InvalidInputError(f"shape {shape} for {bins} bins: its product must be {bins}")
@@ -89,6 +90,7 @@ def _run(
     return run
 
 
+@checks_arguments
 def simulate(
     mechanism: StreamMechanism[Any],
     guarantee: Guarantee,
@@ -111,6 +113,7 @@ def simulate(
     return _run(mechanism, guarantee, np.asarray(snapshots), seed, max_contribution, shape).as_array()
 
 
+@checks_arguments
 def simulate_many(
     mechanism: StreamMechanism[Any],
     guarantee: Guarantee,

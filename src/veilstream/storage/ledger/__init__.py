@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
+from veilstream.arguments import checks_arguments
 from veilstream.errors import LedgerError
 from veilstream.storage.ledger.arrays import Remembered
 from veilstream.storage.ledger.backend import Backend, connect
@@ -62,12 +63,14 @@ class Ledger:
     None []
     """
 
+    @checks_arguments
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._marks = Marks(backend.file)
         self._remembered: dict[str, Remembered] = {}
 
     @classmethod
+    @checks_arguments
     def open(cls, url: str | Path | None, *, timeout: float = 30) -> Self:
         """Open or create a ledger: a path, a ``sqlite:///`` or ``postgresql://`` URL, ``None`` for memory.
 
@@ -177,6 +180,7 @@ class Ledger:
         row = connection.execute(ROW, {"name": stream}).mappings().one()
         check_stream(find_key(connection, self._backend.label), row, self._backend.label)
 
+    @checks_arguments
     def releases(self, stream: str | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[Release]:
         """Releases with ``seq`` above ``after`` in the order of their commits, of one stream or of all.
 
@@ -200,6 +204,7 @@ class Ledger:
             after = page[-1].seq
             remaining = None if remaining is None else remaining - len(page)
 
+    @checks_arguments
     def release_at(self, stream: str, t: int) -> Release | None:
         """The release of step ``t``, or ``None`` if that step has not been released."""
         with self._backend.read() as connection:
@@ -218,6 +223,7 @@ class Ledger:
                 return
             after = page[-1].id
 
+    @checks_arguments
     def head(self, stream: str) -> int | None:
         """The last released step, or ``None`` if there is none."""
         with self._backend.read() as connection:
