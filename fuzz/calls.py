@@ -92,7 +92,7 @@ RECIPES: Final[dict[str, list[Recipe]]] = {
                        {"snapshots": "np.ones((3, 2), dtype=int)", "seed": "1", "runs": "2", "shape": "None"})],
     "Client": [("vs.Client({url}, {token}, timeout={timeout}).close()", {"url": "'http://127.0.0.1:1'", "token": "None",
                                                                        "timeout": "1"}),
-               ("vs.Client('http://127.0.0.1:1', timeout=1).send({stream}, {rows})", {"stream": "'x'", "rows": FRAME})],
+               ("vs.Client('http://127.0.0.1:1', timeout=1).send({rows}, {stream})", {"stream": "'x'", "rows": FRAME})],
     "noise": [("vs.noise.SecureNoise().laplace({scale}, {size})", {"scale": "10", "size": "3"}),
               ("vs.noise.SecureNoise().gaussian({variance}, {size})", {"variance": "10", "size": "3"})],
     "STREAMS": [("vs.STREAMS[{name}]()", {"name": "'uniform'"})],

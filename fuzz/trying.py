@@ -125,13 +125,15 @@ class Bench:
 
 
 def _serve_nobody() -> None:
-    """Let the server be made but not run: a command that listens would never end."""
+    """Let the server be made but not run, for it would never end, and the client try once instead of waiting."""
+    import veilstream.client as client
     import veilstream.server.run as server
 
     class Nobody:
         def run(self) -> None:
             """Serve no request."""
 
+    client.TRIES = 1  # type: ignore[misc]
     server.uvicorn_server = lambda *_: Nobody()  # type: ignore[assignment,return-value]
 
 

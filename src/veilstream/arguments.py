@@ -7,6 +7,7 @@ be a private table.
 from __future__ import annotations
 
 import inspect
+import sys
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -24,7 +25,7 @@ WIDER: Final[dict[Any, tuple[type, ...]]] = {int: (Integral,), float: (Real,), c
 """Kinds of numbers that stand for others, as those of NumPy do."""
 
 
-def checks_arguments(function: Callable[P, R]) -> Callable[P, R]:
+def checks_arguments(function: Callable[P, R], owners: Sequence[type[Any]] = ()) -> Callable[P, R]:
     """Refuse arguments whose types the annotations of ``function`` do not allow.
 
     >>> @checks_arguments
@@ -44,7 +45,7 @@ def checks_arguments(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         if not hints:
-            hints.update(_hints(function))
+            hints.update(_hints(function, owners))
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             if signature.parameters[name].kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL):
                 _check(owner, name, value, hints.get(name, Any))
@@ -56,7 +57,7 @@ def checks_arguments(function: Callable[P, R]) -> Callable[P, R]:
 def check_arguments_of(kinds: Iterable[type[Any]]) -> None:
     """Refuse arguments of the wrong type in the constructors of these classes."""
     for kind in kinds:
-        kind.__init__ = checks_arguments(kind.__init__)
+        kind.__init__ = checks_arguments(kind.__init__, kind.__mro__)
 
 
 def with_checked_arguments(kind: type[T]) -> type[T]:
@@ -65,11 +66,11 @@ def with_checked_arguments(kind: type[T]) -> type[T]:
     return kind
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations as types; those that cannot be resolved allow anything."""
-    module = inspect.getmodule(inspect.unwrap(function))
-    names = {**vars(typing), **(vars(module) if module is not None else {})}
-    names.update(getattr(inspect.unwrap(function), "__globals__", {}))
+def _hints(function: Callable[..., Any], owners: Sequence[type[Any]]) -> dict[str, Any]:
+    """The annotations as types, in the modules of the classes that they come from; others allow anything."""
+    names = dict(vars(typing))
+    for module in (*(owner.__module__ for owner in reversed(owners)), inspect.unwrap(function).__module__):
+        names.update(vars(sys.modules[module]))
     found: dict[str, Any] = {"": Any}
     for name, annotation in function.__annotations__.items():
         try:
@@ -88,7 +89,7 @@ def _check(owner: str, name: str, value: object, hint: Any) -> None:
 def allows(hint: Any, value: Any) -> bool:
     """Whether an annotation allows a value; one that is not understood allows everything.
 
-    >>> allows(int | None, None), allows(tuple[int, ...], (1, "2")), allows(float, True), allows(Any, object())
+    >>> allows(int | None, None), allows(tuple[int, ...], [1, "2"]), allows(float, True), allows(Any, object())
     (True, False, False, True)
     """
     origin = get_origin(hint)
@@ -110,9 +111,9 @@ def allows(hint: Any, value: Any) -> bool:
 def _allows_parts(origin: Any, parts: tuple[Any, ...], value: Any) -> bool:
     """Containers by their own type, and tuples and lists by what they hold."""
     if origin is tuple:
-        if not isinstance(value, tuple):
+        if not isinstance(value, tuple | list):
             return False
-        held = cast("tuple[Any, ...]", value)
+        held = cast("Sequence[Any]", value)
         if len(parts) == 2 and parts[1] is ...:
             return all(allows(parts[0], one) for one in held)
         return len(held) == len(parts) and all(map(allows, parts, held))

@@ -115,7 +115,7 @@ def limited(city: City, kind: int, limit: int, *more: object, **changes: object)
         capture_output=True,
         text=True,
         check=False,
-        preexec_fn=lambda: resource.setrlimit(kind, (limit, limit)),  # noqa: PLW1509
+        preexec_fn=lambda: resource.setrlimit(kind, (limit, limit)),
     )
 
 

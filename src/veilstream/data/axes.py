@@ -67,6 +67,7 @@ class Categories:
 
     values: tuple[Category, ...]
 
+    @refuses("categories", "a list of public values is needed")
     def __init__(self, values: Iterable[Category]) -> None:
         object.__setattr__(self, "values", tuple(values))
         if not self.values:
@@ -78,6 +79,10 @@ class Categories:
         if len(set(self.values)) < len(self.values):
             repeated = next(value for value in self.values if self.values.count(value) > 1)
             raise InvalidDomainError(f"categories: {repeated!r} is given more than once, once is the limit")
+        if isinstance(self.values[0], str) and not all(
+            str(value).isprintable() or _encodes(value) for value in self.values
+        ):
+            raise InvalidDomainError("categories: a text holds half a character, which no file can hold")
         if isinstance(self.values[0], int) and not all(-(1 << 63) <= int(v) < 1 << 63 for v in self.values):
             raise InvalidDomainError("categories: an integer lies outside 64 bits")
 
@@ -114,6 +119,14 @@ class Categories:
 
     def to_json(self) -> list[Category]:
         return list(self.values)
+
+
+def _encodes(text: object) -> bool:
+    try:
+        str(text).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _look_up(values: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -124,7 +124,7 @@ class Calendar:
         """When step ``t`` begins: an integer, or a datetime in the calendar's zone."""
         if not isinstance(t, int | np.integer) or not 0 <= t < self.steps:
             raise InvalidInputError(name="step", value=t, limit=f"the calendar has steps 0 to {self.steps - 1}")
-        return self._moment(self._first + t * self._width if self._borders is None else int(self._borders[t]))
+        return self._moment(self._first + int(t) * self._width if self._borders is None else int(self._borders[t]))
 
     def ends(self, t: int) -> datetime | int:
         """When step ``t`` ends, which is when the next one begins or the calendar ends.

@@ -128,7 +128,9 @@ class Backend:
             raise self._explain(error, started) from None
         except (UnicodeError, OverflowError, NoResultFound, MultipleResultsFound) as error:
             raise LedgerError(
-                name="ledger", value=self.label, limit=f"a row is damaged, or no row can be as asked for ({type(error).__name__})"
+                name="ledger",
+                value=self.label,
+                limit=f"a row is damaged, or no row can be as asked for ({type(error).__name__})",
             ) from None
         finally:
             if self._lock is not None:
