@@ -7,14 +7,13 @@ import logging
 import pytest
 
 from tests.cli.test_planted import ID, VALUE, assert_nothing_planted
-from tests.server.conftest import START, StartServer, definition
-from veilstream.live.clock import moment
+from tests.server.conftest import StartServer, definition
 
 
 def test_http_errors_tell_nothing_of_the_rows(start_server: StartServer, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger="veilstream")
     server = start_server(definition(bad_rows="refuse"))
-    good = f"{moment(START + 1).isoformat()}"
+    good = "2024-01-01T00:10:00"
     bodies = [
         f"id,ts,place\n{ID},{good},{VALUE}\n",
         f"id,ts,place\n{ID},{VALUE},a\n",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from veilstream.data import Domain
-from veilstream.errors import LedgerMismatchError
+from veilstream.errors import LedgerError, LedgerMismatchError
 from veilstream.storage.ledger.anchor import Anchor
 
 UNRECORDED: Final = "unrecorded"
@@ -36,23 +37,51 @@ class StreamSpec:
     per_timestamp: bool = False
     payload: str = VALUES
 
+    def __post_init__(self) -> None:
+        texts = (self.name, self.guarantee, self.mechanism, self.payload)
+        maybe = (self.domain, self.calendar, self.key)
+        with rows_of_stream(str(self.name)):
+            if not all(isinstance(text, str) for text in (*texts, *(text for text in maybe if text is not None))):
+                raise TypeError
+            if not all(isinstance(number, int) for number in (self.bins, self.max_contribution)):
+                raise TypeError
+
     @property
     def anchor(self) -> Anchor | None:
         """Which time each step is, where that is recorded."""
-        return None if self.calendar in (None, UNRECORDED) else Anchor.from_json(self.calendar)
+        if self.calendar is None or self.calendar == UNRECORDED:
+            return None
+        with rows_of_stream(self.name):
+            return Anchor.from_json(self.calendar)
 
     @property
     def allow_empty(self) -> bool | None:
         """Whether steps after the last row are released, where that is recorded."""
-        recorded: bool | None = json.loads(self.payload).get(ALLOW_EMPTY)
-        return recorded
+        with rows_of_stream(self.name):
+            recorded: bool | None = json.loads(self.payload).get(ALLOW_EMPTY)
+            return recorded
 
     def recorded_domain(self) -> Domain | None:
         """The public bins, where they are recorded."""
-        if self.domain is None or not self.domain.startswith("{"):
+        if self.domain is None or not str(self.domain).startswith("{"):
             return None
-        loaded: dict[str, Any] = json.loads(self.domain)
-        return Domain.from_json(loaded)
+        with rows_of_stream(self.name):
+            loaded: dict[str, Any] = json.loads(self.domain)
+            return Domain.from_json(loaded)
+
+
+@contextmanager
+def rows_of_stream(stream: str) -> Generator[None]:
+    """Turns what a damaged row of a stream raises into an error of the ledger."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise LedgerError(
+            name="stream",
+            value=stream,
+            limit="what the ledger records of it is damaged; `veilstream ledger verify` says more",
+            outcome="nothing was read",
+        ) from None
 
 
 def domain_text(domain: Domain) -> str:
