@@ -27,8 +27,8 @@ BASES: Final = {
         f"{PUBLISH} --dry-run",
         PUBLISH.replace("visits.csv", "visits.parquet"),
         "visits.csv --config job.toml --ledger b.db",
-        "visits.csv --time ts --value n --per-person 3 --every 1h --start 2024-01-01 --end 2024-01-01T06:00 --epsilon 1 "
-        "--window 3 --mechanism uniform --ledger b.db",
+        "visits.csv --time ts --value n --per-person 3 --every 1h --start 2024-01-01 --end 2024-01-01T06:00 "
+        "--epsilon 1 --window 3 --mechanism uniform --ledger b.db",
     ),
     "series": (
         "visits.csv --time ts --count --user id --every 1h --start 2024-01-01 --end 2024-01-01T06:00 --epsilon 1 "
@@ -150,7 +150,7 @@ def changed(name: str, argv: list[str], rng: Random, times: int) -> list[str]:
         elif option.flag in argv and rng.random() < 0.8:
             where = argv.index(option.flag)
             argv = (
-                argv[: where + 1] + [value] + argv[where + 2 :]
+                [*argv[: where + 1], value, *argv[where + 2 :]]
                 if rng.random() < 0.85
                 else argv[:where] + argv[where + 2 :]
             )
@@ -170,6 +170,6 @@ def _shuffled(argv: list[str], rng: Random) -> list[str]:
         case 1:
             return [*argv, argv[where]]
         case 2:
-            return argv[:where] + [rng.choice(TEXTS)] + argv[where + 1 :]
+            return [*argv[:where], rng.choice(TEXTS), *argv[where + 1 :]]
         case _:
             return argv[where:] + argv[:where]

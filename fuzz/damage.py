@@ -13,7 +13,7 @@ COLUMNS: Final = {
     "streams": "id name guarantee mechanism bins domain l1 recorded calendar key_id per_timestamp payload mac",
     "counter": "seq",
     "arrays": "id stream_id digest dtype shape packing bytes",
-    "steps": "seq format stream_id t fresh law spent left spent_decimal std values_array std_array corners_array recorded",
+    "steps": "seq format stream_id t fresh law spent left spent_decimal std values_array std_array corners_array",
     "charges": "id stream_id t first last purpose epsilon mu_squared epsilon_decimal block outcome bins_array",
     "chain": "stream_id number digest charge seq failure",
     "secret_states": "stream_id t header slots entry mac",
@@ -22,7 +22,8 @@ COLUMNS: Final = {
     "alembic_version": "version_num",
 }
 LITERALS: Final = (
-    "NULL", "0", "-1", "1", "3", "9223372036854775807", "1.5", "9e999", "''", "'x'", "'1/0'", "'nan'", "'{}'", "'[]'", "x''",
+    "NULL", "0", "-1", "1", "3", "9223372036854775807", "1.5", "9e999", "''", "'x'", "'1/0'", "'nan'", "'{}'",
+    "'[]'", "x''",
     "x'ff'", "'-5'", "'1/1000000'", "'9999'", "'true'", "randomblob(20)", "zeroblob(100)", "'{\"kind\": \"boxes\"}'",
 )  # fmt: skip
 QUESTIONS: Final = (

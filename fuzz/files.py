@@ -15,7 +15,8 @@ DEFAULTS: Final = {
     "visits.csv": repr(VISITS),
     "visits.parquet": "pl.DataFrame({'ts': [datetime(2024, 1, 1, h) for h in range(6)], 'id': [1, 2, 3, 1, 2, 3], "
     "'place': ['a', 'b'] * 3, 'age': [31, 32, 33] * 2, 'n': [1, 2, 3] * 2})",
-    "people.csv": repr("id,epsilon,place,age\n" + "\n".join(f"{i},{1 + i % 3},{'ab'[i % 2]},{20 + i}" for i in range(9))),
+    "people.csv": repr(
+        "id,epsilon,place,age\n" + "\n".join(f"{i},{1 + i % 3},{'ab'[i % 2]},{20 + i}" for i in range(9))),
     "domain.json": repr('{"place": ["a", "b"]}'),
     "job.toml": repr('time = "ts"\nuser = "id"\nevery = "1h"\nepsilon = "1"\nwindow = 3\nmechanism = "uniform"\n'
                      'start = "2024-01-01"\nend = "2024-01-01T06:00"\n'),
@@ -26,10 +27,12 @@ DEFAULTS: Final = {
 CELLS: Final = (
     "", " ", "1", "7.0", "-0", "nan", "inf", "x", "a", "b", "z", "\x00", "é", '"', '"a', "a,b", "9" * 40, "1e400", "'",
     "2024-01-01T03:00:00", "2024-01-01", "01/02/2024", "0001-01-01T00:00:00", "9999-12-31T23:59:59.9999999", "1e30",
-    "2024-01-01T03:00:00Z", "2024-01-01T03:00:00+25:00", "-62135596800", "99999999999999999", "x" * 5_000, "\u2028", "½",
+    "2024-01-01T03:00:00Z", "2024-01-01T03:00:00+25:00", "-62135596800", "99999999999999999", "x" * 5_000, "\u2028",
+    "½",
 )  # fmt: skip
 COLUMNS: Final = (
-    "[[1], [2, 3], []]", "[{'a': 1}] * 3", "[b'x', b'\\xff', None]", "[nan, inf, -inf]", "[None] * 3", "[True, False, None]",
+    "[[1], [2, 3], []]", "[{'a': 1}] * 3", "[b'x', b'\\xff', None]", "[nan, inf, -inf]", "[None] * 3",
+    "[True, False, None]",
     "[2**62] * 3", "[-(2**63), 2**63 - 1, 0]", "['a', None, '']", "['a\\x00b', 'é', 'x' * 5000]", "[0, 1, 2]", "[]",
     "['1', '7.0', ' 7']", "pl.Series([2**62] * 3).cast(pl.Datetime('us'))", "pl.Series([2**30] * 3).cast(pl.Date)",
     "pl.Series([-(2**62)] * 3).cast(pl.Datetime('ns'))", "pl.Series([2**63 - 1] * 3).cast(pl.Datetime('ms'))",
@@ -39,21 +42,26 @@ COLUMNS: Final = (
     "pl.Series([0.5, 1.5, 1e308], dtype=pl.Float32)", "pl.Series([1, 2, 3], dtype=pl.Int128)",
     "pl.Series([[1, 2], [3, 4], [5, 6]], dtype=pl.Array(pl.Int64, 2))", "pl.Series([None] * 3, dtype=pl.Null)",
     "pl.Series([-(2**31), 0, 2**31 - 1], dtype=pl.Int32).cast(pl.Date)",
-    "[datetime(2024, 1, 1, 1), datetime(1, 1, 1), datetime(9999, 12, 31)]", "pl.Series([2**63 + 1] * 3, dtype=pl.UInt64)",
+    "[datetime(2024, 1, 1, 1), datetime(1, 1, 1), datetime(9999, 12, 31)]",
+    "pl.Series([2**63 + 1] * 3, dtype=pl.UInt64)",
 )  # fmt: skip
 DOMAINS: Final = (
     "", "{", "[]", "1", "null", "{}", '""', '{"place": []}', '{"place": ["a", "a"]}', '{"place": [1, 1.0, true]}',
-    '{"place": {"edges": [0, 1, 1]}}', '{"place": {"edges": [1]}}', '{"place": {"edges": "x"}}', '{"place": {"edges": [NaN, 1]}}',
+    '{"place": {"edges": [0, 1, 1]}}', '{"place": {"edges": [1]}}', '{"place": {"edges": "x"}}',
+    '{"place": {"edges": [NaN, 1]}}',
     '{"place": {"grid": {}}}', '{"place": {"low": 0, "high": 1, "cells": 3}}', '{"place": {"grid": [0, 1, 1e9]}}',
     '{"place": {"low": 0, "high": 1e400, "cells": 3}}', '{"place": {"low": 1, "high": 0, "cells": -3}}', '{"": ["a"]}',
     '{"place": null}', '{"place": 3}', '{"place": "ab"}', '{"place": [null]}', '{"place": [["a"]]}', '{"place": [{}]}',
     '{"value": ["a"]}', '{"place": ["a", "b"], "place": ["c"]}', '{"place": [NaN]}', '{"place": [1e999]}',
-    '{"place": ["a", "b"], "age": {"edges": [0, 40, 120]}}', '{"place": {"edges": [0, Infinity]}}', '{"\\ud800": ["\\ud800"]}',
-    '{"place": ["a", "b"], "age": ["a"], "n": {"edges": [-1, 1e308, 1e309]}}', "\ufeff{}", '{"place": {"cells": 100000000}}',
+    '{"place": ["a", "b"], "age": {"edges": [0, 40, 120]}}', '{"place": {"edges": [0, Infinity]}}',
+    '{"\\ud800": ["\\ud800"]}',
+    '{"place": ["a", "b"], "age": ["a"], "n": {"edges": [-1, 1e308, 1e309]}}', "\ufeff{}",
+    '{"place": {"cells": 100000000}}',
     '{"place": {"edges": [' + ", ".join(map(str, range(3000))) + "]}}", "[" * 5_000,
 )  # fmt: skip
 TOML: Final = (
-    "1", "-1", "true", '""', '"x"', "[]", '["a", 1]', "{}", "nan", "inf", "1979-05-27T07:32:00Z", "1979-05-27", "07:32:00",
+    "1", "-1", "true", '""', '"x"', "[]", '["a", 1]', "{}", "nan", "inf", "1979-05-27T07:32:00Z", "1979-05-27",
+    "07:32:00",
     "9999999999999999999999", "{a = 1}", '"\\u0000"', "[[1], [2]]", '"' + "x" * 300 + '"', "1.5", '"1e999999999"',
 )  # fmt: skip
 
@@ -98,7 +106,7 @@ def any_parquet(rng: Random) -> str:
     for name in rng.sample(sorted(usual), rng.randint(1, 2)):
         usual[name] = rng.choice(COLUMNS)
     if "[]" in usual.values():
-        usual = {name: "[]" for name in usual}
+        usual = dict.fromkeys(usual, "[]")
     return "pl.DataFrame({" + ", ".join(f"{name!r}: {values}" for name, values in usual.items()) + "}, strict=False)"
 
 
@@ -109,8 +117,10 @@ def any_domain(rng: Random) -> str:
 
 def any_toml(rng: Random) -> str:
     """A job file with settings of the wrong type."""
-    names = ("file", "time", "user", "by", "value", "domain", "every", "start", "end", "zone", "epsilon", "window", "set",
-             "delta", "mechanism", "ledger", "stream", "out", "level", "per", "presence", "streams", "spool", "nonsense",
+    names = ("file", "time", "user", "by", "value", "domain", "every", "start", "end", "zone", "epsilon", "window",
+    "set",
+             "delta", "mechanism", "ledger", "stream", "out", "level", "per", "presence", "streams", "spool",
+             "nonsense",
              "plot_bins", "allow_empty", "key_file", "sums", "counts_per_user")  # fmt: skip
     lines = ['time = "ts"', 'user = "id"', 'every = "1h"', 'epsilon = "1"', "window = 3", 'start = "2024-01-01"']
     for _ in range(rng.randint(1, 3)):

@@ -1,4 +1,4 @@
-"""Many inputs in several processes: finished chunks are kept, so that the same command goes on after an interruption."""
+"""Many inputs in several processes; finished chunks are kept, so that the same command goes on where it stopped."""
 
 from __future__ import annotations
 

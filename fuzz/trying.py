@@ -126,15 +126,15 @@ class Bench:
 
 def _serve_nobody() -> None:
     """Let the server be made but not run, for it would never end, and the client try once instead of waiting."""
-    import veilstream.client as client
     import veilstream.server.run as server
+    from veilstream import client
 
     class Nobody:
         def run(self) -> None:
             """Serve no request."""
 
     client.TRIES = 1  # type: ignore[misc]
-    server.uvicorn_server = lambda *_: Nobody()  # type: ignore[assignment,return-value]
+    server.uvicorn_server = lambda *_: Nobody()
 
 
 def write_files(case: Case, folder: Path) -> None:
@@ -180,7 +180,7 @@ def command(argv: tuple[str, ...]) -> Verdict:
         return _judged_exit(ended.code, said)
     except HangError as error:
         return Verdict("hang", f"hang: too much {error}")
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:
         return Verdict("foreign", f"foreign exception {type(error).__name__} {where(error)}")
 
 
@@ -206,9 +206,7 @@ def call(expression: str) -> Verdict:
     try:
         with time_limit(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             made = evaluate(expression)
-            if inspect.iscoroutine(made):
-                made.close()
-            elif hasattr(made, "close"):
+            if inspect.iscoroutine(made) or hasattr(made, "close"):
                 made.close()
     except VeilstreamError as error:
         if not str(error).strip() or not error.next_step.strip():
@@ -216,7 +214,7 @@ def call(expression: str) -> Verdict:
         return Verdict("refused")
     except HangError as error:
         return Verdict("hang", f"hang: too much {error}")
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:
         own = where(error)
         if own == "outside":
             # The expression itself is not valid Python at run time: nothing of ours was called.

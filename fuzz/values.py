@@ -7,7 +7,8 @@ from typing import Final
 LONG: Final = "x" * 300
 
 TEXTS: Final = (
-    "", " ", "a", "ts", "id", "place", "-", "--", "a\0b", "\udcff", "é", "e\u0301", LONG, "x" * 5_000, "../..", "/", ".",
+    "", " ", "a", "ts", "id", "place", "-", "--", "a\0b", "\udcff", "é", "e\u0301", LONG, "x" * 5_000, "../..", "/",
+    ".",
     "nan", "-1", "0", "1", "3", "1e400", "9" * 5_000, "1/3", "٣", "1_000", "∞", "None", "[]", "{}", "%s", "%Y", "%",
     "a,b", "a;b", "\n", "\t", "'", '"', "$(x)", "*", "?[", "~", "interval=3", "=", "=x", "interval=", "error", "drop",
     "uniform", "geometric", "user", "none", "auto", "histogram=geometric", "periods=1 2", "weights=x",
@@ -28,8 +29,10 @@ TIMES: Final = (
 )  # fmt: skip
 LEDGERS: Final = (
     "b.db", "", " ", LONG + ".db", "sqlite://", "sqlite:///", "sqlite:///c.db?x=1", ":memory:", "postgresql://", "://",
-    "postgresql://127.0.0.1:1/x", "mysql://x", "nowhere/b.db", ".", "/", "a\0.db", "file:b.db", "visits.csv", "http://x",
-    "domain.json", "\udcff.db", "b.db/", "postgresql://[::1", "sqlite:///%00", "postgresql://127.0.0.1:x/y", "/dev/null",
+    "postgresql://127.0.0.1:1/x", "mysql://x", "nowhere/b.db", ".", "/", "a\0.db", "file:b.db", "visits.csv",
+    "http://x",
+    "domain.json", "\udcff.db", "b.db/", "postgresql://[::1", "sqlite:///%00", "postgresql://127.0.0.1:x/y",
+    "/dev/null",
 )  # fmt: skip
 BUDGETS: Final = (
     "1", "1/2", "0.5", "2", "0", "-1", "nan", "inf", "-inf", "1e-400", "1e400", "1e-30", "1/3", "0,5", "1/0", "", "one",
@@ -44,7 +47,8 @@ REAL: Final = (
 )  # fmt: skip
 TABLES: Final = (
     "out.csv", "out.parquet", "out.json", "out.ndjson", "out.html", "out.png", "out.svg", "out.pdf", "OUT.CSV", "", ".",
-    "..", "out", "out.docx", "nowhere/out.csv", LONG + ".csv", "a\0.csv", "\udcff.csv", "visits.csv", ".csv", "/dev/null",
+    "..", "out", "out.docx", "nowhere/out.csv", LONG + ".csv", "a\0.csv", "\udcff.csv", "visits.csv", ".csv",
+    "/dev/null",
     "domain.json", "out.csv/", "b.db",
 )  # fmt: skip
 INPUTS: Final = (
@@ -75,11 +79,13 @@ OBJECTS: Final = (
     "None", "True", "0", "1", "-1", "3", "2**63", "10**30", "-(10**30)", "0.5", "nan", "inf", "-inf", "1e308", "1e-320",
     "''", "'1'", "'x'", "'1/2'", "'nan'", "'1e999999999'", "'9' * 5000", "'\\x00'", "'\\udcff'", "b''", "b'\\xff'",
     "b'x' * 32", "[]", "[1]", "[1, 2]", "[[1], [1, 2]]", "['a', 1]", "()", "(1, 2)", "{}", "{'a': 1}", "{'a': ['x']}",
-    "set()", "object()", "Fraction(1, 3)", "Fraction(-1)", "Decimal('0.1')", "Decimal('NaN')", "1j", "datetime(2024, 1, 1)",
+    "set()", "object()", "Fraction(1, 3)", "Fraction(-1)", "Decimal('0.1')", "Decimal('NaN')", "1j",
+    "datetime(2024, 1, 1)",
     "date(1, 1, 1)", "datetime.max", "timedelta(days=1)", "np.array(3)", "np.array([1, 2, 3])", "np.array([])",
     "np.array([1.5, nan, inf])", "np.array(['a'])", "np.array([None])", "np.full((2, 3), 1)", "np.int64(3)",
     "np.float64(0.5)", "np.bool_(True)", "np.array([2**62] * 3)", "np.array([-1, 0, 1])", "pl.DataFrame()", "Path('x')",
-    "pl.DataFrame({'a': [1]})", "pl.Series([1])", "int", "vs.Uniform", "vs.Uniform()", "vs.Geometric()", "vs.Span(0, 1)",
+    "pl.DataFrame({'a': [1]})", "pl.Series([1])", "int", "vs.Uniform", "vs.Uniform()", "vs.Geometric()",
+    "vs.Span(0, 1)",
     "vs.Guarantee(1, w=3)", "vs.Domain({'p': vs.Categories(['a', 'b', 'c'])})", "vs.Calendar(0, 9, 1)", "lambda *a: 1",
     "iter([1])", "range(3)", "...", "'uniform'", "'default'", "'1h'", "'b.db'", "'x' * 300", "bytearray(3)", "slice(1)",
 )  # fmt: skip

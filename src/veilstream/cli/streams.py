@@ -63,7 +63,7 @@ def standard_streams() -> Generator[tuple[Reports, Notes]]:
     _fill_closed()
     former = sys.stdout, sys.stderr
     reports, notes = Reports(sys.stdout), Notes(sys.stderr)
-    sys.stdout, sys.stderr = reports, notes  # type: ignore[assignment]
+    sys.stdout, sys.stderr = reports, notes
     try:
         yield reports, notes
     finally:

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from veilstream.arguments import refuses, with_checked_arguments
+from veilstream.arguments import is_a, refuses, with_checked_arguments
 from veilstream.data.instants import Instants, instants, numbers
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.durations import DAYS, MICROSECONDS, MONTHS, parse_duration
@@ -122,7 +122,7 @@ class Calendar:
 
     def begins(self, t: int) -> datetime | int:
         """When step ``t`` begins: an integer, or a datetime in the calendar's zone."""
-        if not isinstance(t, int | np.integer) or not 0 <= t < self.steps:
+        if not is_a(t, int, np.integer) or not 0 <= t < self.steps:
             raise InvalidInputError(name="step", value=t, limit=f"the calendar has steps 0 to {self.steps - 1}")
         return self._moment(self._first + int(t) * self._width if self._borders is None else int(self._borders[t]))
 

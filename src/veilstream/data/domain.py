@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from veilstream.arguments import checks_arguments, refuses
+from veilstream.arguments import checks_arguments, is_a, refuses
 from veilstream.data.axes import Axis, Categories, Edges, Grid, axis_from_json
 from veilstream.data.ranges import RangeQuery
 from veilstream.errors import InvalidDomainError, InvalidInputError
@@ -44,7 +44,7 @@ class Domain:
     @checks_arguments
     def __init__(self, axes: Mapping[str, Axis]) -> None:
         for name, axis in axes.items():
-            if not isinstance(name, str) or not isinstance(axis, Categories | Edges | Grid):
+            if not is_a(name, str) or not is_a(axis, Categories, Edges, Grid):
                 raise InvalidDomainError("domain: attributes are names with Categories, Edges or a Grid")
         self.axes = dict(axes)
         self._check_size()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from veilstream.arguments import is_a
 from veilstream.errors import InvalidBudgetError, InvalidInputError
 from veilstream.privacy.durations import MICROSECONDS, MONTHS, parse_duration
 
@@ -25,7 +26,7 @@ def steps_of_window(window: int | str, every: int | str | None = None) -> int | 
     """
     if isinstance(window, int):
         return window
-    if not isinstance(window, str) or len(window) > LONGEST:
+    if not is_a(window, str) or len(window) > LONGEST:
         raise InvalidBudgetError(name="window", value=window, limit=LIMIT)
     if window == "user":
         return None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator, Philox, SeedSequence  # noqa: TID251 (the one module that may seed)
 from numpy.typing import NDArray
 
-from veilstream.arguments import checks_arguments, refuses
+from veilstream.arguments import checks_arguments, is_a, refuses
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.session import StreamSession
@@ -81,7 +81,7 @@ def _run(
     shape: tuple[int, ...] | None,
     batch: tuple[int, ...] = (),
 ) -> _Run:
-    if not isinstance(snapshots, np.ndarray) or snapshots.ndim != 2:
+    if not is_a(snapshots, np.ndarray) or snapshots.ndim != 2:
         raise InvalidInputError("snapshots: an array of (steps, bins) is needed")
     if seed < 0 if isinstance(seed, int) else min(seed) < 0:
         raise InvalidInputError(name="seed", value=seed, limit="at least 0 is needed")

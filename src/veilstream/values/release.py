@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.arguments import is_a
 from veilstream.errors import InvalidInputError
 from veilstream.values.boxes import Boxes
 from veilstream.values.tables import html_table
@@ -38,7 +39,7 @@ class Release:
     left: Fraction
 
     def __post_init__(self) -> None:
-        if not isinstance(self.payload, Values | Boxes):
+        if not is_a(self.payload, Values, Boxes):
             raise InvalidInputError(name="payload", limit="a release holds Values or Boxes")
 
     @property

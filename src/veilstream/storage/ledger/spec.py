@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
+from veilstream.arguments import is_a
 from veilstream.data import Domain
 from veilstream.errors import LedgerError, LedgerMismatchError
 from veilstream.storage.ledger.anchor import Anchor
@@ -41,9 +42,9 @@ class StreamSpec:
         texts = (self.name, self.guarantee, self.mechanism, self.payload)
         maybe = (self.domain, self.calendar, self.key)
         with rows_of_stream(str(self.name)):
-            if not all(isinstance(text, str) for text in (*texts, *(text for text in maybe if text is not None))):
+            if not all(is_a(text, str) for text in (*texts, *(text for text in maybe if text is not None))):
                 raise TypeError
-            if not all(isinstance(number, int) for number in (self.bins, self.max_contribution)):
+            if not all(is_a(number, int) for number in (self.bins, self.max_contribution)):
                 raise TypeError
 
     @property
