@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.snapshots import AccountantSnapshot
+from veilstream.release.commits import Commits
 from veilstream.storage.codec import Encoded, encode
 from veilstream.storage.ledger import ChargeRow, Ledger, Transaction
 from veilstream.storage.ledger.records import Mark
@@ -170,6 +171,7 @@ class Book(Generic[A]):
             opened=session.opened,
             snapshot=self._snapshot(transaction),
         )
+        Commits.note()
         self.at = t
         # Nobody else could charge the stream since ``catch_up``: it need not read these charges again.
         self._mark = transaction.mark

@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
+from veilstream.arguments import checks_arguments
 from veilstream.errors import LedgerError
 from veilstream.storage.ledger.anchor import Anchor
 from veilstream.storage.ledger.arrays import Remembered
@@ -62,6 +63,7 @@ class Ledger:
     None []
     """
 
+    @checks_arguments
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._marks = Marks(backend.file)
@@ -69,6 +71,7 @@ class Ledger:
         self._group: CommitGroup | None = None
 
     @classmethod
+    @checks_arguments
     def open(cls, url: str | Path | None, *, timeout: float = 30) -> Self:
         """Open or create a ledger: a path, a ``sqlite:///`` or ``postgresql://`` URL, ``None`` for memory.
 
@@ -135,7 +138,7 @@ class Ledger:
             connection.execute(LOCK_STREAM, {"name": given.spec.name})
             complete = given.completed(_found(connection, given.spec.name))
             given.check(complete, self._backend.label)
-            columns = {name: getattr(complete, name) for name in ("mechanism", "domain", "calendar", "key")}
+            columns = {name: getattr(complete, name) for name in ("mechanism", "domain", "calendar", "key", "payload")}
             connection.execute(sa.update(streams).where(streams.c.name == given.spec.name).values(**columns))
             self._sign(connection, given.spec.name)
             connection.commit()
@@ -228,6 +231,7 @@ class Ledger:
         self._marks.note(stream, mark)
         self._backend.committed()
 
+    @checks_arguments
     def releases(self, stream: str | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[Release]:
         """Releases with ``seq`` above ``after`` in the order of their commits, of one stream or of all.
 
@@ -251,6 +255,7 @@ class Ledger:
             after = page[-1].seq
             remaining = None if remaining is None else remaining - len(page)
 
+    @checks_arguments
     def release_at(self, stream: str, t: int) -> Release | None:
         """The release of step ``t``, or ``None`` if that step has not been released."""
         with self._backend.read() as connection:
@@ -269,6 +274,7 @@ class Ledger:
                 return
             after = page[-1].id
 
+    @checks_arguments
     def head(self, stream: str) -> int | None:
         """The last step that is released or lost, or ``None`` if there is none."""
         with self._backend.read() as connection:
