@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerBusyError, LedgerError
+from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerBusyError, LedgerError, LedgerMismatchError
 from veilstream.jobs.automatic import AUTO, recorded_mechanism
 from veilstream.jobs.prepare import PreparedJob, database_file, require_ledger
 from veilstream.jobs.rows import open_snapshots
@@ -74,7 +74,7 @@ def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> 
     key = known or load(begun_path(key_file), job.stream) or StreamKey.fresh(job.stream)
     # Every row is read and checked here, before the ledger is touched.
     with open_snapshots(prepared, key, summary, key_file.with_name(f"{key_file.name}.presence")) as snapshots:
-        if not job.allow_empty:
+        if not prepared.job.allow_empty:
             _refuse_silence(prepared, summary)
         if known is None and store(begun_path(key_file), key) != key:
             raise LedgerBusyError(
@@ -110,14 +110,27 @@ def _refuse_silence(prepared: PreparedJob, summary: Summary) -> None:
 
 
 def _as_begun(prepared: PreparedJob, url: str, database: Path | None) -> PreparedJob:
-    """The job with the mechanism of its stream, if that exists and the job leaves the choice to us."""
-    if prepared.job.mechanism != AUTO or not _there(database):
+    """The job with what its stream records, if that exists: the mechanism, where the job leaves the choice to us, and
+    whether silence is data."""
+    job = prepared.job
+    if not _there(database):
         return prepared
     with Ledger.open(url) as ledger:
-        recorded = {spec.name: spec.mechanism for spec in ledger.streams()}.get(prepared.job.stream)
+        recorded = {spec.name: spec for spec in ledger.streams()}.get(job.stream)
     if recorded is None:
         return prepared
-    return replace(prepared, mechanism=recorded_mechanism(recorded, prepared.job.stream))
+    if job.mechanism == AUTO:
+        prepared = replace(prepared, mechanism=recorded_mechanism(recorded.mechanism, job.stream))
+    if recorded.allow_empty is None or recorded.allow_empty == job.allow_empty:
+        return prepared
+    if job.allow_empty:
+        raise LedgerMismatchError(
+            name="allow_empty",
+            value=True,
+            limit=f"stream {job.stream!r} records that steps after the last row of a file are not released",
+            next_step="give an end up to which the data are complete (--end), or publish under another name (--stream)",
+        )
+    return replace(prepared, job=job.model_copy(update={"allow_empty": True}))
 
 
 def _there(database: Path | None) -> bool:
@@ -177,6 +190,7 @@ def _publisher(prepared: PreparedJob, ledger: Ledger, key: StreamKey) -> Publish
         max_contribution=prepared.job.max_contribution,
         calendar=prepared.calendar,
         key=key.secret,
+        allow_empty=prepared.job.allow_empty,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.arguments import checks_arguments
 from veilstream.data import Calendar, Domain
 from veilstream.data.bounding.keyed import Key
 from veilstream.errors import InvalidInputError, LedgerMismatchError, OutOfOrderError
@@ -22,7 +23,7 @@ from veilstream.storage.holder import LedgerHolder
 from veilstream.storage.keys import key_id
 from veilstream.storage.ledger import Ledger, StreamSpec
 from veilstream.storage.ledger.anchor import Anchor, StepDates
-from veilstream.storage.ledger.spec import domain_text
+from veilstream.storage.ledger.spec import domain_text, values_of
 from veilstream.trusted.counts import Sealed, UndatedCounts
 from veilstream.trusted.frames import hide_frames
 from veilstream.values.origin import StepTime
@@ -43,6 +44,7 @@ class Publisher(LedgerHolder, Generic[S]):
     released the first time; if a mechanism raises after it was charged, the charges stay.
 
     ``max_contribution`` is the holder's promise: one person adds at most that much to the counts of one step in total.
+    ``allow_empty`` is recorded with the stream where it is given: whether steps after the last row are released.
     There is no seed: see :func:`veilstream.simulate` for repeatable runs.
 
     >>> import numpy as np, veilstream as vs
@@ -52,6 +54,7 @@ class Publisher(LedgerHolder, Generic[S]):
     (0, True, Fraction(1, 24), Fraction(23, 24), (3,))
     """
 
+    @checks_arguments
     def __init__(
         self,
         bins: int | Domain,
@@ -63,6 +66,7 @@ class Publisher(LedgerHolder, Generic[S]):
         max_contribution: int = 1,
         calendar: Calendar | None = None,
         key: bytes | Key | None = None,
+        allow_empty: bool | None = None,
     ) -> None:
         self.domain = bins if isinstance(bins, Domain) else None
         self.bins = bins.bins if isinstance(bins, Domain) else bins
@@ -97,6 +101,7 @@ class Publisher(LedgerHolder, Generic[S]):
                     calendar=None if calendar is None else Anchor.of(calendar).to_json(),
                     key=None if key is None else key_id(key),
                     per_timestamp=first.accountant.per_timestamp,
+                    payload=values_of(allow_empty),
                 ),
                 lambda recorded: recognises(recorded, mechanism),
                 None if self.domain is None else self.domain.fingerprint(),
@@ -226,7 +231,10 @@ class Publisher(LedgerHolder, Generic[S]):
 @hide_frames
 def checked_counts(counts: NDArray[Any], bins: int) -> NDArray[np.int64]:
     """A 1-D vector of whole, non-negative counts as int64, or a clear error that names no value."""
-    array = np.asarray(counts)
+    try:
+        array = np.asarray(counts)
+    except (TypeError, ValueError):
+        raise InvalidInputError("snapshot: a vector of whole numbers is needed, one for each bin") from None
     if array.shape != (bins,):
         raise InvalidInputError(f"snapshot of shape {array.shape}: the stream has {bins} bins")
     if array.dtype.kind == "f":

@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.data import Calendar, Domain
-from veilstream.errors import InvalidInputError
+from veilstream.errors import InvalidInputError, OutputError
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.surroundings import clean_unfinished, sync
 from veilstream.values.release import Release
@@ -130,11 +130,7 @@ def replacing(path: str | Path) -> Generator[Path]:
         partial.replace(target)
         sync(target.parent)
     except OSError as error:
-        raise InvalidInputError(
-            name="output",
-            value=target,
-            limit=f"{error.strerror}; it was left as it was, releases are safe in the ledger",
-        ) from None
+        raise OutputError(name="output", value=target, limit=error.strerror or "it cannot be written") from None
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from veilstream.arguments import check_arguments_of
 from veilstream.mechanisms.histograms.barak import Barak
 from veilstream.mechanisms.histograms.dpcube import DPCube
 from veilstream.mechanisms.histograms.efpa import EFPA
@@ -28,6 +29,7 @@ HISTOGRAMS: Final[dict[str, type[HistogramMechanism]]] = {
     "fp": FilterPriority,
     "dpcube": DPCube,
 }
+check_arguments_of(HISTOGRAMS.values())
 
 __all__ = [
     "EFPA",

@@ -126,9 +126,11 @@ class Backend:
             yield
         except DBAPIError as error:
             raise self._explain(error, started) from None
-        except (UnicodeDecodeError, NoResultFound, MultipleResultsFound) as error:
+        except (UnicodeError, OverflowError, NoResultFound, MultipleResultsFound) as error:
             raise LedgerError(
-                name="ledger", value=self.label, limit=f"a row is damaged ({type(error).__name__})"
+                name="ledger",
+                value=self.label,
+                limit=f"a row is damaged, or no row can be as asked for ({type(error).__name__})",
             ) from None
         finally:
             if self._lock is not None:
