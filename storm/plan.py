@@ -17,7 +17,7 @@ from storm.outcome import Outcome
 from storm.power import lose_power
 from storm.servers import Server
 from storm.serving import kill_servers
-from storm.subjects import Accounts, Command, Groups, OneStream, OneTime, Place, Subject, Threads
+from storm.subjects import Accounts, Command, Groups, OneStream, OneTime, Place, Subject, Threads, Together
 from veilstream.mechanisms.streams import STREAMS
 
 SQLITE: Final = "SQLite"
@@ -126,10 +126,12 @@ def _power(arena: Arena, number: int, most: int) -> Outcome:
 
 
 ATTACKS: Final = (
-    Attack("SIGKILL: streams of every mechanism", SQLITE, KILLS, 0.36, _killed(_stream, SQLITE)),
-    Attack("SIGKILL: streams of every mechanism", POSTGRES, KILLS, 0.2, _killed(_stream, POSTGRES)),
+    Attack("SIGKILL: streams of every mechanism", SQLITE, KILLS, 0.33, _killed(_stream, SQLITE)),
+    Attack("SIGKILL: streams of every mechanism", POSTGRES, KILLS, 0.18, _killed(_stream, POSTGRES)),
     Attack("SIGKILL: threads on one publisher", SQLITE, KILLS, 0.05, _killed(_threads, SQLITE)),
     Attack("SIGKILL: threads on one publisher", POSTGRES, KILLS, 0.04, _killed(_threads, POSTGRES)),
+    Attack("SIGKILL: streams that commit together", SQLITE, KILLS, 0.03, _killed(lambda _: Together(), SQLITE)),
+    Attack("SIGKILL: streams that commit together", POSTGRES, KILLS, 0.02, _killed(lambda _: Together(), POSTGRES)),
     Attack("SIGKILL: one-time releases, personal accounts, groups", SQLITE, KILLS, 0.05, _killed(_once, SQLITE)),
     Attack("SIGKILL: one-time releases, personal accounts, groups", POSTGRES, KILLS, 0.04, _killed(_once, POSTGRES)),
     Attack("SIGKILL: tables written from the ledger (`--out`)", SQLITE, KILLS, 0.06, _killed(_with_table, SQLITE)),

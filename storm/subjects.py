@@ -1,4 +1,4 @@
-"""What is attacked: work that goes on from what a ledger holds until it is done, and tells every release that it sees."""
+"""What is attacked: work that goes on from what a ledger holds until it is done, and tells every release it sees."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from storm.reader import fingerprint
 from veilstream.data import Calendar, Categories, Domain
-from veilstream.errors import LedgerError
+from veilstream.errors import LedgerError, VeilstreamError
 from veilstream.jobs.call import publish
 from veilstream.mechanisms.streams import STREAMS
 from veilstream.noise import ExactSampler
@@ -26,6 +27,7 @@ from veilstream.privacy.guarantee import Guarantee
 from veilstream.release import publisher as publishing
 from veilstream.release.once import release_once
 from veilstream.release.publisher import Publisher
+from veilstream.release.together import feed_together
 from veilstream.release.sinks import release_tables, write_table
 from veilstream.storage.ledger import Ledger, StreamSpec
 from veilstream.testing.simulation import SeededSource
@@ -199,6 +201,30 @@ class Threads:
                 thread.join()
         if failed:
             raise failed[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Streams of several mechanisms whose steps share one commit."""
+
+    mechanisms: tuple[str, ...] = ("uniform", "dsat", "budget-absorption")
+    steps: int = 16
+    repeatable: bool = False
+    budgets: None = None
+    name: str = "streams that commit together"
+
+    def work(self, place: Place, see: See) -> None:
+        guarantee = Guarantee(1, w=WINDOW)
+        with Ledger.open(place.ledger) as ledger:
+            publishers = [Publisher(BINS, guarantee, STREAMS[name](), ledger, stream=name) for name in self.mechanisms]
+            heads = [ledger.head(name) for name in self.mechanisms]
+            first = min(-1 if head is None else head for head in heads)
+            for t in range(max(0, first), self.steps):
+                feeds = [partial(publisher.feed, counts(1, t), t=t) for publisher in publishers]
+                for release in feed_together(ledger, feeds):
+                    if isinstance(release, VeilstreamError):
+                        raise release
+                    see(release)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,12 @@ from sqlalchemy import Engine
 from sqlalchemy.util import LRUCache
 
 from storm.subjects import Place, Subject
+from veilstream.release import transacting
 
 LOADED: Final = ("pandas", "pyarrow.compute", "pyarrow.csv", "zoneinfo")
 """Parts that are loaded when they are first needed."""
+SNAPSHOTS: Final = 4
+"""After so many commits the accountant is written down: far more often than usual, so that it is met by kills."""
 _create_engine: Final = sa.create_engine
 _dialects: Final[dict[str, Any]] = {}
 _compiled: Final[LRUCache[Any, Any]] = LRUCache(4096)
@@ -43,6 +46,7 @@ def share_compiled() -> None:
 def warm_up(subjects: Iterable[Subject], servers: Iterable[str] = ()) -> None:
     """Run every kind of work once, on a file and on the given servers, so that children start warm."""
     share_compiled()
+    transacting.INTERVAL = SNAPSHOTS  # type: ignore[misc]
     for name in LOADED:
         import_module(name)
     for subject in subjects:
