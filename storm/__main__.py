@@ -24,7 +24,7 @@ from storm.live import warm_live
 from storm.outcome import Outcome
 from storm.plan import ATTACKS, FAILING, KILLS, STATES, Arena, Attack
 from storm.servers import Server
-from storm.subjects import Accounts, Groups, OneStream, OneTime, Place, Together
+from storm.subjects import Accounts, Groups, OneStream, OneTime, Place, Subject, Together
 from storm.tally import ROOT, Tally, write_page
 from storm.warm import fast_folder, warm_up
 from veilstream.mechanisms.streams import STREAMS
@@ -190,7 +190,9 @@ def _options(given: Sequence[str] | None) -> argparse.Namespace:
 
 def _warm(server: Server) -> None:
     """Load and compile everything, and start no thread: threads do not survive a fork."""
-    for subject in (*(OneStream(name, steps=2) for name in STREAMS), OneTime(1), Accounts(1), Groups(1), Together()):
+    subjects: list[Subject] = [OneStream(name, steps=2) for name in STREAMS]
+    subjects += [OneTime(1), Accounts(1), Groups(1), Together()]
+    for subject in subjects:
         ledger = server.new_ledger()
         warm_up([subject], [ledger])
         server.drop(ledger)

@@ -1,8 +1,8 @@
 """Between SQLite and its files: every call of the library that Python itself uses can be watched, or made to fail.
 
 SQLite reaches files through a *VFS*, a table of functions. Here a copy of the usual table is registered from Python,
-through ctypes, as the default of the very library that ``sqlite3`` is linked with: the code under attack runs unchanged,
-on the SQLite that users have. (A package with an SQLite of its own would test that one instead.)
+through ctypes, as the default of the very library that ``sqlite3`` is linked with: the code under attack runs
+unchanged, on the SQLite that users have. (A package with an SQLite of its own would test that one instead.)
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class _Shim:
     """The copy of the table, and all that must stay in memory as long as SQLite may call it."""
 
     def __init__(self, usual: Any, watcher: Watcher) -> None:
-        self._usual = usual
+        self._address = ctypes.addressof(usual.contents)
         self._watcher = watcher
         self._names: dict[int, str] = {}
         self._fresh_logs: set[int] = set()
@@ -166,7 +166,7 @@ class _Shim:
             _File.from_address(file).methods = POINTER(_Methods)()
             return code
         existed = bool(path) and Path(path).exists()
-        code = self._real_open(ctypes.addressof(self._usual.contents), name, file, flags, out)
+        code = int(self._real_open(self._address, name, file, flags, out))
         if code == 0:
             self._names[file] = path
             opened = _File.from_address(file)
@@ -180,7 +180,7 @@ class _Shim:
 
     def _delete(self, _vfs: int, name: bytes, sync: int) -> int:
         call = Call("delete", os.fsdecode(name))
-        code = self._watcher.before(call) or self._real_delete(ctypes.addressof(self._usual.contents), name, sync)
+        code = self._watcher.before(call) or int(self._real_delete(self._address, name, sync))
         if code == 0:
             self._watcher.after(call)
             if sync:

@@ -105,7 +105,7 @@ def limit_process(subject: Subject, folder: Path, reference: Notes | None) -> Ou
     for size in FILE_SIZES:
         _one(subject, folder, reference, _limited(resource.RLIMIT_FSIZE, size), f"files up to {size}", outcome)
     for more in MORE_FILES:
-        number = len(os.listdir("/proc/self/fd")) - 1 + more
+        number = len(list(Path("/proc/self/fd").iterdir())) - 1 + more
         _one(subject, folder, reference, _limited(resource.RLIMIT_NOFILE, number), f"{more} more files", outcome)
     return outcome
 

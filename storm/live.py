@@ -58,7 +58,7 @@ def expected(batches: int) -> dict[int, list[float]]:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """Batches that come one after the other, or as files of a directory, while a thread closes the steps behind them."""
+    """Batches that come one by one, or as files of a directory, while a thread closes the steps behind them."""
 
     directory: bool = False
     batches: int = 160

@@ -92,8 +92,10 @@ def _opened_again(
 def _read(place: Place, seen: set[int], prints: dict[int, str]) -> list[str]:
     try:
         tables = reader.read(place.ledger)
-    except sqlite3.OperationalError as error:
-        return [f"{len(seen)} steps were seen: {error}"] if seen else []
+    except sqlite3.DatabaseError as error:
+        # Without tables nothing was ever released from it.
+        made = seen or not isinstance(error, sqlite3.OperationalError)
+        return [f"{len(seen)} steps were seen: {error}"] if made else []
     streams = reader.examine(tables)
     if "default" not in streams:
         return ["the stream is gone"] if seen else []

@@ -250,6 +250,7 @@ def _windows(stream: Stream, budgets: Sequence[Fraction] | None) -> Iterator[str
         return
     low, high = min(times), max(times)
     windows = [(low, high)] if w is None else [(end - w + 1, end) for end in range(low, high + w)]
+    costs: list[tuple[int, int, int | None, int]]
     if stream.per_timestamp and w is not None and w > 1:
         each = {t: max(_cost(touched, b, t, t)[0] for b in bins) for t in range(low, high + 1)}
         costs = [(sum(each.get(t, 0) for t in range(a, z + 1)), 0, None, a) for a, z in windows]

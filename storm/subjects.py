@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +25,10 @@ from veilstream.noise import ExactSampler
 from veilstream.personalised import LedgerAccounts, PersonalisedPublisher, Roster, count_levels
 from veilstream.personalised.people import PeopleCounts
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.release import publisher as publishing
 from veilstream.release.once import release_once
 from veilstream.release.publisher import Publisher
-from veilstream.release.together import feed_together
 from veilstream.release.sinks import release_tables, write_table
+from veilstream.release.together import feed_together
 from veilstream.storage.ledger import Ledger, StreamSpec
 from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.counts import seal
@@ -89,16 +89,16 @@ def print_of(release: Release) -> str:
 class RepeatedNoise(ExactSampler):
     """Noise that follows from a number and the step: two runs of a storm draw the same, whatever interrupts them."""
 
-    __slots__ = ("_source",)
+    __slots__ = ("_renewed",)
     now: tuple[int, int] = (0, 0)
 
     def __init__(self) -> None:
-        self._source = _Renewed()
-        super().__init__(self._source)
+        self._renewed = _Renewed()
+        super().__init__(self._renewed)
 
     def renew(self) -> None:
         """Begin the noise of the step that is ``now``."""
-        self._source.seeded = SeededSource(RepeatedNoise.now)
+        self._renewed.seeded = SeededSource(RepeatedNoise.now)
 
 
 class _Renewed:
@@ -112,12 +112,8 @@ class _Renewed:
 @contextmanager
 def repeated_noise() -> Iterator[None]:
     """Publishers that are made in the block draw repeatable noise; for this experiment alone."""
-    secure = publishing.SecureNoise
-    publishing.SecureNoise = RepeatedNoise  # type: ignore[assignment,misc]
-    try:
+    with mock.patch("veilstream.release.publisher.SecureNoise", RepeatedNoise):
         yield
-    finally:
-        publishing.SecureNoise = secure  # type: ignore[misc]
 
 
 def counts(seed: int, t: int) -> NDArray[np.int64]:

