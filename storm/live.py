@@ -62,7 +62,6 @@ class Live:
 
     directory: bool = False
     batches: int = 160
-    repeatable: bool = False
     budgets: None = None
 
     @property

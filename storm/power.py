@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -104,8 +103,3 @@ def _read(place: Place, seen: set[int], prints: dict[int, str]) -> list[str]:
     problems += [f"step {t} was seen and is gone" for t in sorted(seen - set(stream.steps))]
     problems += [f"step {t} has changed" for t, step in stream.steps.items() if prints.get(t) != step.print]
     return problems
-
-
-def recorded_mechanisms(names: Sequence[str], number: int) -> OneStream:
-    """The subject of a round: one mechanism after the other, each time with other counts."""
-    return OneStream(names[number % len(names)], seed=number)

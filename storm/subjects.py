@@ -59,15 +59,11 @@ class Place:
 class Subject(Protocol):
     """Work on a ledger that may be interrupted anywhere and begun again.
 
-    ``repeatable`` says that an interrupted run must release what an uninterrupted one does, bit by bit; ``budgets``
-    are those of the bins where bins are the levels of people's budgets.
+    ``budgets`` are those of the bins where bins are the levels of people's budgets.
     """
 
     @property
     def name(self) -> str: ...
-
-    @property
-    def repeatable(self) -> bool: ...
 
     @property
     def budgets(self) -> Sequence[Fraction] | None: ...
@@ -134,7 +130,6 @@ class OneStream:
     w: int = WINDOW
     with_table: bool = False
     patient: bool = False
-    repeatable: bool = True
     budgets: None = None
 
     @property
@@ -172,7 +167,6 @@ class Threads:
     mechanism: str
     steps: int = 24
     threads: int = 3
-    repeatable: bool = False
     budgets: None = None
 
     @property
@@ -205,7 +199,6 @@ class Together:
 
     mechanisms: tuple[str, ...] = ("uniform", "dsat", "budget-absorption")
     steps: int = 16
-    repeatable: bool = False
     budgets: None = None
     name: str = "streams that commit together"
 
@@ -228,7 +221,6 @@ class Command:
     """A file of events published as ``veilstream publish --out`` does it, key file and table included."""
 
     steps: int = 12
-    repeatable: bool = False
     budgets: None = None
     name: str = "publish with --out"
 
@@ -264,7 +256,6 @@ class OneTime:
     """One release each under many names."""
 
     names: int = 12
-    repeatable: bool = False
     budgets: None = None
     name: str = "one-time releases"
 
@@ -284,7 +275,6 @@ class Accounts:
     """Questions to people with budgets of their own, until nobody has any left."""
 
     questions: int = 8
-    repeatable: bool = False
     budgets: Sequence[Fraction] = field(default=(Fraction(1, 8), Fraction(1)))
     name: str = "personal accounts"
 
@@ -301,7 +291,6 @@ class Groups:
     """A stream for every group of similar budgets."""
 
     steps: int = 10
-    repeatable: bool = False
     budgets: None = None
     name: str = "groups of budgets"
 

@@ -34,7 +34,7 @@ _compiled: Final[LRUCache[Any, Any]] = LRUCache(4096)
 def _sharing_engine(url: Any, **options: Any) -> Engine:
     engine = _create_engine(url, **options)
     engine.dialect = _dialects.setdefault(engine.dialect.name, engine.dialect)
-    engine._compiled_cache = _compiled  # pyright: ignore[reportPrivateUsage]
+    vars(engine)["_compiled_cache"] = _compiled
     return engine
 
 
