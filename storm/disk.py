@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_int64, c_void_p
 from dataclasses import dataclass
@@ -120,7 +120,7 @@ class Watcher(Protocol):
 
 
 @contextmanager
-def watching(watcher: Watcher) -> Iterator[None]:
+def watching(watcher: Watcher) -> Generator[None]:
     """Connections that are opened in the block are watched; close them in it."""
     library = ctypes.CDLL(import_module("_sqlite3").__file__)
     library.sqlite3_vfs_find.restype = POINTER(_Vfs)

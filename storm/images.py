@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -144,7 +144,7 @@ class Recorder:
         self.calls.append(Call("seen", "", content=text.encode()))
 
     @contextmanager
-    def of_python(self) -> Iterator[None]:
+    def of_python(self) -> Generator[None]:
         """Record also what Python itself writes through ``os``."""
         real_open, real_pwrite, real_fsync = os.open, os.pwrite, os.fsync
 

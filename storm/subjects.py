@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -106,7 +106,7 @@ class _Renewed:
 
 
 @contextmanager
-def repeated_noise() -> Iterator[None]:
+def repeated_noise() -> Generator[None]:
     """Publishers that are made in the block draw repeatable noise; for this experiment alone."""
     with mock.patch("veilstream.release.publisher.SecureNoise", RepeatedNoise):
         yield

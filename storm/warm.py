@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
+from unittest import mock
 
 import sqlalchemy as sa
 from sqlalchemy import Engine
@@ -40,13 +41,13 @@ def _sharing_engine(url: Any, **options: Any) -> Engine:
 
 def share_compiled() -> None:
     """From now on engines share what they compiled."""
-    vars(sa)["create_engine"] = _sharing_engine
+    mock.patch.object(sa, "create_engine", _sharing_engine).start()
 
 
 def warm_up(subjects: Iterable[Subject], servers: Iterable[str] = ()) -> None:
     """Run every kind of work once, on a file and on the given servers, so that children start warm."""
     share_compiled()
-    vars(transacting)["INTERVAL"] = SNAPSHOTS
+    mock.patch.object(transacting, "INTERVAL", SNAPSHOTS).start()
     for name in LOADED:
         import_module(name)
     for subject in subjects:
