@@ -55,9 +55,14 @@ class Storm:
     wanted: dict[str, int]
     every: int
     jobs: int
-    folder: Path
-    servers: tuple[Server, Server]
+    folder: Path = field(default_factory=Path)
+    servers: tuple[Server, ...] = ()
     running: list[Round] = field(default_factory=list[Round])
+
+    def has_work(self) -> bool:
+        """Whether anything is missing."""
+        left = self.every and len(self.tally.done) < len(FAILING)
+        return bool(left) or any(self._missing(attack) >= 1 for attack in ATTACKS)
 
     def blow(self) -> None:
         """Start rounds as others end; what is finished is kept at once."""
@@ -128,7 +133,8 @@ class Storm:
     ) -> None:
         folder = Path(tempfile.mkdtemp(dir=self.folder))
         chance = random.Random(f"{self.tally.seed} {self.tally.rounds}")
-        arena = Arena(folder, self.folder / "references", *self.servers, chance)
+        server, fragile = self.servers
+        arena = Arena(folder, self.folder / "references", server, fragile, chance)
         self.tally.rounds += 1
 
         def work() -> None:
@@ -152,28 +158,37 @@ class Storm:
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Run what is missing; 1 if anything was violated."""
+    """Run what is missing and write the table, also of a run that is stopped; 1 if anything was violated."""
     options = _options(given)
-    state = options.state / "state.json"
-    tally = Tally.load(state, options.seed)
+    tally = Tally.load(options.state / "state.json", options.seed)
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(143))
-    servers = (Server(), Server())
-    folder = Path(tempfile.mkdtemp(prefix="storm-", dir=fast_folder()))
-    try:
-        _warm(servers[0])
-        wanted = {KILLS: options.kills, STATES: options.states}
-        Storm(tally, state, wanted, options.calls_every, options.jobs, folder, servers).blow()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        for server in servers:
-            server.stop()
     order = list(dict.fromkeys([*(attack.row for attack in ATTACKS), *(failing.row for failing in FAILING)]))
-    print(tally.table(order))
-    for problem in tally.problems:
-        print(problem)
-    if options.page is not None:
-        write_page(options.page, tally, order)
+    try:
+        _run(tally, options)
+    finally:
+        print(tally.table(order))
+        for problem in tally.problems:
+            print(problem)
+        if options.page is not None:
+            write_page(options.page, tally, order)
     return 1 if tally.violations else 0
+
+
+def _run(tally: Tally, options: argparse.Namespace) -> None:
+    wanted = {KILLS: options.kills, STATES: options.states}
+    storm = Storm(tally, options.state / "state.json", wanted, options.calls_every, options.jobs)
+    if not storm.has_work():
+        print(storm.progress())
+        return
+    storm.servers = (Server(), Server())
+    storm.folder = Path(tempfile.mkdtemp(prefix="storm-", dir=fast_folder()))
+    try:
+        _warm(storm.servers[0])
+        storm.blow()
+    finally:
+        shutil.rmtree(storm.folder, ignore_errors=True)
+        for server in storm.servers:
+            server.stop()
 
 
 def _options(given: Sequence[str] | None) -> argparse.Namespace:
