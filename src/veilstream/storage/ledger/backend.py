@@ -166,6 +166,17 @@ class Backend:
             # Somebody else is at it; the commit itself is on the disk.
             return
 
+    def shrink(self) -> None:
+        """Write the file anew without what was deleted; a server does so by itself."""
+        if self.file is None:
+            return
+        try:
+            with closing(sqlite3.connect(self.file, timeout=1, isolation_level=None)) as connection:
+                connection.execute("VACUUM")
+        except sqlite3.Error:
+            # Somebody is at it; the next commits use the room.
+            return
+
     def check_file(self) -> None:
         """Refuse to commit to a file that has another name by now, or none: nobody would read it."""
         if self.file is not None and same_file(self.file) != self._known_file:

@@ -36,7 +36,7 @@ def header(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
     domain, anchor, mark = spec.recorded_domain(), spec.anchor, ledger.mark(spec.name)
     return {
         "kind": "stream",
-        "mark": {"number": mark.number, "digest": mark.digest},
+        "mark": {"number": mark.number, "digest": mark.digest, "t": mark.t},
         "guarantee": spec.guarantee,
         "mechanism": spec.mechanism,
         "bins": spec.bins,
