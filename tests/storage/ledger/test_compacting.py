@@ -1,4 +1,4 @@
-"""A compacted ledger knows what it knew, verifies, goes on; its archive verifies by itself and nobody publishes to it."""
+"""A compacted ledger knows what it knew, verifies and goes on; its archive verifies by itself and takes no steps."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def test_a_compacted_stream_goes_on_and_verifies(
     for round_ in range(2):
         file = tmp_path / f"archive-{round_}.db"
         with Ledger.open(url) as ledger:
-            before = {"seen": ledger.mark(name), "charges": len(list(ledger.charges(name)))}
+            seen, before = ledger.mark(name), len(list(ledger.charges(name)))
             plan = plan_compaction(ledger, name)
-            assert 0 < plan.charges < before["charges"]
+            assert 0 < plan.charges < before
             archive(ledger, [plan], file)
             compact(ledger, plan, keep_releases=keep_releases, archived=True)
             assert verify(ledger) == []
-            assert len(list(ledger.charges(name))) == before["charges"] - plan.charges
-            ledger.check_seen(name, before["seen"])
+            assert len(list(ledger.charges(name))) == before - plan.charges
+            ledger.check_seen(name, seen)
         with Ledger.open(file) as archived:
             assert verify(archived) == []
             assert len(list(archived.charges(name))) == plan.charges

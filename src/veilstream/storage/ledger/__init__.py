@@ -196,6 +196,12 @@ class Ledger:
                 check_mark(connection, opened.stream_id, stream, self._backend.label, opened.mark, seen)
             yield transaction
 
+    def all_marks(self) -> dict[str, Mark]:
+        """How far each stream was seen on this machine, streams that are not in the ledger included."""
+        with self._backend.read() as connection:
+            self._find_marks(connection, find_key(connection, self._backend.label))
+        return self.marks.all()
+
     def _find_marks(self, connection: Connection, key: bytes) -> None:
         """The marks of a ledger on a server lie with the user, named by a digest of its key."""
         if connection.dialect.name == "postgresql" and not self.marks.known:

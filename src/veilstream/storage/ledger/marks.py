@@ -86,10 +86,14 @@ class Marks:
 
     def replace(self, stream: str, mark: Mark) -> None:
         """Note an end that is behind the mark that was there, after a rollback was recorded."""
+        self.remove(stream)
+        self.note(stream, mark)
+
+    def remove(self, stream: str) -> None:
+        """Forget how far a stream was seen."""
         path = self.path(stream)
         if path is not None:
             path.unlink(missing_ok=True)
-        self.note(stream, mark)
 
 
 def server_folder(identity: str) -> Path:

@@ -7,8 +7,12 @@ the stream goes on one period after the last of them: PROOF.md, "Rollbacks", has
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
+from typing import Final
 
 from veilstream.errors import LedgerError
 from veilstream.privacy.accountant import Accountant
@@ -16,11 +20,18 @@ from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.presence import BEGINNING
 from veilstream.storage.ledger import Ledger
+from veilstream.storage.ledger.backend import copy_database
+from veilstream.storage.ledger.marks import Marks
 from veilstream.storage.ledger.records import LOSS, Mark
 from veilstream.storage.ledger.schema import losses
+from veilstream.storage.ledger.servers import record_server
+from veilstream.storage.ledger.surroundings import sync, unfinished
 from veilstream.storage.ledger.transaction import Transaction
+from veilstream.storage.ledger.verifying import verify
 
-PURPOSE = "lost"
+PURPOSE: Final = "lost"
+SIDES: Final = ("", "-wal", "-shm")
+"""The files of an SQLite database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +130,87 @@ def _spent(ledger: Ledger, transaction: Transaction, loss: Loss) -> list[Charge]
     full = Charge(guarantee.epsilon, Span(BEGINNING, loss.last), PURPOSE, mu_squared=squared)
     ends = [Charge(Fraction(0), Span(loss.last, loss.last), PURPOSE, block=block) for block in known.open_blocks]
     return [full, *ends]
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What restoring a ledger means: steps that are lost, and streams that are not in it at all."""
+
+    losses: list[Loss]
+    gone: list[str]
+
+
+def losses_of(ledger: Ledger, seen: Mapping[str, Mark], last_steps: Mapping[str, int]) -> Restored:
+    """What a ledger has forgotten, by the marks that were ``seen`` and what the operator states of each stream."""
+    names = [spec.name for spec in ledger.streams()]
+    found = [find_loss(ledger, name, seen.get(name), last_steps.get(name)) for name in names]
+    gone = sorted({*seen, *last_steps} - set(names))
+    return Restored([loss for loss in found if loss is not None], gone)
+
+
+def restore_in_place(ledger: Ledger, last_steps: Mapping[str, int], *, apply: bool) -> Restored:
+    """Say what a ledger that was put back already has forgotten, and record it if ``apply``; a server's for one."""
+    _refuse_damaged(ledger)
+    restored = losses_of(ledger, ledger.all_marks(), last_steps)
+    if apply:
+        for loss in restored.losses:
+            if loss.resume is not None:
+                record_loss(ledger, loss)
+        with ledger.writing() as connection:
+            record_server(connection, ledger.label)
+            connection.commit()
+    return restored
+
+
+def restore_file(backup: Path, ledger: Path, last_steps: Mapping[str, int], *, apply: bool) -> Restored:
+    """Say what going on from ``backup`` in place of ``ledger`` loses; if ``apply``, record it and put the backup there.
+
+    What was there stays beside it, as ``.replaced``. Streams that have ended keep their mark and are refused.
+    """
+    aside = ledger.with_name(f"{ledger.name}.replaced")
+    if apply and ledger.exists() and aside.exists():
+        raise LedgerError(name="ledger", value=aside, limit="it is in the way; move it", outcome="nothing was restored")
+    partial = unfinished(ledger)
+    marks, noted = Marks(ledger), Marks(partial)
+    copy_database(backup, partial)
+    try:
+        with Ledger.open(partial) as copy:
+            _refuse_damaged(copy)
+            restored = losses_of(copy, marks.all(), last_steps)
+            ends = {}
+            if apply:
+                ends = {loss.stream: loss for loss in restored.losses if loss.resume is not None}
+                for loss in ends.values():
+                    record_loss(copy, loss)
+        if apply:
+            _put_in_place(partial, ledger, aside)
+            for stream in ends:
+                end = noted.seen(stream)
+                assert end is not None
+                marks.replace(stream, end)
+    finally:
+        for path in [partial.with_name(f"{partial.name}{side}") for side in SIDES]:
+            path.unlink(missing_ok=True)
+        for stream in noted.all():
+            noted.remove(stream)
+    return restored
+
+
+def _put_in_place(partial: Path, ledger: Path, aside: Path) -> None:
+    sync(partial)
+    for side in SIDES:
+        with suppress(FileNotFoundError):
+            ledger.with_name(f"{ledger.name}{side}").replace(aside.with_name(f"{aside.name}{side}"))
+    partial.replace(ledger)
+    sync(ledger.parent)
+
+
+def _refuse_damaged(ledger: Ledger) -> None:
+    found = verify(ledger)
+    if found:
+        raise LedgerError(
+            name="backup",
+            value=ledger.label,
+            limit=f"it does not verify: {found[0].problem}",
+            outcome="nothing was restored",
+        )
