@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from veilstream.storage.ledger import ChargeRow, Ledger, StreamSpec
+from veilstream.storage.ledger.records import Mark
 from veilstream.values.boxes import Boxes
 from veilstream.values.release import Release
 
@@ -36,7 +37,7 @@ def header(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
     domain, anchor, mark = spec.recorded_domain(), spec.anchor, ledger.mark(spec.name)
     return {
         "kind": "stream",
-        "mark": {"number": mark.number, "digest": mark.digest, "t": mark.t},
+        "mark": shown_mark(mark),
         "guarantee": spec.guarantee,
         "mechanism": spec.mechanism,
         "bins": spec.bins,
@@ -44,6 +45,11 @@ def header(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
         "calendar": None if anchor is None else {"start": anchor.start, "every": anchor.every, "zone": anchor.zone},
         "labels": None if domain is None else domain.labels().rows(named=True),
     }
+
+
+def shown_mark(mark: Mark) -> dict[str, Any]:
+    """A mark as outputs give it."""
+    return {"number": mark.number, "digest": mark.digest, "t": mark.t}
 
 
 def _charge(row: ChargeRow) -> dict[str, Any]:

@@ -167,18 +167,26 @@ def check_export(ledger: Ledger, path: Path) -> list[Finding]:
 
 
 def _marks_of(path: Path) -> Iterator[tuple[str, Mark]]:
-    """The ends of streams in an export, as lines or as one array."""
+    """The ends of streams in an export, or in what `publish --json` said."""
     try:
         text = path.read_text(encoding="utf-8")
-        rows: list[Any] = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
-        for row in rows:
-            if row["kind"] == "stream":
+        for row in _documents(text):
+            if "mark" in row:
                 mark: dict[str, Any] = row["mark"]
                 yield row["stream"], Mark(int(mark["number"]), str(mark["digest"]), t=mark.get("t"))
     except (OSError, *DAMAGED):
         raise LedgerError(
             name="export", value=path, limit="it cannot be read", outcome="nothing was compared"
         ) from None
+
+
+def _documents(text: str) -> list[Any]:
+    """The objects of a file: one, an array of them, or one a line."""
+    try:
+        whole = json.loads(text)
+    except ValueError:
+        return [json.loads(line) for line in text.splitlines()]
+    return whole if isinstance(whole, list) else [whole]
 
 
 REMOVED_STEPS: Final = sa.select(sa.func.sum(compactions.c.removed_steps))
