@@ -26,9 +26,10 @@ from veilstream.errors import LedgerError
 from veilstream.storage.ledger.anchor import Anchor
 from veilstream.storage.ledger.arrays import Remembered
 from veilstream.storage.ledger.backend import Backend, connect
-from veilstream.storage.ledger.chain import Mark, check_stream, digest_of_stream, find_key, last_mark
+from veilstream.storage.ledger.chain import check_stream, digest_of_stream, find_key, last_mark
 from veilstream.storage.ledger.marks import Marks, check_mark
 from veilstream.storage.ledger.readers import grant_reader
+from veilstream.storage.ledger.records import Mark
 from veilstream.storage.ledger.rows import (
     RELEASE_AT,
     RELEASES,
@@ -39,7 +40,7 @@ from veilstream.storage.ledger.rows import (
 )
 from veilstream.storage.ledger.schema import steps, streams
 from veilstream.storage.ledger.spec import Given, StreamSpec
-from veilstream.storage.ledger.transaction import HEAD, Transaction, now
+from veilstream.storage.ledger.transaction import Transaction, head_of, now
 from veilstream.storage.ledger.turns import Turn
 from veilstream.values.release import Release
 
@@ -234,11 +235,9 @@ class Ledger:
             after = page[-1].id
 
     def head(self, stream: str) -> int | None:
-        """The last released step, or ``None`` if there is none."""
+        """The last step that is released or lost, or ``None`` if there is none."""
         with self._backend.read() as connection:
-            found = connection.execute(HEAD, {"stream": self._stream_id(connection, stream)})
-            head: int | None = found.scalar_one()
-        return head
+            return head_of(connection, self._stream_id(connection, stream))
 
     def spec(self, stream: str) -> StreamSpec:
         """What a stream is."""

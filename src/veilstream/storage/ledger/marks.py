@@ -15,7 +15,8 @@ from urllib.parse import quote
 from sqlalchemy import Connection
 
 from veilstream.errors import LedgerError
-from veilstream.storage.ledger.chain import ENTRY, Mark
+from veilstream.storage.ledger.chain import ENTRY
+from veilstream.storage.ledger.records import Mark
 
 
 class Marks:

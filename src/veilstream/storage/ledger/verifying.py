@@ -18,7 +18,8 @@ from veilstream.privacy.guarantee import Guarantee, gaussian_budget
 from veilstream.privacy.presence_windows import fullest
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.arrays import fetch_public, fetch_secret
-from veilstream.storage.ledger.chain import Mark, check_state, check_stream, find_key, verified
+from veilstream.storage.ledger.chain import check_state, check_stream, find_key, verified
+from veilstream.storage.ledger.records import Mark
 from veilstream.storage.ledger.rows import DAMAGED
 from veilstream.storage.ledger.schema import arrays, blocks, charges, counter, secret_arrays, steps, streams
 
