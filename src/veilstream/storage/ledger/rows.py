@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -33,6 +33,7 @@ class ChargeRow:
     outcome: Literal["released", "failed"]
 
 
+PAGE: Final = 4096
 DAMAGED: Final = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, AssertionError)
 """What reading a row raises that somebody has altered."""
 
@@ -111,6 +112,16 @@ def read_charges(connection: Connection, stream_id: int, after: int, limit: int 
             )
             for row in rows
         ]
+
+
+def charges_between(connection: Connection, stream_id: int, after: int, last: int, label: str) -> Iterator[ChargeRow]:
+    """Charges of a stream with an id above ``after`` and up to ``last``, oldest first, page by page."""
+    while after < last:
+        page = read_charges(connection, stream_id, after, PAGE, label)
+        yield from (row for row in page if row.id <= last)
+        if len(page) < PAGE:
+            return
+        after = page[-1].id
 
 
 def _std(row: RowMapping) -> float:

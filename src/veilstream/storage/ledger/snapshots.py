@@ -84,8 +84,21 @@ def resumed(connection: Connection, key: bytes, stream_id: int, stream: str, lab
     if row is None:
         return None
     mark = _mark_of(connection, key, stream_id, stream, label, row["entry"], row["digest"])
+    return Resumed(mark, _read(row, stream, label))
+
+
+def summary_of(connection: Connection, stream_id: int, stream: str, label: str) -> AccountantSnapshot:
+    """What a compacted stream's accountant knew when its charges were taken away."""
+    base = base_of(connection, stream_id)
+    row = connection.execute(ONE, {"stream": stream_id, "entry": base.number}).mappings().one_or_none()
+    if row is None or row["body"] is None:
+        raise broken(label, stream, "its summary is missing")
+    return _read(row, stream, label)
+
+
+def _read(row: sa.RowMapping, stream: str, label: str) -> AccountantSnapshot:
     try:
-        return Resumed(mark, unpacked(row["digest"], bytes(row["body"])))
+        return unpacked(row["digest"], bytes(row["body"]))
     except (ValueError, TypeError, zlib.error):
         raise broken(label, stream, "the snapshot of its accountant was altered") from None
 
@@ -133,6 +146,7 @@ LATEST: Final = (
     .order_by(snapshots.c.entry.desc())
     .limit(1)
 )
+ONE: Final = sa.select(snapshots).where(snapshots.c.stream_id == _stream, snapshots.c.entry == sa.bindparam("entry"))
 AT: Final = sa.select(chain).where(chain.c.stream_id == _stream, chain.c.number == sa.bindparam("number"))
 ALL: Final = (
     sa.select(snapshots.c.entry, snapshots.c.t, snapshots.c.digest, chain.c.charge)
