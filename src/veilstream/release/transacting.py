@@ -82,6 +82,8 @@ class Book(Generic[A]):
     def forget(self) -> None:
         """Drop what was derived from the ledger."""
         self.session = self._derive()
+        session: object = self.session
+        self._resumable = session if isinstance(session, Resumable) else None
         self.at: int | None = None
         self._seen = 0
         self._mark = Mark()
@@ -122,7 +124,7 @@ class Book(Generic[A]):
 
     def _resume(self, transaction: Transaction) -> None:
         """Begin with the last snapshot instead of the first charge, unless the first charge was counted already."""
-        session = self._resumable()
+        session = self._resumable
         if self._mark.number or self._seen or session is None:
             return
         found = transaction.resume()
@@ -131,13 +133,9 @@ class Book(Generic[A]):
             self._mark, self._seen = found.mark, found.mark.charge
             self._next_snapshot = found.mark.number + INTERVAL + found.known.weight
 
-    def _resumable(self) -> Resumable | None:
-        session: object = self.session
-        return session if isinstance(session, Resumable) else None
-
     def _snapshot(self, transaction: Transaction) -> AccountantSnapshot | None:
         """What the accountant knows, if it is time to write it down."""
-        number, session = transaction.mark.number + 1, self._resumable()
+        number, session = transaction.mark.number + 1, self._resumable
         if session is None or (number < self._next_snapshot and self._replayed < INTERVAL):
             return None
         known = session.snapshot()

@@ -26,8 +26,9 @@ from veilstream.errors import LedgerError
 from veilstream.storage.ledger.anchor import Anchor
 from veilstream.storage.ledger.arrays import Remembered
 from veilstream.storage.ledger.backend import Backend, connect
-from veilstream.storage.ledger.chain import check_stream, digest_of_stream, find_key, last_mark
+from veilstream.storage.ledger.chain import digest_of_stream, find_key, last_mark
 from veilstream.storage.ledger.marks import Marks, check_mark
+from veilstream.storage.ledger.opening import LOCK_STREAM, open_stream
 from veilstream.storage.ledger.readers import grant_reader
 from veilstream.storage.ledger.records import Mark
 from veilstream.storage.ledger.rows import (
@@ -48,10 +49,6 @@ __all__ = ["ChargeRow", "Ledger", "StreamSpec", "Transaction"]
 
 PAGE: Final = 256
 PAGE_NUMBERS: Final = 1 << 22
-ROW: Final = sa.select(streams).where(streams.c.name == sa.bindparam("name"))
-LOCK_STREAM: Final = (
-    sa.select(streams.c.id).where(streams.c.name == sa.bindparam("name")).with_for_update(key_share=True)
-)
 
 
 class Ledger:
@@ -166,32 +163,26 @@ class Ledger:
     def transaction(self, stream: str) -> Generator[Transaction]:
         """The stream's write lock for one step; leaving without a commit rolls back."""
         with self._backend.write() as connection:
-            # PostgreSQL locks this row; SQLite leaves FOR UPDATE out and holds the whole file already.
-            stream_id = connection.execute(LOCK_STREAM, {"name": stream}).scalar_one_or_none()
-            if stream_id is None:
+            opened = open_stream(connection, stream, self._backend.label)
+            if opened is None:
                 raise self._unknown(stream)
-            self._check_row(connection, stream)
             remembered = self._remembered.setdefault(stream, Remembered())
             transaction = Transaction(
                 connection,
-                stream_id,
+                opened,
                 stream,
                 self._backend.label,
                 remembered,
                 before_commit=self._backend.check_file,
                 after_commit=partial(self._committed, stream),
             )
-            end, seen = transaction.mark, self._marks.seen(stream)
-            check_mark(connection, stream_id, stream, self._backend.label, end, seen)
+            seen = self._marks.seen(stream)
+            check_mark(connection, opened.stream_id, stream, self._backend.label, opened.mark, seen)
             yield transaction
 
     def _committed(self, stream: str, mark: Mark) -> None:
         self._marks.note(stream, mark)
         self._backend.committed()
-
-    def _check_row(self, connection: Connection, stream: str) -> None:
-        row = connection.execute(ROW, {"name": stream}).mappings().one()
-        check_stream(find_key(connection, self._backend.label), row, self._backend.label)
 
     def releases(self, stream: str | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[Release]:
         """Releases with ``seq`` above ``after`` in the order of their commits, of one stream or of all.

@@ -39,7 +39,11 @@ UNCHAINED: Final = ("mac",)
 
 def find_key(connection: Connection, label: str) -> bytes:
     """The key of the chain."""
-    found = connection.execute(KEY).scalar_one_or_none()
+    return checked_key(connection.execute(KEY).scalar_one_or_none(), label)
+
+
+def checked_key(found: bytes | None, label: str) -> bytes:
+    """The key of a chain as it was found."""
     if found is None or len(bytes(found)) != KEY_BYTES:
         raise LedgerError(name="ledger", value=label, limit="the key of its chain is missing or damaged; restore it")
     return bytes(found)
@@ -89,12 +93,12 @@ def verified(connection: Connection, key: bytes, stream_id: int, stream: str, la
 
     Of a compacted stream the entries behind its summary: the entry that compacted it says what the summary is.
     """
-    mark = since
-    if since != last_mark(connection, stream_id):
-        base = base_of(connection, stream_id)
-        mark = base if since.number < base.number else since
-        mark = checked_entries(connection, key, stream_id, stream, label, mark, None)
-    return _nothing_beyond(connection, stream_id, stream, label, mark)
+    base = base_of(connection, stream_id)
+    mark = base if since.number < base.number else since
+    mark = checked_entries(connection, key, stream_id, stream, label, mark, None)
+    found: Sequence[int | None] = connection.execute(LAST_ROWS, {"stream": stream_id}).one()
+    refuse_beyond(connection, stream_id, stream, label, mark, found)
+    return mark
 
 
 def checked_entries(
@@ -119,14 +123,14 @@ def checked_entries(
     return mark
 
 
-def _nothing_beyond(connection: Connection, stream_id: int, stream: str, label: str, mark: Mark) -> Mark:
-    """Refuse rows that no entry covers."""
-    found: Sequence[int | None] = connection.execute(LAST_ROWS, {"stream": stream_id}).one()
+def refuse_beyond(
+    connection: Connection, stream_id: int, stream: str, label: str, mark: Mark, found: Sequence[int | None]
+) -> None:
+    """Refuse rows that no entry covers: ``found`` are the last charge, step and failure."""
     for name, there in zip(KINDS, found, strict=True):
         last: int = getattr(mark, name)
         if (there or 0) != last and (there or getattr(base_of(connection, stream_id), name)) != last:
             raise broken(label, stream, f"the last {name} is {there or 'missing'}, the chain ends with {last}")
-    return mark
 
 
 def check_state(connection: Connection, key: bytes, stream_id: int, stream: str, label: str) -> None:

@@ -25,10 +25,10 @@ from veilstream.storage.ledger.chain import (
     append,
     check_state,
     digest_of_state,
-    find_key,
-    last_mark,
+    refuse_beyond,
     verified,
 )
+from veilstream.storage.ledger.opening import Opened
 from veilstream.storage.ledger.records import CHARGE, FAILURE, STEP, Mark, record
 from veilstream.storage.ledger.rows import RELEASE_AT, ChargeRow, read_charges, read_releases, rows_of
 from veilstream.storage.ledger.schema import STEP_FORMAT, blocks, charges, counter, failures, secret_states, steps
@@ -50,7 +50,7 @@ class Transaction:
     def __init__(
         self,
         connection: Connection,
-        stream_id: int,
+        opened: Opened,
         stream: str,
         label: str,
         remembered: Remembered,
@@ -62,22 +62,24 @@ class Transaction:
         self._before_commit = before_commit
         self._after_commit = after_commit
         self._remembered = remembered
-        self._stream_id = stream_id
+        self._opened = opened
+        self._stream_id = opened.stream_id
         self._stream = stream
         self._label = label
         self._open = True
-        self._key = find_key(connection, label)
-        self.mark = last_mark(connection, stream_id)
-        self.head: int | None = head_of(connection, stream_id)
+        self._key = opened.key
+        self.mark = opened.mark
+        self.head = opened.head
 
     def verify(self, since: Mark) -> Mark:
         """Check what was committed since a mark against the chain; where it ends."""
         self._check_open()
         with rows_of(self._label):
-            return self._verified(since)
-
-    def _verified(self, since: Mark) -> Mark:
-        return verified(self._connection, self._key, self._stream_id, self._stream, self._label, since)
+            stream = self._stream_id, self._stream, self._label
+            if since == self.mark:
+                refuse_beyond(self._connection, *stream, since, self._opened.rows)
+                return since
+            return verified(self._connection, self._key, *stream, since)
 
     def resume(self) -> Resumed | None:
         """What the accountant knew at the last snapshot, whose entry is checked; :meth:`verify` what came later."""
@@ -88,6 +90,8 @@ class Transaction:
     def charges(self, after: int) -> list[ChargeRow]:
         """Charge rows of this stream with an id above ``after``, oldest first."""
         self._check_open()
+        if after >= self.mark.charge:
+            return []
         return read_charges(self._connection, self._stream_id, after, None, self._label)
 
     def state(self) -> Encoded | None:
@@ -154,7 +158,7 @@ class Transaction:
             written += write_snapshot(self._connection, self._stream_id, self.mark.number + 1, t, snapshot)
         self._append(written, seq=seq)
         secret = [Named(x, self._remembered) for x in state.arrays]
-        slots = store_secret(self._connection, self._stream_id, secret)
+        slots = store_secret(self._connection, self._stream_id, secret) if secret or self._opened.slots else []
         self._write_state(t, state.header, slots, [one.digest for one in secret])
         self._remembered.keep([*public.values(), *secret])
         self._commit()
