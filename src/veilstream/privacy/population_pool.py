@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from veilstream.errors import BudgetExceededError
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.population import Cost
 
@@ -51,37 +50,38 @@ class Member:
 
     name: str
     w: int | None
-    cells_of: Callable[[int, int], Cells]
-    """The cells of each of the steps ``first..last``; nothing for a stream without time."""
+    cells_at: Callable[[int], tuple[int, int]] | None
+    """The first and last cell of a step; None for a stream without time, which counts in every window."""
 
     def usages(self, charges: Iterable[Charge]) -> list[Usage]:
         """What charges cost; those of one block are one, of the largest, for all that any of them reads."""
         blocks: defaultdict[int, list[Charge]] = defaultdict(list)
         found: list[Usage] = []
         for charge in charges:
+            if not charge.epsilon and not charge.mu_squared:
+                continue
             if charge.block is None:
                 found.append(self._usage([charge]))
-            elif charge.epsilon or charge.mu_squared:
+            else:
                 blocks[charge.block].append(charge)
         return found + [self._usage(same) for same in blocks.values()]
 
     def _usage(self, same: Sequence[Charge]) -> Usage:
         cost = Cost(max(charge.epsilon for charge in same), max(charge.mu_squared for charge in same))
-        steps = {(c.span.first, c.span.last): self.cells_of(c.span.first, c.span.last) for c in same}
-        if not all(steps.values()):
-            # Without time all steps are in every window.
-            read = len({t for c in same for t in range(c.span.first, c.span.last + 1)}) if self.w else 1
+        spans = _joined(tuple(sorted((charge.span.first, charge.span.last) for charge in same)))
+        read = sum(last - first + 1 for first, last in spans)
+        cells = self.cells_at
+        if cells is None:
             times = -(-read // self.w) if self.w else 1
             return Usage(self.name, Cost(times * cost.pure, times * times * cost.mu_squared))
-        each = {t: cells for (first, _), found in steps.items() for t, cells in enumerate(found, first)}
-        ordered = tuple(each[t] for t in sorted(each))
-        if self.w is None or len(ordered) <= self.w:
-            return Usage(self.name, cost, _joined(ordered))
-        return Usage(self.name, cost, ordered, self.w)
+        if self.w is None or read <= self.w:
+            return Usage(self.name, cost, _joined(tuple((cells(first)[0], cells(last)[1]) for first, last in spans)))
+        each = tuple(cells(t) for first, last in spans for t in range(first, last + 1))
+        return Usage(self.name, cost, each, self.w)
 
 
 def _joined(steps: Cells) -> Cells:
-    """The same cells with neighbours joined, for what counts once."""
+    """The same numbers with neighbours joined."""
     joined: list[tuple[int, int]] = []
     for first, last in steps:
         if joined and first <= joined[-1][1] + 1:
@@ -137,120 +137,16 @@ class Profile:
         best = max(range(len(self.costs)), key=lambda index: (self.costs[index].pure, self.costs[index].mu_squared))
         return self.ends[best], self.costs[best]
 
-    def room_from(self, wanted: Cost, limit: Cost, after: int) -> int | None:
-        """The first cell from ``after`` on at which a charge of that cell alone would fit by now; None if never."""
+    def room_from(self, wanted: Cost, limit: Cost, after: int, cells: int = 1) -> int | None:
+        """The first cell from ``after`` on where a charge of so many ``cells`` would fit by now; None if nowhere."""
         if not (self.always + wanted).fits(limit):
             return None
-        w = self.w or 1
-        # A charge on cell c counts in the windows that end in c..c+w-1: it waits for the last full one to have passed.
+        # A charge on the cells c..d counts in the windows that end in c..d+w-1: all full ones must have passed.
+        reach = cells + (self.w or 1) - 2
         full = [index for index, cost in enumerate(self.costs) if not (cost + wanted).fits(limit)]
         room = after
         for index in full:
             until = self.ends[index + 1] - 1 if index + 1 < len(self.ends) else self.ends[index]
-            if self.ends[index] <= room + w - 1 and until >= room:
+            if self.ends[index] <= room + reach and until >= room:
                 room = until + 1
         return room
-
-
-class Pool:
-    """What is left of a population for the streams that share it, as one of them sees it while it makes a step.
-
-    A charge is refused before anything is drawn, by public numbers alone. ``spent`` are the charges of all others and
-    of this stream before the step.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        limit: Cost,
-        w: int | None,
-        member: Member,
-        others: Sequence[Usage],
-        own: Sequence[Charge],
-        date_of: Callable[[int], str],
-    ) -> None:
-        self._name = name
-        self._limit = limit
-        self._w = w
-        self._member = member
-        self._others = list(others)
-        self._own = list(own)
-        self._date_of = date_of
-        self._made: list[Charge] = []
-        self._before: Profile | None = None
-
-    def check(self, charges: Sequence[Charge]) -> None:
-        """Refuse ``charges`` if a window would pass the pool with them and all that were counted."""
-        new = [*self._made, *charges]
-        if not any(charge.epsilon or charge.mu_squared for charge in new):
-            return
-        cost = self._with(new)
-        if not cost.fits(self._limit):
-            raise self._refusal(charges, cost)
-
-    def count(self, charges: Sequence[Charge]) -> None:
-        """Count charges that were checked."""
-        self._made += charges
-
-    def _with(self, new: Sequence[Charge]) -> Cost:
-        """The largest cost of the windows that ``new`` charges touch, with them."""
-        plain = all(charge.block is None for charge in new)
-        usages = self._member.usages(new) if plain else []
-        places = {usage.steps for usage in usages}
-        if plain and len(places) == 1 and all(usage.w is None for usage in usages):
-            # The common case: all charges of the step read the same cells.
-            added = sum((usage.cost for usage in usages), Cost())
-            (cells,) = places
-            if len(cells) <= 1:
-                return self._peak_around(cells) + added
-        return Profile([*self._others, *self._member.usages([*self._own, *new])], self._w).peak()
-
-    def _peak_around(self, cells: Cells) -> Cost:
-        before = self._profile()
-        if not cells or self._w is None:
-            return before.peak()
-        return before.peak(cells[0][0], cells[-1][1] + self._w - 1)
-
-    def _profile(self) -> Profile:
-        if self._before is None:
-            self._before = Profile([*self._others, *self._member.usages(self._own)], self._w)
-        return self._before
-
-    def _refusal(self, charges: Sequence[Charge], cost: Cost) -> BudgetExceededError:
-        amount = sum((usage.cost for usage in self._member.usages(charges)), Cost())
-        purpose = charges[0].purpose
-        return BudgetExceededError(
-            f"charge {amount} for {purpose!r} of stream {self._member.name!r}: a window of population {self._name!r} "
-            f"would cost {cost}, its pool is {self._limit}; {self._spenders()}",
-            name=purpose,
-            value=cost.pure,
-            limit=str(self._limit.pure),
-            next_step=self._advice(charges, amount),
-        )
-
-    def _spenders(self) -> str:
-        """Who spends the fullest window."""
-        _, full = self._profile().fullest()
-        if full == Cost():
-            return "nothing was drawn from it yet"
-        end, _ = self._profile().fullest()
-        spent: defaultdict[str, Cost] = defaultdict(Cost)
-        for usage in [*self._others, *self._member.usages([*self._own, *self._made])]:
-            if end is not None and self._w is not None and usage.steps:
-                spent[usage.stream] += usage.in_window(end - self._w + 1, end)
-            else:
-                spent[usage.stream] += usage.cost
-        listed = sorted(((cost.pure, name, cost) for name, cost in spent.items() if cost != Cost()), reverse=True)
-        return "spent there by " + ", ".join(f"{name!r} {cost}" for _, name, cost in listed[:5])
-
-    def _advice(self, charges: Sequence[Charge], amount: Cost) -> str:
-        cells = [cell for usage in self._member.usages(charges) for step in usage.steps for cell in step]
-        if not cells or self._w is None or not amount.fits(self._limit):
-            return "ask with a smaller epsilon, or define a population with more; what counts for ever never comes back"
-        made = Profile([*self._others, *self._member.usages([*self._own, *self._made])], self._w)
-        room = made.room_from(amount, self._limit, max(cells) + 1)
-        if room is None:
-            return "ask with a smaller epsilon, or define a population with more; what counts for ever never comes back"
-        return (
-            f"repeat the last release (--exhausted repeat) until data of {self._date_of(room)}, or ask for less epsilon"
-        )

@@ -16,6 +16,7 @@ from veilstream.mechanisms.protocols import Explains, StreamMechanism
 from veilstream.mechanisms.session import StreamSession
 from veilstream.noise import SecureNoise
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population import Draw, Population
 from veilstream.release.transacting import Book
 from veilstream.storage.codec import Encoded, decode
 from veilstream.storage.holder import LedgerHolder
@@ -45,6 +46,10 @@ class Publisher(LedgerHolder, Generic[S]):
     ``max_contribution`` is the holder's promise: one person adds at most that much to the counts of one step in total.
     There is no seed: see :func:`veilstream.simulate` for repeatable runs.
 
+    With ``population`` the stream also keeps the promise about a population, together with all others that draw on
+    it: ``draw="shared"`` from its pool, as far as it reaches, ``"reserved"`` a share fixed now. ``unit`` says what
+    ``max_contribution`` bounds (docs/population.md).
+
     >>> import numpy as np, veilstream as vs
     >>> p = vs.Publisher(bins=3, guarantee=vs.Guarantee("1", w=24), mechanism=vs.STREAMS["uniform"]())
     >>> r = p.feed(np.array([120, 80, 4]))
@@ -63,6 +68,9 @@ class Publisher(LedgerHolder, Generic[S]):
         max_contribution: int = 1,
         calendar: Calendar | None = None,
         key: bytes | Key | None = None,
+        population: str | Population | None = None,
+        draw: Draw = "shared",
+        unit: str = "people",
     ) -> None:
         self.domain = bins if isinstance(bins, Domain) else None
         self.bins = bins.bins if isinstance(bins, Domain) else bins
@@ -97,6 +105,7 @@ class Publisher(LedgerHolder, Generic[S]):
                     calendar=None if calendar is None else Anchor.of(calendar).to_json(),
                     key=None if key is None else key_id(key),
                     per_timestamp=first.accountant.per_timestamp,
+                    membership=self.ledger.populations.membership(population, draw, unit),
                 ),
                 lambda recorded: recognises(recorded, mechanism),
                 None if self.domain is None else self.domain.fingerprint(),

@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 VERSION_TABLE: Final = "ledger_version"
-REVISIONS: Final = ("0001", "0002", "0003", "0004")
+REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005")
 HEAD: Final = REVISIONS[-1]
 
 
