@@ -48,7 +48,7 @@ from veilstream.values.release import Release
 
 __all__ = ["ChargeRow", "Ledger", "StreamSpec", "Transaction"]
 
-PAGE: Final = 256
+PAGE: Final = 4096
 PAGE_NUMBERS: Final = 1 << 22
 
 
