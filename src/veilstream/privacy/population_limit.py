@@ -140,9 +140,8 @@ class Pool:
         cells = [cell for usage in self._member.usages(asked) for step in usage.steps for cell in step]
         room = None
         if cells and self._w is not None:
-            room = Profile(self._all(), self._w).room_from(
-                amount, self._limit, max(cells) + 1, max(cells) - min(cells) + 1
-            )
+            wide = max(cells) - min(cells) + 1
+            room = Profile(self._all(), self._w).room_from(amount, self._limit, max(cells) + 1, wide)
         if room is None:
             return NEVER
         return (

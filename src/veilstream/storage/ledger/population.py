@@ -158,7 +158,7 @@ def reserved(population: Population, members: Iterable[Enrolled]) -> Cost:
 def drawn(
     connection: Connection, population: Population, members: Sequence[Enrolled], cells: Span | None
 ) -> dict[str, list[Charge]]:
-    """By stream, the charges of ``members`` that may touch ``cells`` (None: all of them), with the whole of their blocks."""
+    """By stream, the charges of ``members`` that may touch ``cells`` (None: all), with the whole of their blocks."""
     found: dict[str, list[Charge]] = {}
     for member in members:
         steps = None if cells is None else member.steps_in(population, cells)
@@ -185,7 +185,7 @@ def _charges(connection: Connection, stream_id: int, steps: Span | None) -> list
     return found
 
 
-def _charge(row: sa.Row[Any]) -> Charge:
+def _charge(row: Any) -> Charge:
     return Charge(
         _fraction(row.epsilon), Span(row.first, row.last), row.purpose, _fraction(row.mu_squared), block=row.block
     )

@@ -173,8 +173,8 @@ def admit_member(connection: Connection, spec: StreamSpec, label: str) -> None:
             value=share.pure,
             limit=str(population.cap - others - full),
             outcome="nothing was registered",
-            next_step="reserve less (a smaller epsilon, or a window of the stream as long as the population's), or draw "
-            "'shared'",
+            next_step="reserve less (a smaller epsilon, or a window of the stream as long as the population's), or "
+            "draw 'shared'",
         )
 
 

@@ -1,4 +1,4 @@
-"""Populations: one promise for many streams, and how a stream draws on it. Streams of before have a promise of their own."""
+"""Populations: one promise for many streams, and how a stream draws on it."""
 
 from __future__ import annotations
 
