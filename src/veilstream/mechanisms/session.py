@@ -14,6 +14,7 @@ from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population_limit import ChargeLimit
 from veilstream.privacy.snapshots import AccountantSnapshot
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter, NoiseSource
@@ -68,6 +69,10 @@ class Session:
         self._meter = None
         self._meter = self._make_meter(self.accountant, self._noise, t)
         return self._meter
+
+    def limit(self, other: ChargeLimit | None) -> None:
+        """Let something else than the guarantee refuse charges too."""
+        self.accountant.limit(other)
 
     def snapshot(self) -> AccountantSnapshot:
         """What the accountant knows, the present step included."""

@@ -16,6 +16,7 @@ from veilstream.privacy.blocks import Block
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.past_windows import ZERO
+from veilstream.privacy.population_limit import ChargeLimit
 from veilstream.privacy.presence_timeline import presence_timeline
 from veilstream.privacy.snapshots import AccountantSnapshot, BinSnapshot, LineSnapshot, PresenceSnapshot, WindowSnapshot
 from veilstream.privacy.timeline import Timeline
@@ -54,6 +55,7 @@ class Accountant:
         self._gaussian: Timeline = _timeline(guarantee)
         self._next_block = 0
         self._last_block = 0
+        self._limit: ChargeLimit | None = None
 
     @property
     def left(self) -> Fraction:
@@ -127,8 +129,15 @@ class Accountant:
             self._check(self._pure, pure, self.answer_guarantee.pure, "budget")
         if gaussian:
             self._check(self._gaussian, gaussian, self.guarantee.mu_squared, "Gaussian budget")
+        if self._limit is not None:
+            self._limit.check(wanted)
+            self._limit.count(certain)
         for charge in certain:
             self._count(charge)
+
+    def limit(self, other: ChargeLimit | None) -> None:
+        """Let something else refuse charges too, such as the pool that a stream shares with others."""
+        self._limit = other
 
     def replay(self, charge: Charge) -> None:
         """Count a charge that was admitted before, as the ledger recorded it."""

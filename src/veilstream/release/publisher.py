@@ -17,6 +17,7 @@ from veilstream.mechanisms.protocols import Explains, StreamMechanism
 from veilstream.mechanisms.session import StreamSession
 from veilstream.noise import SecureNoise
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population import Draw, Population
 from veilstream.release.transacting import Book
 from veilstream.storage.codec import Encoded, decode
 from veilstream.storage.holder import LedgerHolder
@@ -47,6 +48,10 @@ class Publisher(LedgerHolder, Generic[S]):
     ``allow_empty`` is recorded with the stream where it is given: whether steps after the last row are released.
     There is no seed: see :func:`veilstream.simulate` for repeatable runs.
 
+    With ``population`` the stream also keeps the promise about a population, together with all others that draw on
+    it: ``draw="shared"`` from its pool, as far as it reaches, ``"reserved"`` a share fixed now. ``unit`` says what
+    ``max_contribution`` bounds (docs/population.md).
+
     >>> import numpy as np, veilstream as vs
     >>> p = vs.Publisher(bins=3, guarantee=vs.Guarantee("1", w=24), mechanism=vs.STREAMS["uniform"]())
     >>> r = p.feed(np.array([120, 80, 4]))
@@ -67,6 +72,9 @@ class Publisher(LedgerHolder, Generic[S]):
         calendar: Calendar | None = None,
         key: bytes | Key | None = None,
         allow_empty: bool | None = None,
+        population: str | Population | None = None,
+        draw: Draw = "shared",
+        unit: str = "people",
     ) -> None:
         self.domain = bins if isinstance(bins, Domain) else None
         self.bins = bins.bins if isinstance(bins, Domain) else bins
@@ -102,6 +110,7 @@ class Publisher(LedgerHolder, Generic[S]):
                     key=None if key is None else key_id(key),
                     per_timestamp=first.accountant.per_timestamp,
                     payload=values_of(allow_empty),
+                    membership=self.ledger.populations.membership(population, draw, unit),
                 ),
                 lambda recorded: recognises(recorded, mechanism),
                 None if self.domain is None else self.domain.fingerprint(),

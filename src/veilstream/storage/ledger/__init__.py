@@ -31,6 +31,7 @@ from veilstream.storage.ledger.chain import digest_of_stream, find_key, last_mar
 from veilstream.storage.ledger.group import CommitGroup
 from veilstream.storage.ledger.marks import Marks, check_mark
 from veilstream.storage.ledger.opening import LOCK_STREAM, open_stream
+from veilstream.storage.ledger.population_book import Populations, admit_member
 from veilstream.storage.ledger.readers import grant_reader
 from veilstream.storage.ledger.records import Mark
 from veilstream.storage.ledger.rows import (
@@ -87,6 +88,11 @@ class Ledger:
         """What messages call this ledger."""
         return self._backend.label
 
+    @property
+    def populations(self) -> Populations:
+        """What is promised about populations, and what streams have drawn on them."""
+        return Populations(self._backend.read, self._backend.write, self._backend.label)
+
     def reading(self) -> AbstractContextManager[Connection]:
         """A connection that sees one moment of the ledger, for whoever checks it."""
         return self._backend.read()
@@ -119,6 +125,7 @@ class Ledger:
             recorded = _find(connection, spec.name)
         if recorded is None:
             with self._backend.write() as connection:
+                admit_member(connection, spec, self._backend.label)
                 try:
                     connection.execute(sa.insert(streams), {**asdict(spec), "recorded": now(), "mac": ""})
                     self._sign(connection, spec.name)

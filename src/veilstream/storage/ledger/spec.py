@@ -24,7 +24,7 @@ class StreamSpec:
     """What a stream is.
 
     ``domain`` and ``calendar`` are JSON, ``key`` is the id of the bounding key, ``per_timestamp`` says how charges add
-    up, and ``payload`` what kind of thing is released.
+    up, ``payload`` what kind of thing is released, and ``membership`` (JSON) on which population it draws.
     """
 
     name: str
@@ -37,6 +37,7 @@ class StreamSpec:
     key: str | None = None
     per_timestamp: bool = False
     payload: str = VALUES
+    membership: str | None = None
 
     def __post_init__(self) -> None:
         texts = (self.name, self.guarantee, self.mechanism, self.payload)
@@ -155,4 +156,5 @@ class Given:
 WHY: Final = {
     "calendar": "; steps would mean other times, and people would be charged twice",
     "key": "; other rows of a person would count than before",
+    "membership": "; a stream draws on one population, in one way, from its first step on",
 }

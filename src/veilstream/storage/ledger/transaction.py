@@ -29,6 +29,7 @@ from veilstream.storage.ledger.chain import (
     verified,
 )
 from veilstream.storage.ledger.opening import Opened
+from veilstream.storage.ledger.population_shared import SharedPool, shared_pool
 from veilstream.storage.ledger.records import CHARGE, FAILURE, STEP, Mark, record
 from veilstream.storage.ledger.rows import RELEASE_AT, ChargeRow, read_charges, read_releases, rows_of
 from veilstream.storage.ledger.schema import STEP_FORMAT, blocks, charges, counter, failures, secret_states, steps
@@ -70,8 +71,14 @@ class Transaction:
         self._label = label
         self._open = True
         self._key = opened.key
+        self._pool = shared_pool(connection, opened.key, opened.stream_id, opened.membership, label)
         self.mark = opened.mark
         self.head = opened.head
+
+    def pool(self) -> SharedPool | None:
+        """The pool of the population that this stream shares, None if it has its budget for itself."""
+        self._check_open()
+        return self._pool
 
     def verify(self, since: Mark) -> Mark:
         """Check what was committed since a mark against the chain; where it ends."""
@@ -208,6 +215,8 @@ class Transaction:
         self._commit()
 
     def _write_charges(self, t: int, made: Sequence[Charge], outcome: str, opened: Iterable[int]) -> list[list[Any]]:
+        if self._pool is not None and made:
+            self._pool.confirm(made)
         self._write_blocks(t, opened)
         arrays = [x for charge in made for x in (charge.positions, charge.starts) if x is not None]
         named = [Named(x, self._remembered) for x in arrays]

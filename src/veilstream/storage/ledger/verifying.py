@@ -20,6 +20,7 @@ from veilstream.privacy.presence_windows import fullest
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.arrays import fetch_public, fetch_secret
 from veilstream.storage.ledger.chain import base_of, check_state, check_stream, find_key, verified
+from veilstream.storage.ledger.population_verifying import check_population, names_of_populations
 from veilstream.storage.ledger.records import Mark
 from veilstream.storage.ledger.rows import DAMAGED, charges_between
 from veilstream.storage.ledger.schema import arrays, blocks, charges, counter, secret_arrays, steps, streams
@@ -54,6 +55,11 @@ def verify(ledger: Ledger) -> list[Finding]:
             found += _checked(ledger, name, partial(check, stream_id=stream_id))
         if not any(finding.stream == name for finding in found):
             found += _checked(ledger, name, partial(_windows, ledger, name))
+    if not found:
+        with ledger.reading() as connection:
+            named = names_of_populations(connection)
+        for name in named:
+            found += _checked(ledger, None, partial(check_population, name=name))
     return found
 
 
