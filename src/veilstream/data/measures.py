@@ -155,6 +155,10 @@ class ValueMeasures:
             first += column.parts
         raise InvalidInputError(name="column", value=name, limit=f"measured are {', '.join(self.names)}")
 
+    def first(self) -> ValueMeasures:
+        """The same parts, of which only the first statistic is wanted."""
+        return ValueMeasures(self.columns, self.asked[:1])
+
     def movement(self, rows: int, most: Fraction | None = None) -> tuple[Fraction, Fraction]:
         """How far one person with so many rows in a step moves the vector, in the L1 and the L2 norm.
 
@@ -178,10 +182,12 @@ class ValueMeasures:
         """What one person may add to the sum of each column, in multiples of 2⁻¹⁶ of its largest value."""
         return tuple(int(self._steps(most, column)) for column in self.columns)
 
-    def to_json(self) -> str:
-        """Canonical text, by which a ledger knows the measures again."""
+    def to_json(self, most: Fraction | None = None) -> str:
+        """Canonical text, by which a ledger knows the measures and the bound on a sum again."""
         columns = [column.to_json() for column in self.columns]
-        return json.dumps({"kind": "measures", "grid": GRID, "columns": columns, "asked": [list(a) for a in self.asked]})
+        asked = [list(pair) for pair in self.asked]
+        bound = None if most is None else str(most)
+        return json.dumps({"kind": "measures", "grid": GRID, "columns": columns, "asked": asked, "most": bound})
 
     @classmethod
     def from_json(cls, text: str) -> ValueMeasures | None:

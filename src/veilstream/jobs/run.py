@@ -176,6 +176,8 @@ def _publisher(prepared: PreparedJob, ledger: Ledger, key: StreamKey) -> Publish
         max_contribution=prepared.job.max_contribution,
         calendar=prepared.calendar,
         key=key.secret,
+        measures=prepared.measures,
+        most=prepared.job.most,
     )
 
 
