@@ -23,6 +23,7 @@ from veilstream.privacy.rationals import sqrt_up
 from veilstream.trusted.block_noise import NoiseBlock, block_variance, drawn_rows
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.frames import hide_frames
+from veilstream.trusted.grids import coarser, finer
 from veilstream.trusted.noisy_cells import TailNoise, noisy_cells
 from veilstream.trusted.opening import open_counts, open_scores, opened
 from veilstream.trusted.points import SealedFlow, carried, degrees, edges_of
@@ -170,16 +171,16 @@ class Meter:
         self._positive(mu_squared, purpose)
         variance = self._sensitivity(x.span, x.l2) ** 2 / mu_squared
         sigma_bits = math.isqrt(math.floor(variance * (1 << 60))).bit_length()
-        finer = max(x.grid, MIN_SIGMA_BITS + 30 - sigma_bits + 1, 0)
-        sigma = sqrt_up(variance * (1 << (2 * finer)) + 3)
+        grid = max(x.grid, MIN_SIGMA_BITS + 30 - sigma_bits + 1, 0)
+        sigma = sqrt_up(variance * (1 << (2 * grid)) + 3)
         if sigma > MAX_SCALE:
             raise InvalidBudgetError(
                 f"charge of mu² {mu_squared} for {purpose!r}: its noise would be wider than {MAX_SCALE} grid steps"
             )
         self._admit([replace(self._charge(x, Fraction(0), purpose), mu_squared=mu_squared)])
         noise = self._noise.gaussian(sigma, self._draw_shape(x.size))
-        exact = (open_counts(x) << (finer - x.grid)) + noise
-        return Values(_off_grid(exact, finer), float(sigma) * 2.0**-finer, NoiseLaw.GAUSSIAN)
+        exact = finer(open_counts(x), grid - x.grid) + noise
+        return Values(_off_grid(exact, grid), float(sigma) * 2.0**-grid, NoiseLaw.GAUSSIAN)
 
     @hide_frames
     def block_laplace(
@@ -281,14 +282,20 @@ class Meter:
 
     @hide_frames
     def above(self, threshold: Threshold, x: Sealed, level: float) -> bool:
-        """Whether x + ν ≥ level + ρ, for a one-number ``x`` and a public ``level``."""
+        """Whether x + ν ≥ level + ρ, for a one-number ``x`` and a public ``level``.
+
+        A finer ``x`` is rounded down to the grid of thresholds: numbers that are at most D apart are so after it as
+        well if D is on that grid, to which it is rounded up here.
+        """
         moved = self._sensitivity(x.span, x.l1)
-        if x.size != 1 or x.grid > THRESHOLD_GRID or moved > threshold.sensitivity:
+        if x.grid > THRESHOLD_GRID:
+            moved = Fraction(math.ceil(moved * (1 << THRESHOLD_GRID)), 1 << THRESHOLD_GRID)
+        if x.size != 1 or moved > threshold.sensitivity:
             raise InvalidInputError(
                 name="comparison for",
                 value=threshold.purpose,
-                limit=f"{x.size} values of sensitivity {moved} on grid 2^-{x.grid}, where one value of at most "
-                f"{threshold.sensitivity} on 2^-{THRESHOLD_GRID} is needed",
+                limit=f"{x.size} values of sensitivity {moved}, where one value of at most {threshold.sensitivity} is "
+                "needed",
             )
         block = self._accountant.open_block(threshold.block)
         if block is None:
@@ -307,7 +314,7 @@ class Meter:
         self._admit([] if grown in self.charges else [grown], tentative=[Charge(nu, everywhere, purpose), own])
         scale = bounded_scale(threshold.sensitivity * (1 << THRESHOLD_GRID) / nu, purpose)
         noise = self._noise.laplace(scale, self._draw_shape(1))
-        value = (open_counts(x) << (THRESHOLD_GRID - x.grid)) + noise
+        value = coarser(finer(open_counts(x), THRESHOLD_GRID - x.grid), x.grid - THRESHOLD_GRID) + noise
         answer = bool(self.branch((value >= round(level * (1 << THRESHOLD_GRID)) + opened(threshold))[..., 0]))
         if answer:
             self._admit([replace(grown, epsilon=block.amount + nu), own])

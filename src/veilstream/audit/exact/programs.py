@@ -14,6 +14,8 @@ from veilstream.audit.exact.reads import Integers, PartsOf, Read, counts_of, par
 from veilstream.privacy.guarantee import Guarantee
 
 MOST_COMPARISONS = 5
+MEASURED_GRID = 9
+"""Measured values are multiples of 2⁻⁹ here: finer than comparisons, so that rounding for them is attacked too."""
 PARTITIONS = ((0,), (1,), (0, 1))
 
 
@@ -25,6 +27,7 @@ class Kind(StrEnum):
     BINS = "named bins at event level"
     PENDING = "pending bins, paid per timestamp"
     ROWS = "parts of rows"
+    MEASURED = "measured values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,11 @@ class Program:
     steps: tuple[Step, ...]
     partition: tuple[int, ...] = (0,)
 
+    @property
+    def grid(self) -> int:
+        """Counts are multiples of 2^-grid."""
+        return MEASURED_GRID if self.kind is Kind.MEASURED else 0
+
 
 @dataclass(slots=True)
 class _Draft:
@@ -193,7 +201,7 @@ class _Draft:
 
     def _number(self, t: int) -> Read:
         read = self._counts(t)
-        if self.dice.chance(2):
+        if self.kind is Kind.MEASURED or self.dice.chance(2):
             return read.total()
         return read.distance(np.array([self.dice.between(0, 4) for _ in range(self.bins)]))
 
@@ -254,13 +262,14 @@ def random_program(dice: Dice, parts_of: PartsOf) -> Program:
     >>> len(random_program(Dice(7), SealedRows.parts).steps) >= 2
     True
     """
-    kind = dice.choice([Kind.WINDOWS] * 3 + [Kind.PRESENCE, Kind.BINS, Kind.PENDING, Kind.ROWS])
+    kind = dice.choice([Kind.WINDOWS] * 3 + [Kind.PRESENCE, Kind.BINS, Kind.PENDING, Kind.ROWS, Kind.MEASURED])
     w = {
         Kind.WINDOWS: dice.choice([1, 2, 2, 3, None]),
         Kind.PRESENCE: dice.choice([3, 4, None]),
         Kind.BINS: 1,
         Kind.PENDING: dice.choice([1, 2, 3]),
         Kind.ROWS: dice.choice([1, 1, 2]),
+        Kind.MEASURED: dice.choice([1, 2, 3, None]),
     }[kind]
     mixed = kind in (Kind.WINDOWS, Kind.BINS) and dice.chance(4)
     epsilon = dice.choice(["1/2", "1", "2"])
@@ -271,7 +280,8 @@ def random_program(dice: Dice, parts_of: PartsOf) -> Program:
     length = dice.between(2, 3 if guarantee.reach is None else 5)
     draft = _Draft(dice, kind, guarantee, dice.choice([1, 1, 2]), bins, length, parts_of)
     draft.starts = np.zeros(bins, dtype=np.int64)
-    counts = np.array([[dice.below(4) for _ in range(bins)] for _ in range(length)], dtype=np.int64)
+    most = 4 << MEASURED_GRID if kind is Kind.MEASURED else 4
+    counts = np.array([[dice.below(most) for _ in range(bins)] for _ in range(length)], dtype=np.int64)
     late = kind in (Kind.WINDOWS, Kind.BINS, Kind.PRESENCE) and dice.chance(5)
     actions = draft.late_block if late else draft.actions
     steps = [

@@ -18,6 +18,7 @@ from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
 from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed, seal
+from veilstream.trusted.measured import seal_measured
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedTable, ordered_rows
 from veilstream.trusted.statistics.quantile import quantile_scores
@@ -56,6 +57,7 @@ class Compared:
     scale_rho: float
     scale_nu: float
     answer: bool
+    grid: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,8 @@ class _Run:
             self.events.append(Added(read, float(self.source.scale), gaussian=False))
             return
         values = meter.gaussian(x, meter.guarantee.mu_squared * part / 2, "publish")
-        step = values.numbers[0] - read.values(self.program.counts[None])[0, 0]
+        unit = 1 << self.program.grid
+        step = values.numbers[0] * unit - read.values(self.program.counts[None])[0, 0]
         self.events.append(Added(read, float(self.source.scale) * float(step), gaussian=True))
 
     def _look(self, read: Read, part: Fraction, length: int, meter: Meter) -> None:
@@ -202,7 +205,7 @@ class _Run:
         assert answer == wanted
         self.answers.append(answer)
         scale = float(self.source.scale)
-        self.events.append(Compared(threshold.block, read, level, scale_rho, scale, answer))
+        self.events.append(Compared(threshold.block, read, level, scale_rho, scale, answer, self.program.grid))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +234,9 @@ def paths(program: Program, make_meter: MakeMeter = Meter) -> Iterator[Path]:
 
 def _snapshot(program: Program, t: int) -> Sealed:
     counts: Integers = program.counts[t]
+    if program.kind is Kind.MEASURED:
+        moved = Fraction(program.max_contribution)
+        return seal_measured(counts, t, moved, moved, grid=program.grid)
     if program.kind is not Kind.ROWS:
         return seal(counts, t, program.max_contribution)
     cells = np.repeat(np.arange(counts.size), counts)

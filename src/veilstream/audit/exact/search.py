@@ -99,7 +99,7 @@ def attack_in_parallel(count: int, seed: int = 0, workers: int | None = None) ->
 def _attack(program: Program, number: int, dice: Dice, make_meter: MakeMeter, found: ProgramAudit) -> None:
     guarantee, counts = program.guarantee, program.counts
     length, bins = counts.shape
-    changes = neighbours(reachable(guarantee, length), length, bins, program.max_contribution, dice)
+    changes = neighbours(reachable(guarantee, length), length, bins, program.max_contribution, dice, program.grid)
     taken = list(paths(program, make_meter))
     found.programs += 1
     found.attacked[program.kind] += 1
