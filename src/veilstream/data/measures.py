@@ -220,7 +220,7 @@ def _numbers(column: pl.Series) -> NDArray[np.float64]:
     elif column.dtype.is_float():
         strange -= int(column.is_nan().sum() or 0)
     if strange > 0:
-        comma = has_decimal_comma(column.filter(column.is_not_null() & np.isnan(numbers)))
+        comma = has_decimal_comma(column.filter(pl.Series(np.isnan(numbers))))
         raise InvalidInputError(
             f"column '{column.name}': a row has a value that is no number",
             name=column.name,
