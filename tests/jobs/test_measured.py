@@ -15,18 +15,24 @@ from veilstream.errors import InvalidInputError, LedgerMismatchError
 from veilstream.mechanisms.streams import STREAMS
 from veilstream.storage.ledger import Ledger
 
-from ..cli.support import veilstream
+from tests.cli.support import veilstream
 
 STEPS, PEOPLE = 6, 400
 ZONES = {"zone": ["north", "south"]}
 
 
 def fares() -> pl.DataFrame:
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(1)  # noqa: TID251 (data)
     person, hour = np.divmod(np.arange(PEOPLE * STEPS), STEPS)
     zone = np.array(ZONES["zone"])[person % 2]
     return pl.DataFrame(
-        {"id": person, "hour": hour, "zone": zone, "fare": rng.gamma(4, 5, person.size), "tip": rng.gamma(1, 2, person.size)}
+        {
+            "id": person,
+            "hour": hour,
+            "zone": zone,
+            "fare": rng.gamma(4, 5, person.size),
+            "tip": rng.gamma(1, 2, person.size),
+        }
     )
 
 
@@ -124,6 +130,15 @@ def test_the_command_line_publishes_and_previews(tmp_path: Path) -> None:
     assert "each number is sum tip and mean fare per step" in told.out
     assert pl.read_csv(tmp_path / "out.csv")["measure"].unique().sort().to_list() == ["mean fare", "sum tip"]
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).resolve().parents[2] / "docs" / "measures.md").read_text(encoding="utf-8")
+    example = page.partition("```python\n")[2].partition("```")[0]
+    names: dict[str, Any] = {}
+    exec(compile(example, "measures.md", "exec"), names)
+    assert names["job"].to_polars()["measure"].unique().sort().to_list() == ["mean fare", "sum fare"]
 
 
 def test_a_mean_of_nothing_is_an_interval_that_says_so(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ SPREAD = 6 * math.sqrt(0.95 * 0.05 / BINS)
 
 
 def released(truth: NDArray[np.float64], law: NoiseLaw, std: float, seed: int) -> Release:
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)  # noqa: TID251 (data and a picture of noise)
     draw = rng.laplace(scale=std / math.sqrt(2), size=truth.shape) if law is NoiseLaw.LAPLACE else None
     noise = rng.normal(scale=std, size=truth.shape) if draw is None else draw
     return Release("fares", 1, 0, Values((truth + noise).reshape(-1), std, law), Fraction(1), Fraction(0))
@@ -37,7 +37,7 @@ def parts(places: NDArray[np.float64]) -> NDArray[np.float64]:
 @pytest.mark.parametrize("law", [NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN])
 @pytest.mark.parametrize("rows", [60, 2_000])
 def test_intervals_cover_at_their_level(law: NoiseLaw, rows: int) -> None:
-    places = np.random.default_rng(rows).beta(2, 5, size=rows)
+    places = np.random.default_rng(rows).beta(2, 5, size=rows)  # noqa: TID251 (data and a picture of noise)
     fares = -20 + 120 * places
     truth = {"count": rows, "sum": fares.sum(), "mean": fares.mean(), "variance": fares.var()}
     found = estimates(released(parts(places), law, 4.0, seed=rows), ASKED)
@@ -69,7 +69,7 @@ def test_values_and_intervals_stay_within_what_is_possible() -> None:
 
 @pytest.mark.parametrize("scales", [(1.0,), (1.0, 1.0), (1.0, 0.3), (1.0, 0.5, 0.5), (2.0, 0.01, 1.9)])
 def test_the_width_of_a_sum_of_laplace_noises_is_its_quantile(scales: tuple[float, ...]) -> None:
-    draws = np.random.default_rng(7).laplace(size=(1_000_000, len(scales))) @ np.array(scales)
+    draws = np.random.default_rng(7).laplace(size=(1_000_000, len(scales))) @ np.array(scales)  # noqa: TID251 (data and a picture of noise)
     width = half_width_of_sum(np.array(scales), np.full(len(scales), math.sqrt(2)), NoiseLaw.LAPLACE, 0.95)
     # Six standard deviations of the share of a million draws.
     assert abs(float((np.abs(draws) <= width).mean()) - 0.95) < 6 * math.sqrt(0.95 * 0.05 / 1e6) + 2e-4

@@ -209,7 +209,10 @@ def _numbers(column: pl.Series) -> NDArray[np.float64]:
     """The column as floats, NaN where a value is missing; text that is no number is refused."""
     if not (column.dtype.is_numeric() or isinstance(column.dtype, pl.String | pl.Null)):
         raise InvalidInputError(
-            name=column.name, value=str(column.dtype), limit="a measured column holds numbers", outcome="nothing was read"
+            name=column.name,
+            value=str(column.dtype),
+            limit="a measured column holds numbers",
+            outcome="nothing was read",
         )
     if isinstance(column.dtype, pl.String):
         column = column.str.strip_chars().replace("", None)

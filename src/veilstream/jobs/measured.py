@@ -60,7 +60,7 @@ def measures_of(asked: Mapping[str, Any], between: Sequence[Any] | None) -> Valu
 
 
 def expected_widths(measures: ValueMeasures | None, std: float, level: float) -> tuple[tuple[str, str], ...]:
-    """How far off each measure may be if noise of this standard deviation is on its parts, for bins of several sizes."""
+    """How far off each measure may be with noise of this standard deviation on its parts, for bins of several sizes."""
     if measures is None:
         return ()
     lines: list[tuple[str, str]] = []

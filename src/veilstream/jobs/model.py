@@ -67,9 +67,7 @@ class Job(BaseModel):
     most_per_user: Number | None = Field(
         None, description="With --sum: most that one person adds to a sum in a step, besides the limit on rows."
     )
-    missing_value: Policy = Field(
-        "error", description="Rows without a value to measure: 'error' (default) or 'drop'."
-    )
+    missing_value: Policy = Field("error", description="Rows without a value to measure: 'error' (default) or 'drop'.")
 
     domain: str | dict[str, Any] | None = Field(None, description="JSON file of the public bins of each attribute.")
     every: str | int = Field(description="Length of a step: 15m, 1h, 1d, 1w, 1mo, or a number.")

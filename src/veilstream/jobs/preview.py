@@ -77,9 +77,7 @@ def preview(prepared: PreparedJob) -> Preview:
     zeros = np.zeros((simulated, numbers), dtype=np.int64)
     # One person moves measured values by a fraction: they are simulated in units of which it is a whole number.
     unit = float(movement.denominator)
-    result = simulate_many(
-        prepared.mechanism, guarantee, zeros, seed=1, runs=runs, max_contribution=movement.numerator
-    )
+    result = simulate_many(prepared.mechanism, guarantee, zeros, seed=1, runs=runs, max_contribution=movement.numerator)
     counted, fresh = prepared.measures is None, np.atleast_2d(result.fresh)
     window = simulated if guarantee.period is None else min(guarantee.period, simulated)
     spent = result.spent

@@ -1,9 +1,9 @@
 """Counts, sums, means and variances with intervals, from the released parts of measured values.
 
-All of it is post-processing of released numbers. A mean is the θ between 0 and 1 for which (1 − θ)·B − θ·A is zero, A and B
-being the parts of the two ends of the range. For the true θ that number is noise of a known law and nothing else, so
-the θ for which it lies within the noise's quantile cover the truth at exactly the level (Fieller, 1954). Of a bin whose
-number of rows may as well be zero nothing is known: its interval is the whole range, and it has no value.
+All of it is post-processing of released numbers. A mean is the θ between 0 and 1 for which (1 − θ)·B − θ·A is zero, A
+and B being the parts of the two ends of the range. For the true θ that number is noise of a known law and nothing else,
+so the θ for which it lies within the noise's quantile cover the truth at exactly the level (Fieller, 1954). Of a bin
+whose number of rows may as well be zero nothing is known: its interval is the whole range, and it has no value.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ class _Parts:
                 single = self.column.parts == 1
                 return self._linear(np.array([float(self.column.largest)]) if single else low + (high - low) * ends)
             case "mean":
-                value, bottom, top = self._ratio(lambda theta: ends - theta[:, None], self._mean(), np.ones(len(self.std)))
+                value, bottom, top = self._ratio(
+                    lambda theta: ends - theta[:, None], self._mean(), np.ones(len(self.std))
+                )
                 return low + (high - low) * value, low + (high - low) * bottom, low + (high - low) * top
             case "variance":
                 unit = (high - low) ** 2

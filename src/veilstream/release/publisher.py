@@ -44,8 +44,8 @@ class Publisher(LedgerHolder, Generic[S]):
     released the first time; if a mechanism raises after it was charged, the charges stay.
 
     ``max_contribution`` is the holder's promise: one person adds at most that much to the counts of one step in total.
-    With ``measures`` a bin has several numbers, into which rows with values are divided (docs/measures.md), and ``most``
-    bounds what one person adds to a sum. There is no seed: see :func:`veilstream.simulate` for repeatable runs.
+    With ``measures`` a bin has several numbers, into which rows with values are divided (docs/measures.md), and
+    ``most`` bounds what one person adds to a sum. There is no seed: see :func:`veilstream.simulate` for repeatable runs.
 
     >>> import numpy as np, veilstream as vs
     >>> p = vs.Publisher(bins=3, guarantee=vs.Guarantee("1", w=24), mechanism=vs.STREAMS["uniform"]())
@@ -82,7 +82,9 @@ class Publisher(LedgerHolder, Generic[S]):
         self.mechanism = mechanism
         self.stream = stream
         self.max_contribution = max_contribution
-        self._movement = Fraction(max_contribution) if measures is None else measures.movement(max_contribution, most)[0]
+        self._movement = (
+            Fraction(max_contribution) if measures is None else measures.movement(max_contribution, most)[0]
+        )
         noise = SecureNoise()
 
         def session() -> StreamSession[S]:

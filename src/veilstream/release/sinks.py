@@ -43,8 +43,8 @@ def release_tables(
 
     Columns: ``step``, ``time`` (when the step begins), one per attribute, ``value``, ``low`` and ``high`` (which hold
     the count before noise with probability ``level``), ``fresh`` (or repeated from an earlier step). ``bins`` keeps
-    some flat bins only. With ``measures`` there is a row for each of them, named in the column ``measure``; a value that
-    nothing is known of is null, and its interval is all that it can be.
+    some flat bins only. With ``measures`` there is a row for each of them, named in the column ``measure``; a value
+    that nothing is known of is null, and its interval is all that it can be.
 
     >>> from veilstream import Guarantee, Publisher
     >>> from veilstream.data import Categories
@@ -112,9 +112,7 @@ def _table(
     return pl.DataFrame(columns)
 
 
-def largest_bins(
-    ledger: Ledger, stream: str, count: int, measures: ValueMeasures | None = None
-) -> NDArray[np.int64]:
+def largest_bins(ledger: Ledger, stream: str, count: int, measures: ValueMeasures | None = None) -> NDArray[np.int64]:
     """The ``count`` flat bins with the largest sum of released values, in the order of the bins."""
     total: NDArray[np.float64] | None = None
     for release in ledger.releases(stream):

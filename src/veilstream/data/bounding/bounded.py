@@ -197,9 +197,7 @@ def bound(
     )
 
 
-def read_rows(
-    events: Events, encoder: Encoder, runs: Runs, key: Key, measures: ValueMeasures | None = None
-) -> None:
+def read_rows(events: Events, encoder: Encoder, runs: Runs, key: Key, measures: ValueMeasures | None = None) -> None:
     """Encode every event that counts."""
     people_key = key.derive(PEOPLE)
     for batch in events.batches():

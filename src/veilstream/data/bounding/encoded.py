@@ -32,4 +32,4 @@ def encode_rows(
         return rows
     absent = np.stack([column == MISSING_VALUE for column in rows.values])
     encoder.note_missing_values(absent, measures.names)
-    return rows.where(~absent.all(axis=0))
+    return rows.where(np.flatnonzero(~absent.all(axis=0)))

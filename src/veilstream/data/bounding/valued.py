@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,8 @@ def choose_valued(
     if not len(rows):
         return rows.cell, rows.values
     person, low, high = dense_rank(rows)
-    order = np.lexsort((*rows.values, rows.cell, person))
+    keys: list[NDArray[Any]] = [*rows.values, rows.cell, person]
+    order = np.lexsort(keys)
     person, ordered = person[order], rows.where(order)
     cell = ordered.cell
     new_step = _changes(person, cell // bins)
