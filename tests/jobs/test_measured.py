@@ -11,11 +11,10 @@ import polars as pl
 import pytest
 
 import veilstream as vs
+from tests.cli.support import veilstream
 from veilstream.errors import InvalidInputError, LedgerMismatchError
 from veilstream.mechanisms.streams import STREAMS
 from veilstream.storage.ledger import Ledger
-
-from tests.cli.support import veilstream
 
 STEPS, PEOPLE = 6, 400
 ZONES = {"zone": ["north", "south"]}
