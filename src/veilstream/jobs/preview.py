@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veilstream.jobs.measured import expected_widths
 from veilstream.jobs.prepare import PreparedJob
 from veilstream.jobs.wording import number, promise
-from veilstream.mechanisms.allocation import fullest_window
+from veilstream.mechanisms.allocation import largest_window_sum
 from veilstream.mechanisms.streams.usefulness import forecast
 from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.guarantee import Guarantee
@@ -108,7 +108,7 @@ def _outlook(prepared: PreparedJob) -> tuple[str, ...]:
 def _fullest(spent: Sequence[Fraction], window: int, guarantee: Guarantee) -> Fraction:
     """What one person can meet of what each step cost."""
     if guarantee.presence is None:
-        return fullest_window(spent, window)
+        return largest_window_sum(spent, window)
     paid = list(enumerate(spent))
     near = [paid[max(0, t - window + 1) : t] for t, _ in paid]
     return max(guarantee.met(before, t) + cost for before, (t, cost) in zip(near, paid, strict=True))

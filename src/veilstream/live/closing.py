@@ -42,7 +42,7 @@ class Closer:
             ledger,
             stream=name,
             max_contribution=stream.definition.counts_per_user,
-            calendar=stream.definition.schedule.calendar,
+            calendar=stream.definition.timetable.calendar,
             key=stream.key,
         )
         head = ledger.head(name)
@@ -77,8 +77,8 @@ def sealed_step(spool: Spool, stream: SpooledStream, step: int) -> Sealed:
 
 def due(stream: SpooledStream, now: int) -> int:
     """The last step that may be closed at ``now``; below ``stream.done`` if there is none."""
-    schedule = stream.definition.schedule
-    step = schedule.step_at(now - schedule.grace - schedule.settle) - 1
+    timetable = stream.definition.timetable
+    step = timetable.step_at(now - timetable.grace - timetable.settle) - 1
     return max(step, stream.frozen - 1)
 
 

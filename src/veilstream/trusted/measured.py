@@ -11,6 +11,7 @@ from veilstream.errors import InvalidInputError
 from veilstream.privacy.charge import Span
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.frames import hide_frames
+from veilstream.values.origin import UNKNOWN, Origin
 
 
 @hide_frames
@@ -22,7 +23,7 @@ def seal_measured(
     *,
     grid: int,
     shape: tuple[int, ...] | None = None,
-    presence_rule: str | None = None,
+    origin: Origin = UNKNOWN,
 ) -> Sealed:
     """Close sums of timestamp ``t``, whole multiples of 2^-grid, which one unit moves by at most ``l1`` and ``l2``.
 
@@ -39,5 +40,5 @@ def seal_measured(
         grid=grid,
         shape=shape,
         aligned=True,
-        presence_rule=presence_rule,
+        origin=origin,
     )

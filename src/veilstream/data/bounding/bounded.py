@@ -30,6 +30,7 @@ from veilstream.errors import InvalidInputError
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed, seal
 from veilstream.trusted.measured import seal_measured
+from veilstream.values.origin import Origin
 
 MEMORY_BYTES = 512 << 20
 
@@ -88,7 +89,8 @@ class Bounded(Private):
         for step, (first, last) in zip(steps, pairwise(ends), strict=True):
             flat = cells[first:last] - step * self.domain.bins
             counts = np.bincount(flat, minlength=self.domain.bins).astype(np.int64, copy=False)
-            yield seal(counts, first_t + step, self.limit.counts_per_user, self.domain.shape or None, presence_rule)
+            origin = Origin(self.calendar.step_time(step), presence_rule)
+            yield seal(counts, first_t + step, self.limit.counts_per_user, self.domain.shape or None, origin)
 
     def _measured(self, part: int, first_t: int) -> Iterator[Sealed]:
         assert self.measures is not None
@@ -98,7 +100,8 @@ class Bounded(Private):
         for step, sums, counted in sums_of_part(self._runs, part, self.limit, self._key, self.measures, self.most):
             total += counted
             self._dropped.note_bounding(part, self._runs.rows_that_may_count(part), total)
-            yield seal_measured(sums, first_t + step, l1, l2, grid=GRID, shape=shape, presence_rule=rule)
+            origin = Origin(self.calendar.step_time(step), rule)
+            yield seal_measured(sums, first_t + step, l1, l2, grid=GRID, shape=shape, origin=origin)
 
     @property
     def history(self) -> PresenceHistory | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +23,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from veilstream.errors import LedgerError
+from veilstream.storage.ledger.anchor import Anchor
 from veilstream.storage.ledger.arrays import Remembered
 from veilstream.storage.ledger.backend import Backend, connect
 from veilstream.storage.ledger.chain import Mark, check_stream, digest_of_stream, find_key, last_mark
@@ -36,7 +37,7 @@ from veilstream.storage.ledger.rows import (
     read_charges,
     read_releases,
 )
-from veilstream.storage.ledger.schema import streams
+from veilstream.storage.ledger.schema import steps, streams
 from veilstream.storage.ledger.spec import Given, StreamSpec
 from veilstream.storage.ledger.transaction import HEAD, Transaction, now
 from veilstream.storage.ledger.turns import Turn
@@ -138,6 +139,20 @@ class Ledger:
             connection.execute(sa.update(streams).where(streams.c.name == given.spec.name).values(**columns))
             self._sign(connection, given.spec.name)
             connection.commit()
+
+    def record_calendar(self, stream: str, anchor: Anchor) -> StreamSpec:
+        """Record which time step 0 is, if the stream has no calendar and released nothing yet; what is recorded."""
+        with self._backend.write() as connection:
+            connection.execute(LOCK_STREAM, {"name": stream})
+            recorded = _found(connection, stream)
+            released = sa.select(steps.c.seq).join(streams).where(streams.c.name == stream).limit(1)
+            if recorded.calendar is None and connection.execute(released).first() is None:
+                recorded = replace(recorded, calendar=anchor.to_json())
+                dated = sa.update(streams).where(streams.c.name == stream)
+                connection.execute(dated.values(calendar=recorded.calendar))
+                self._sign(connection, stream)
+                connection.commit()
+        return recorded
 
     def _sign(self, connection: Connection, stream: str) -> None:
         """Put the keyed digest of a stream's row into it."""
