@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,14 @@ class PreparedJob:
     @property
     def measure(self) -> Measure:
         """What a released number counts."""
+        counted = self._counted
+        if not Traits.of(self.mechanism).cumulative:
+            return counted
+        decay = getattr(self.mechanism, "decay", None)
+        return replace(counted, so_far="total so far" if decay is None else f"total that decays by {decay} a step")
+
+    @property
+    def _counted(self) -> Measure:
         sums = int(getattr(self.mechanism, "window", 1)) if Traits.of(self.mechanism).window_sums else 1
         if self.job.value is not None:
             return Measure.of_values(self.job.value, self.calendar.every, sums)

@@ -69,7 +69,8 @@ class Preview:
 def preview(prepared: PreparedJob) -> Preview:
     """Run the mechanism on zeros of the same shape, over two windows at most."""
     guarantee, steps = prepared.guarantee, prepared.calendar.steps
-    wanted = steps if guarantee.period is None else min(steps, 2 * guarantee.period)
+    so_far = Traits.of(prepared.mechanism).cumulative
+    wanted = steps if guarantee.period is None or so_far else min(steps, 2 * guarantee.period)
     numbers, movement = prepared.numbers, prepared.movement
     simulated = max(1, min(wanted, MOST_CELLS // numbers, 2000))
     oblivious = Traits.of(prepared.mechanism).oblivious
@@ -91,7 +92,8 @@ def preview(prepared: PreparedJob) -> Preview:
         oblivious=oblivious,
         releases_per_window=int(counts.max()),
         epsilon_per_release=max(paid, default=Fraction(0)),
-        epsilon_per_window=_fullest(spent, window, guarantee),
+        # Later totals read a step again and again: by the end it has paid for all of them.
+        epsilon_per_window=guarantee.epsilon if so_far else _fullest(spent, window, guarantee),
         noise_std=float(np.mean(result.noise_std)) / unit,
         mean_absolute_error=float(np.abs(np.asarray(result)).mean()) / unit,
         sum_error=_sum_error(np.asarray(result), fresh) if counted and prepared.bins > 1 else None,

@@ -12,6 +12,7 @@ import numpy as np
 from veilstream.audit.exact.dice import Dice
 from veilstream.audit.exact.reads import Integers, PartsOf, Read, counts_of, part_of, pending_of
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.kernels import Kernel
 
 MOST_COMPARISONS = 5
 MEASURED_GRID = 9
@@ -28,6 +29,7 @@ class Kind(StrEnum):
     PENDING = "pending bins, paid per timestamp"
     ROWS = "parts of rows"
     MEASURED = "measured values"
+    TOTALS = "rows of running sums"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,17 @@ class Look:
     length: int
 
 
-Action: TypeAlias = Noise | Fill | Choice | Open | Compare | Close | Look
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Add the present counts to a running sum and ask for its row, for a part of μ²; ``fill`` asks for ever less."""
+
+    name: int
+    kernel: Kernel
+    part: Fraction
+    fill: bool = False
+
+
+Action: TypeAlias = Noise | Fill | Choice | Open | Compare | Close | Look | Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +152,14 @@ class _Draft:
     compared: int = 0
     starts: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     restarts: list[tuple[int, Integers]] = field(default_factory=list[tuple[int, Integers]])
+    kernels: list[tuple[int, Kernel, Fraction]] = field(default_factory=list[tuple[int, Kernel, Fraction]])
 
     def part(self) -> Fraction:
         return self.dice.choice([Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4), Fraction(1)])
 
     def actions(self, t: int) -> list[Guarded]:
+        if self.kind is Kind.TOTALS:
+            return self._rows(t)
         if self.kind is Kind.PENDING:
             return self._pending(t)
         return [self._guarded(self._action(t)) for _ in range(self.dice.between(1, 4))]
@@ -239,6 +254,22 @@ class _Draft:
             path.append((axes, self.dice.below(2 ** len(axes))))
         return part_of(path, t, self.length, self.dice.below(2), self.parts_of)
 
+    def _rows(self, t: int) -> list[Guarded]:
+        """Rows of one or two running sums, beside Gaussian answers of other kinds."""
+        if not self.kernels:
+            decay = self.dice.choice([Fraction(1), Fraction(1), Fraction(3, 4)])
+            kernel = Kernel(decay, endless=self.dice.chance(3), detail=self.dice.choice([1, 1, 2]))
+            part = self.dice.choice([Fraction(1, 2), Fraction(1, 3), Fraction(1, 4)])
+            self.kernels = [(name, kernel, part / name) for name in range(1, self.dice.between(1, 2) + 1)]
+        actions: list[Action] = [
+            Row(name, kernel, part, fill=t == self.length - 1)
+            for name, kernel, part in self.kernels
+            if not self.dice.chance(6)
+        ]
+        if self.dice.chance(5):
+            actions.append(Noise(self._counts(t), self.part(), gaussian=True))
+        return [Guarded(action) for action in actions]
+
     def _pending(self, t: int) -> list[Guarded]:
         """Every bin waits or is published with all that it has pending; all may be watched besides."""
         actions: list[Guarded] = []
@@ -262,7 +293,7 @@ def random_program(dice: Dice, parts_of: PartsOf) -> Program:
     >>> len(random_program(Dice(7), SealedRows.parts).steps) >= 2
     True
     """
-    kind = dice.choice([Kind.WINDOWS] * 3 + [Kind.PRESENCE, Kind.BINS, Kind.PENDING, Kind.ROWS, Kind.MEASURED])
+    kind = dice.choice([Kind.WINDOWS] * 3 + [Kind.PRESENCE, Kind.BINS, Kind.PENDING, Kind.ROWS, Kind.MEASURED, Kind.TOTALS])
     w = {
         Kind.WINDOWS: dice.choice([1, 2, 2, 3, None]),
         Kind.PRESENCE: dice.choice([3, 4, None]),
@@ -270,10 +301,13 @@ def random_program(dice: Dice, parts_of: PartsOf) -> Program:
         Kind.PENDING: dice.choice([1, 2, 3]),
         Kind.ROWS: dice.choice([1, 1, 2]),
         Kind.MEASURED: dice.choice([1, 2, 3, None]),
+        Kind.TOTALS: dice.choice([1, 1, 2, 3]),
     }[kind]
-    mixed = kind in (Kind.WINDOWS, Kind.BINS) and dice.chance(4)
+    mixed = kind is Kind.TOTALS or (kind in (Kind.WINDOWS, Kind.BINS) and dice.chance(4))
     epsilon = dice.choice(["1/2", "1", "2"])
-    guarantee = Guarantee(epsilon, w, "1/100", "1/2") if mixed else Guarantee(epsilon, w)
+    # Rows of running sums make no pure charges: all of the budget is for them, so that a loss beyond it shows.
+    share = Fraction(1, 1 << 20) if kind is Kind.TOTALS else Fraction(1, 2)
+    guarantee = Guarantee(epsilon, w, "1/100", share) if mixed else Guarantee(epsilon, w)
     if kind is Kind.PRESENCE:
         guarantee = dice.choice([Guarantee(epsilon, w, presence=1), Guarantee(epsilon, per=2, presence=1)])
     bins = 4 if kind is Kind.ROWS else dice.between(2, 3) if kind in (Kind.BINS, Kind.PENDING) else dice.between(1, 3)
@@ -289,6 +323,6 @@ def random_program(dice: Dice, parts_of: PartsOf) -> Program:
         for t in range(length)
     ]
     # What is left is spent, of old timestamps too, so that a charge that was forgotten shows.
-    rest = tuple(Guarded(Fill(draft.rest())) for _ in range(dice.between(1, 3)))
+    rest = () if kind is Kind.TOTALS else tuple(Guarded(Fill(draft.rest())) for _ in range(dice.between(1, 3)))
     steps[-1] = Step((*steps[-1].actions, *rest), steps[-1].fails, steps[-1].restarts)
     return Program(kind, guarantee, draft.max_contribution, counts, tuple(steps), dice.choice(PARTITIONS))

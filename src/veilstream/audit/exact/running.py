@@ -10,16 +10,31 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.audit.exact.programs import Action, Choice, Close, Compare, Fill, Kind, Look, Noise, Open, Program, Step
-from veilstream.audit.exact.reads import SHAPE, Integers, Read
+from veilstream.audit.exact.programs import (
+    Action,
+    Choice,
+    Close,
+    Compare,
+    Fill,
+    Kind,
+    Look,
+    Noise,
+    Open,
+    Program,
+    Row,
+    Step,
+)
+from veilstream.audit.exact.reads import SHAPE, Integers, Read, RowRead
 from veilstream.errors import BudgetExceededError, InvalidBudgetError, InvalidInputError
 from veilstream.mechanisms.session import MakeMeter, Session
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
+from veilstream.privacy.kernels import Kernel
 from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed, seal
 from veilstream.trusted.measured import seal_measured
 from veilstream.trusted.meter import Meter
+from veilstream.trusted.running import ROW_BITS, SealedRunning
 from veilstream.trusted.rows import SealedTable, ordered_rows
 from veilstream.trusted.statistics.quantile import quantile_scores
 from veilstream.trusted.threshold import SealedThreshold
@@ -34,7 +49,7 @@ FILLS = 8
 class Added:
     """Noise was added to numbers: discrete Laplace of a scale, or Gaussian of a standard deviation."""
 
-    read: Read
+    read: Read | RowRead
     scale: float
     gaussian: bool
 
@@ -109,6 +124,9 @@ class _Run:
         default_factory=dict[int, tuple[SealedThreshold, float]]
     )
     noise_block: tuple[NoiseBlock, float] | None = None
+    sums: dict[int, tuple[SealedRunning, frozenset[int]]] = field(
+        default_factory=dict[int, tuple[SealedRunning, frozenset[int]]]
+    )
     answers: list[bool] = field(default_factory=list[bool])
     events: list[Event] = field(default_factory=list[Event])
     refused: int = 0
@@ -121,11 +139,11 @@ class _Run:
                 for at, charge in self.recorded:
                     session.replay(at, charge)
             self.history.append(_snapshot(self.program, t))
-            before, block = dict(self.thresholds), self.noise_block
+            before, block, sums = dict(self.thresholds), self.noise_block, dict(self.sums)
             self._step(step, session.at(t))
             self.recorded += [(t, charge) for charge in session.charges]
             if step.fails:
-                self.thresholds, self.noise_block = before, block
+                self.thresholds, self.noise_block, self.sums = before, block, sums
 
     def _session(self) -> Session:
         program = self.program
@@ -162,6 +180,8 @@ class _Run:
                     self._compare(*self.thresholds[name], read, level, meter)
             case Look(read, part, length):
                 self._look(read, part, length, meter)
+            case Row(name, kernel, part, fill):
+                self._row(name, kernel, part, fill, meter)
             case Close(name):
                 if name in self.thresholds:
                     meter.close(self.thresholds.pop(name)[0])
@@ -176,6 +196,23 @@ class _Run:
         unit = 1 << self.program.grid
         step = values.numbers[0] * unit - read.values(self.program.counts[None])[0, 0]
         self.events.append(Added(read, float(self.source.scale) * float(step), gaussian=True))
+
+    def _row(self, name: int, kernel: Kernel, part: Fraction, fill: bool, meter: Meter) -> None:
+        now, known = self.history[-1], self.sums.get(name)
+        if known is None:
+            sums, added = SealedRunning.opened_with(now, kernel), frozenset({meter.t})
+        else:
+            sums, added = known[0].extended(now), known[1] | {meter.t}
+        read = RowRead(sums.profile, added)
+        for halvings in range(FILLS if fill else 1):
+            try:
+                values = meter.row_of(sums, meter.guarantee.mu_squared * part / (1 << halvings), "total")
+            except BudgetExceededError:
+                self.refused += 1
+                continue
+            step = values.numbers[0] * (1 << ROW_BITS) - read.values(self.program.counts[None])[0, 0]
+            self.events.append(Added(read, float(self.source.scale) * float(step), gaussian=True))
+            self.sums[name] = sums, added
 
     def _look(self, read: Read, part: Fraction, length: int, meter: Meter) -> None:
         x, known = read.sealed(self.history), self.noise_block

@@ -85,6 +85,13 @@ class RunningTotal:
         if guarantee.mu_squared:
             self._unit(guarantee)
             return RowsState()
+        if guarantee.presence is not None:
+            raise InvalidInputError(
+                name="presence",
+                of="RunningTotal",
+                value=guarantee.presence,
+                limit="people who count in few steps need Gaussian noise here: give delta",
+            )
         if self.decay is not None:
             raise InvalidInputError(
                 name="decay", of="RunningTotal", value=self.decay, limit="decayed totals need Gaussian noise: give delta"

@@ -55,8 +55,7 @@ def level_budgets(guarantee: Guarantee, length: int) -> list[Fraction]:
     reach = guarantee.reach
     assert reach is not None
     levels = range(length.bit_length())
-    within = reach if guarantee.w is None else guarantee.w
-    touched = [min(reach, -(-(within - 1) // (1 << j)) + 1) if guarantee.presence is None else reach for j in levels]
+    touched = [min(reach, -(-(reach - 1) // (1 << j)) + 1) for j in levels]
     moved = [guarantee.steps_at_once(1 << j) for j in levels]
     shape = [Fraction((m * m / n) ** (1 / 3)) for m, n in zip(moved, touched, strict=True)]
     total = sum((n * s for n, s in zip(touched, shape, strict=True)), Fraction(0))
