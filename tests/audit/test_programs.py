@@ -68,8 +68,8 @@ def test_no_admitted_program_of_a_hundred_thousand_loses_more_than_its_guarantee
         ({"make_meter": PositivesForgotten}, 1.05),
         ({"make_meter": OldDataForFree}, 1.05),
         ({"parts_of": parts_by_position}, 1.3),
-        ({"make_meter": RowsOfThePresent}, 1.3),
-        ({"make_meter": RowsOfOneStep}, 1.3),
+        ({"make_meter": RowsOfThePresent, "kinds": [Kind.TOTALS]}, 1.1),
+        ({"make_meter": RowsOfOneStep, "kinds": [Kind.TOTALS]}, 1.3),
     ],
     ids=["positives forgotten", "old data for free", "parts by position", "rows of the present", "rows of one step"],
 )
