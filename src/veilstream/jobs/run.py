@@ -191,6 +191,8 @@ def _publisher(prepared: PreparedJob, ledger: Ledger, key: StreamKey) -> Publish
         calendar=prepared.calendar,
         key=key.secret,
         allow_empty=prepared.job.allow_empty,
+        measures=prepared.measures,
+        most=prepared.job.most,
     )
 
 

@@ -17,6 +17,7 @@ from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter, NoiseSource
 from veilstream.trusted.points import SealedFlow
 from veilstream.trusted.records import SealedRecords
+from veilstream.trusted.running import SealedRunning
 from veilstream.trusted.statistics import JointScores, Scores
 from veilstream.trusted.statistics.metric import SmoothValue
 from veilstream.trusted.threshold import SealedThreshold
@@ -62,6 +63,10 @@ class _AskingMeter(Meter):
     def gaussian(self, x: Sealed, mu_squared: Fraction, purpose: str) -> Values:
         question = ("gaussian", x.size, x.span, mu_squared, purpose)
         return self._answer(question, lambda: super(_AskingMeter, self).gaussian(x, mu_squared, purpose))
+
+    def row_of(self, sums: SealedRunning, mu_squared: Fraction, purpose: str) -> Values:
+        question = ("row", sums.size, sums.span, mu_squared, purpose)
+        return self._answer(question, lambda: super(_AskingMeter, self).row_of(sums, mu_squared, purpose))
 
     def block_laplace(
         self, x: Sealed, epsilon: Fraction, length: int, purpose: str, block: NoiseBlock | None = None
