@@ -138,7 +138,7 @@ def best_grid(
         count = cells(kind)
         edges = boundary * 2 * (s / epsilon) ** 2 * count ** (axes + 1)
         inside = 8 / epsilon**2 * (count / TYPICAL) ** axes
-        return boundary * blur / count + (edges if kind == "flow" else inside)
+        return float(boundary * blur / count + (edges if kind == "flow" else inside))
 
     kind = noise if noise is not None else min(best, key=error)
     return cells(kind), kind
