@@ -2,64 +2,88 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
+from scipy.special import expit
 
 from veilstream.mechanisms.streams.model.bank import Mixture
-from veilstream.mechanisms.streams.model.observation import Floats
+from veilstream.mechanisms.streams.model.observation import Floats, Look
 from veilstream.values.values import NoiseLaw, Values
 
-SPARSE: Final = 2.0
-"""Streams with fewer in a typical bin are sparse."""
-DENSE: Final = 10.0
-"""Streams with more in a typical bin are not; in between they are in part."""
 FEWEST_BINS: Final = 4
 """Whose counts say what is usual among bins."""
-SLOWNESS: Final = 0.95
-"""What is left of the typical count after one more look."""
+FORGETTING: Final = 0.95
+"""What is left of the evidence for what is usual after one more look."""
 WHOLE: Final = 3.0
 """Below this variance an estimate is rounded: the count is whole, and most likely the nearest whole number."""
+SPARSE: Final = 2.0
+"""Where bins have fewer on average, rounding would lose the total."""
+DOUBT: Final = 0.5
+"""Variances of an estimate that stand against its square: an estimate of one standard deviation becomes two thirds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sparsity:
-    """``typical`` is a slow mean of the median count over all bins.
+class Usual:
+    """What bins have on average, and how much it says of each: ``evidence`` is the logarithm of odds, (..., 1).
 
-    In a sparse stream a bin's estimate is mostly noise, and the best guess is what bins have on average: estimates
-    m of variance V that differ between bins with variance B beyond V are pulled to their mean by V/(V + B). The sum
-    over bins stays what it was but for estimates below zero.
+    A belief of mean m and variance V is best pulled to the average of all bins, c, by V/(V + B), where bins differ with
+    variance B beyond V (Efron and Morris 1975): not at all where counts are large against the noise, and all the way
+    where noise hides all differences; the sum over bins stays what it was. That holds for errors of each bin on its
+    own. Where all bins err together it is wrong, and so each look weighs beliefs that were pulled against those that
+    were not. The average itself, or the estimate where bins are few, is pulled to zero by DOUBT·V/(m² + DOUBT·V): what
+    cannot be told from nothing is most likely next to nothing.
     """
 
-    typical: Floats
+    evidence: Floats
 
     @classmethod
-    def begun(cls, belief: Mixture) -> Self:
-        return cls(np.median(belief.mean, axis=-1, keepdims=True))
+    def begun(cls, runs: tuple[int, ...]) -> Self:
+        return cls(np.zeros((*runs, 1)))
 
-    def learned(self, belief: Mixture) -> Sparsity:
-        return Sparsity(SLOWNESS * self.typical + (1 - SLOWNESS) * np.median(belief.mean, axis=-1, keepdims=True))
-
-    def part(self, bins: int) -> Floats:
-        """How far the stream is sparse, from 0 to 1; one of few bins never is."""
-        if bins < FEWEST_BINS:
-            return np.zeros_like(self.typical)
-        part: Floats = np.log(DENSE / np.maximum(self.typical, 1e-9)) / np.log(DENSE / SPARSE)
-        return np.clip(part, 0.0, 1.0)
+    def learned(self, look: Look, prior: Mixture) -> Usual:
+        if prior.mean.shape[-1] < FEWEST_BINS:
+            return self
+        pulled = _pulled(prior.mean, prior.variance)[0]
+        width = np.sqrt(0.5 * (prior.variance + look.variance))
+        gain = (np.abs(look.numbers - prior.mean) - np.abs(look.numbers - pulled)) / width
+        return Usual(FORGETTING * self.evidence + gain.sum(axis=-1, keepdims=True))
 
     def published(self, belief: Mixture, variance: Floats) -> Values:
         """Estimates of the counts, never below zero, with the standard deviation of the count around them."""
         mean = belief.mean
-        bins = mean.shape[-1]
-        part = self.part(bins)
-        if (part > 0).any():
-            centre = mean.mean(axis=-1, keepdims=True)
-            spread = np.square(mean - centre).sum(axis=-1, keepdims=True) / (bins - 1)
-            between = np.maximum(spread - variance.mean(axis=-1, keepdims=True), 0.0)
-            pull = part * variance / (variance + between)
-            mean = mean + pull * (centre - mean)
-        numbers = np.maximum(mean, 0.0)
-        # Where most counts are 0 or 1, rounding would lose the total.
-        whole = (variance < WHOLE) & (part == 0)
-        return Values(np.where(whole, np.rint(numbers), numbers), np.sqrt(variance), NoiseLaw.MODEL)
+        if mean.shape[-1] < FEWEST_BINS:
+            return _values(_doubted(mean, variance), variance, variance < WHOLE)
+        pulled, left = _pulled(mean, variance)
+        weight = expit(self.evidence)
+        numbers = np.maximum(mean + weight * (pulled - mean), 0.0)
+        whole = (variance < WHOLE) & (mean.mean(axis=-1, keepdims=True) >= SPARSE)
+        return _values(numbers, variance + weight * (left - variance), whole)
+
+
+def _pulled(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Means pulled to what is usual, and the variance that is left around them."""
+    bins = int(mean.shape[-1])
+    noise = variance.mean(axis=-1, keepdims=True)
+    centre = mean.mean(axis=-1, keepdims=True)
+    spread = np.square(mean - centre).sum(axis=-1, keepdims=True) / (bins - 1)
+    between = np.maximum(spread - noise, 0.0)
+    usual = _doubted(centre, noise / bins)
+    pulled = mean + variance / (variance + between) * (usual - mean)
+    # How far bins differ is known only so well itself.
+    sure = variance / (variance + between + math.sqrt(2 / bins) * variance)
+    left = variance * (1 - sure) + sure * (noise / bins + usual)
+    return pulled, np.minimum(left, variance)
+
+
+def _doubted(mean: Floats, variance: Floats) -> Floats:
+    positive = np.maximum(mean, 0.0)
+    square = np.square(positive)
+    doubted: Floats = positive * square / (square + DOUBT * variance + 1e-300)
+    return doubted
+
+
+def _values(numbers: Floats, variance: Floats, whole: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Values:
+    return Values(np.where(whole, np.rint(numbers), numbers), np.sqrt(variance), NoiseLaw.MODEL)
