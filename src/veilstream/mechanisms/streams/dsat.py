@@ -19,9 +19,9 @@ class DSAT(ByDistance):
     release, down after none. It reads past outputs alone, so it costs nothing. ``spacing`` is the part of w/C steps
     that goes by after a release before the next decision. Decisions, floor, first and last release are those of
     ``DSFT``. By default C = w: the threshold falls until every step is released, and the error is that of ``Uniform``
-    and a fiftieth. Fewer ``releases`` are for counts that are small or stand still; None is ⌊√w⌋ of them, with which large
-    counts that move err up to 66 times as much as with ``Uniform``. The other defaults were chosen by measurement
-    (docs/adaptive.md).
+    and a fiftieth. Fewer ``releases`` are for counts that are small or stand still; None is ⌊√w⌋ of them, with which
+    large counts that move err many times as much as with ``Uniform`` (docs/benchmarks.md, section ``model``). The other
+    defaults were chosen by measurement (docs/adaptive.md).
 
     >>> import numpy as np
     >>> from veilstream import Guarantee, simulate

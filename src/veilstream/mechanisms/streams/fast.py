@@ -55,9 +55,10 @@ class Fast:
     """Looks at the data at few well-chosen steps and filters what it sees; in between it predicts that nothing moves.
 
     M = ``samples`` looks per window (over the horizon T at user level) cost ε/M each: Laplace noise of scale l1·M/ε.
-    By default every step is looked at, and what is gained comes from the filter: with fewer looks large counts that move
-    run away from the prediction, up to 75 times the error of ``Uniform`` on streams measured. ``samples=None`` is the
-    paper's choice, 15 % of the steps (25 % with particles), for counts that are small against the noise.
+    By default every step is looked at, and what is gained comes from the filter: with fewer looks large counts that
+    move run away from the prediction, to many times the error of ``Uniform`` (docs/benchmarks.md, section ``model``).
+    ``samples=None`` is the paper's choice, 15 % of the steps (25 % with particles), for counts that are small against
+    the noise.
     The level follows x_k = x_{k−1} + N(0, Q). At a look a filter joins the noisy sample with its prediction and
     the posterior is released; at other steps the prediction is, at no cost. ``kalman`` takes the noise for Gaussian of
     the same variance, 2(M·l1/ε)²; ``particle`` uses its exact law. The feedback error of a look, over all bins b,

@@ -15,9 +15,9 @@ from veilstream.mechanisms.streams.model.calibration import Calibration
 from veilstream.mechanisms.streams.model.explain import explained
 from veilstream.mechanisms.streams.model.looks import SHORTEST_WITH_OPENING, SMALLEST_VARIANCE, Looks, Reason
 from veilstream.mechanisms.streams.model.observation import Floats, Look
-from veilstream.mechanisms.streams.model.output import Usual
+from veilstream.mechanisms.streams.model.output import Usual, whole_median
 from veilstream.mechanisms.streams.model.periods import Period, period_at
-from veilstream.mechanisms.streams.model.plans import block_plan
+from veilstream.mechanisms.streams.model.plans import block_plan, gaps_of
 from veilstream.mechanisms.streams.model.revise import Past, Revision, revised
 from veilstream.mechanisms.streams.model.shock import FEWEST_BINS, Shock
 from veilstream.privacy.guarantee import Guarantee
@@ -146,7 +146,7 @@ class ModelBased:
         alarmed = look_plans.alarming(look, prior)
         belief, prior, weights = _learned(belief, look, prior, time)
         looks = replace(looks, due=step + 1)
-        if not (guarantee.mu_squared or self.safe or period.steady):
+        if not (guarantee.mu_squared or self.safe) and len(gaps_of(period)) > 1:
             looks = look_plans.planned(looks, step, weights, len(self.periods), period, alarmed, meter)
         return self._published(replace(state, looks=looks, belief=belief), belief.bank.believed, prior, look)
 
@@ -171,10 +171,11 @@ class ModelBased:
         """The state after a step, and its estimate as it goes out."""
         assert state.belief is not None
         variance = state.belief.calibration.variance(prior, look)
-        values = state.belief.usual.published(estimate, variance)
+        foreseen = replace(prior, variance=state.belief.calibration.variance(prior, None))
+        whole = None if look is None else whole_median(foreseen, look)
+        values = state.belief.usual.published(estimate, variance, whole)
         past = state.past
         if self.revise:
-            foreseen = replace(prior, variance=state.belief.calibration.variance(prior, None))
             past = (*past[-self.revise :], Past(state.latest, replace(estimate, variance=variance), foreseen))
         return replace(state, step=state.step + 1, past=past), values
 

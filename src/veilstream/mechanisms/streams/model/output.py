@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from veilstream.mechanisms.streams.model.bank import Mixture
@@ -15,12 +16,18 @@ from veilstream.values.values import NoiseLaw, Values
 
 FEWEST_BINS: Final = 4
 """Whose counts say what is usual among bins."""
-FORGETTING: Final = 0.95
+FORGETTING: Final = 0.99
 """What is left of the evidence for what is usual after one more look."""
 WHOLE: Final = 3.0
 """Below this variance an estimate is rounded: the count is whole, and most likely the nearest whole number."""
 SPARSE: Final = 2.0
 """Where bins have fewer on average, rounding would lose the total."""
+MOST_WHOLE: Final = 8.0
+"""Variances of noise up to which the whole numbers around a look are weighed one by one."""
+AROUND: Final = 12
+"""So many on either side."""
+AT_FIRST: Final = 2.0
+"""Logarithm of the odds for what is usual before any look: where noise hides what bins have, it hides evidence too."""
 DOUBT: Final = 0.5
 """Variances of an estimate that stand against its square: an estimate of one standard deviation becomes two thirds."""
 
@@ -51,16 +58,19 @@ class Usual:
         gain = (np.abs(look.numbers - prior.mean) - np.abs(look.numbers - pulled)) / width
         return Usual(FORGETTING * self.evidence + gain.sum(axis=-1, keepdims=True))
 
-    def published(self, belief: Mixture, variance: Floats) -> Values:
-        """Estimates of the counts, never below zero, with the standard deviation of the count around them."""
+    def published(self, belief: Mixture, variance: Floats, whole: Floats | None = None) -> Values:
+        """Estimates of the counts, never below zero, with the standard deviation of the count around them.
+
+        Where a count is nearly known ``whole`` takes their place, or the nearest whole number.
+        """
         mean = belief.mean
         if mean.shape[-1] < FEWEST_BINS:
-            return _values(_doubted(mean, variance), variance, variance < WHOLE)
+            return _values(_doubted(mean, variance), variance, variance < WHOLE, whole)
         pulled, left = _pulled(mean, variance)
-        weight = expit(self.evidence)
+        weight = expit(self.evidence + AT_FIRST)
         numbers = np.maximum(mean + weight * (pulled - mean), 0.0)
-        whole = (variance < WHOLE) & (mean.mean(axis=-1, keepdims=True) >= SPARSE)
-        return _values(numbers, variance + weight * (left - variance), whole)
+        nearly = (variance < WHOLE) & (mean.mean(axis=-1, keepdims=True) >= SPARSE)
+        return _values(numbers, variance + weight * (left - variance), nearly, whole)
 
 
 def _pulled(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
@@ -85,5 +95,23 @@ def _doubted(mean: Floats, variance: Floats) -> Floats:
     return doubted
 
 
-def _values(numbers: Floats, variance: Floats, whole: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Values:
-    return Values(np.where(whole, np.rint(numbers), numbers), np.sqrt(variance), NoiseLaw.MODEL)
+def _values(numbers: Floats, variance: Floats, nearly: NDArray[np.bool_], whole: Floats | None) -> Values:
+    rounded = np.rint(numbers) if whole is None else whole
+    return Values(np.where(nearly, rounded, numbers), np.sqrt(variance), NoiseLaw.MODEL)
+
+
+def whole_median(prior: Mixture, look: Look) -> Floats | None:
+    """The median of a whole count of at least 0 after a look whose noise is a few counts; None after any other.
+
+    Laplace noise has a peak: even a belief that is far off leaves the look's own number in the middle, where the mean
+    would move from it and be rounded to another.
+    """
+    if look.scale is None or look.variance >= MOST_WHOLE:
+        return None
+    near = np.rint(look.numbers)[..., None] + np.arange(-AROUND, AROUND + 1)
+    surprise = np.square(near - prior.mean[..., None]) / (2 * prior.variance[..., None])
+    score = np.where(near < 0, -np.inf, -surprise - np.abs(near - look.numbers[..., None]) / look.scale)
+    score -= np.maximum(score.max(axis=-1, keepdims=True), -1e300)
+    chance = np.cumsum(np.exp(score), axis=-1)
+    at = np.argmax(chance >= 0.5 * chance[..., -1:], axis=-1)
+    return np.maximum(np.take_along_axis(near, at[..., None], axis=-1)[..., 0], 0.0)
