@@ -20,7 +20,7 @@ from veilstream.trusted.counts import seal
 
 
 def speed(quick: bool) -> Table:
-    """Processor time per bin and step after the first two steps, the longest step, and the numbers that a state keeps."""
+    """Processor time per bin and step after the first two steps, the longest step, and the size of a state."""
     pure, slack = vs.Guarantee(1, w=40), vs.Guarantee(1, w=40, delta="1e-6")
     bins = 20_000 if quick else 100_000
     cases: list[tuple[str, StreamMechanism[Any], vs.Guarantee, int]] = [

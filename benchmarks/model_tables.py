@@ -109,8 +109,8 @@ def by_stream(means: Known, settings: Sequence[Setting]) -> list[Table]:
         ),
         Table(
             f"Coverage, {kind}",
-            "Share of true counts within the 95 % interval, all steps. Where most counts are 0 every interval that holds "
-            "0 covers more, and where a level hardly moves its one error covers all steps or none.",
+            "Share of true counts within the 95 % interval, all steps. Where most counts are 0 every interval that "
+            "holds 0 covers more, and where a level hardly moves its one error covers all steps or none.",
             ["stream", *head],
             covered,
         ),

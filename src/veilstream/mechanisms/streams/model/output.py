@@ -28,6 +28,8 @@ AROUND: Final = 12
 """So many on either side."""
 AT_FIRST: Final = 2.0
 """Logarithm of the odds for what is usual before any look: where noise hides what bins have, it hides evidence too."""
+SURE: Final = 6.0
+"""Logarithm of the odds from which intervals become as narrow as what is usual promises."""
 DOUBT: Final = 0.5
 """Variances of an estimate that stand against its square: an estimate of one standard deviation becomes two thirds."""
 
@@ -70,7 +72,9 @@ class Usual:
         weight = expit(self.evidence + AT_FIRST)
         numbers = np.maximum(mean + weight * (pulled - mean), 0.0)
         nearly = (variance < WHOLE) & (mean.mean(axis=-1, keepdims=True) >= SPARSE)
-        return _values(numbers, variance + weight * (left - variance), nearly, whole)
+        around = variance + weight * (1 - weight) * np.square(pulled - mean)
+        narrow = expit(self.evidence - SURE)
+        return _values(numbers, around + narrow * (left - around), nearly, whole)
 
 
 def _pulled(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
