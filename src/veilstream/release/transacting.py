@@ -77,6 +77,7 @@ class Book(Generic[A]):
         """This process's turn and the stream's write lock."""
         with self.turn, self._ledger.transaction(self._stream) as transaction:
             self._touched = False
+            self._ledger.on_failure(self.forget)
             try:
                 yield transaction
             except BaseException:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from veilstream.mechanisms.streams.by_distance import ByDistance
 from veilstream.mechanisms.streams.controller import Controller, Controlling, QuantileTracking
-from veilstream.mechanisms.streams.schedule import Rate
+from veilstream.mechanisms.streams.horizons import Rate
 
 
 @dataclass(frozen=True, slots=True)

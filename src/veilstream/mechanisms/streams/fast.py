@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
-from veilstream.mechanisms.streams import schedule
+from veilstream.mechanisms.streams import horizons
 from veilstream.mechanisms.streams.filters import Belief, KalmanBank, ParticleCloud
 from veilstream.mechanisms.streams.sampling import Budgeted, Errors, LookPacer, Looks, SamplingRule
 from veilstream.mechanisms.traits import Traits
@@ -96,7 +96,7 @@ class Fast:
     * M counts the first look, and many bins share a schedule, as above.
     """
 
-    samples: int | schedule.Rate | None = schedule.Rate.EVERY_STEP
+    samples: int | horizons.Rate | None = horizons.Rate.EVERY_STEP
     filter: Filter = Filter.KALMAN
     sampling: SamplingRule = SamplingRule.PID
     process_variance: float | None = None
@@ -116,7 +116,7 @@ class Fast:
 
     def __post_init__(self) -> None:
         for name in ("samples", "horizon", "memory", "particles"):
-            schedule.whole(getattr(self, name), name, self)
+            horizons.whole(getattr(self, name), name, self)
         for name, kinds in (("filter", Filter), ("sampling", SamplingRule)):
             self._one_of(name, kinds)
         for name in ("process_variance", "theta", "set_point", "hurry"):
@@ -150,7 +150,7 @@ class Fast:
         return State()
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
-        schedule.within_horizon(meter.guarantee, state.step, self.horizon)
+        horizons.within_horizon(meter.guarantee, state.step, self.horizon)
         if state.belief is not None and not state.looks.is_due(state.step):
             std = state.belief.std_after(state.step - state.looks.last)
             return replace(state, step=state.step + 1), Values(state.belief.level, std, fresh=False)
@@ -214,12 +214,12 @@ class Fast:
 
     def _share(self, guarantee: Guarantee, budgeted: Budgeted) -> Fraction:
         if self.sampling is SamplingRule.FIXED:
-            return schedule.share(guarantee, budgeted.steps, budgeted.even, self)
+            return horizons.share(guarantee, budgeted.steps, budgeted.even, self)
         return guarantee.pure / guarantee.shares(budgeted.samples)
 
     def _samples(self, guarantee: Guarantee, steps: int) -> int:
         """None: a part of all steps, or all where nobody meets many of them: M looks tell 1/M, N steps N/shares²."""
-        if isinstance(self.samples, schedule.Rate):
+        if isinstance(self.samples, horizons.Rate):
             return steps
         if self.samples is not None:
             return self.samples

@@ -57,10 +57,12 @@ class Transaction:
         remembered: Remembered,
         *,
         before_commit: Callable[[], None],
+        commit: Callable[[], None],
         after_commit: Callable[[Mark], None],
     ) -> None:
         self._connection = connection
         self._before_commit = before_commit
+        self._commit_rows = commit
         self._after_commit = after_commit
         self._remembered = remembered
         self._stream_id = stream_id
@@ -251,7 +253,7 @@ class Transaction:
     def _commit(self) -> None:
         self._open = False
         self._before_commit()
-        self._connection.commit()
+        self._commit_rows()
         self._after_commit(self.mark)
 
     def _check_open(self) -> None:

@@ -23,7 +23,7 @@ WAYS: Final = (
 deviation in parts of the count, and the logarithm of the way's prior."""
 FORGETTING: Final = 0.95
 BETWEEN: Final = 1.2
-"""Steps without a look are wider than those with one, by which widths are learned: no look says how far they were off."""
+"""Steps without a look are wider than those with one, from which widths are learned."""
 POOLED: Final = 0.05
 """Of the weights over all bins in each bin's own."""
 _FACTORS, _SCATTERS, _PARTS, _LOG_PRIOR = (np.array(column)[:, None] for column in zip(*WAYS, strict=True))
