@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -52,6 +52,9 @@ def revised(past: Sequence[Past], usual: Usual) -> list[Revision]:
         smoothed = earlier.believed.mean + gain * (smoothed - later.foreseen.mean)
         spread = earlier.believed.variance + np.square(gain) * np.minimum(spread - wider, 0.0)
         spread = np.maximum(spread, 0.1 * earlier.believed.variance)
-        values = usual.published(Mixture(smoothed, spread), spread)
+        # What cannot be told from nothing is doubted as it was at first.
+        values = usual.published(replace(earlier.believed, mean=smoothed), earlier.believed.variance)
+        narrower = np.sqrt(spread / earlier.believed.variance)
+        values = Values(values.numbers, values.std * narrower, values.law)
         revisions.append(Revision(earlier.step, past[-1].step - earlier.step, values))
     return revisions[::-1]
