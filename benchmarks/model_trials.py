@@ -18,12 +18,12 @@ from veilstream.evaluate.runner import Measures
 from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
 from veilstream.mechanisms.streams import DSAT, Fast, ModelBased, Sample, Uniform
 from veilstream.mechanisms.streams.model import bank, looks, mechanism, output, plans
-from veilstream.mechanisms.streams.model.revise import Revision
 from veilstream.noise import ExactSampler
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.testing.batch import BatchMeter
 from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.counts import seal
+from veilstream.values.revision import Revision
 from veilstream.values.values import half_width
 
 REVISED: Final = 10

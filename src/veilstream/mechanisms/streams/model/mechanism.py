@@ -18,11 +18,12 @@ from veilstream.mechanisms.streams.model.observation import Floats, Look
 from veilstream.mechanisms.streams.model.output import Usual, whole_median
 from veilstream.mechanisms.streams.model.periods import Period, period_at
 from veilstream.mechanisms.streams.model.plans import block_plan, gaps_of
-from veilstream.mechanisms.streams.model.revise import Past, Revision, revised
+from veilstream.mechanisms.streams.model.revise import Past, revised
 from veilstream.mechanisms.streams.model.shock import FEWEST_BINS, Shock
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
+from veilstream.values.revision import Revision
 from veilstream.values.values import Values
 
 MOST_REVISED: Final = 1000

@@ -10,6 +10,7 @@ import numpy as np
 from veilstream.mechanisms.streams.model.bank import Mixture
 from veilstream.mechanisms.streams.model.observation import Floats
 from veilstream.mechanisms.streams.model.output import Usual
+from veilstream.values.revision import Revision
 from veilstream.values.values import Values
 
 
@@ -20,15 +21,6 @@ class Past:
     step: int
     believed: Mixture
     foreseen: Mixture
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Revision:
-    """New values for a step of the past; ``version`` counts the steps since it was first published, as version 0."""
-
-    step: int
-    version: int
-    values: Values
 
 
 def revised(past: Sequence[Past], usual: Usual) -> list[Revision]:
