@@ -121,6 +121,20 @@ def test_the_automatic_mechanism_has_the_seasons_of_the_calendar_and_stays(tmp_p
     assert (first.summary.published, again.summary.published) == (HOURS, 0)
 
 
+def test_revisions_are_a_table_of_their_own_with_versions(tmp_path: Path) -> None:
+    out = tmp_path / "visits.csv"
+    first = call(table(), tmp_path, mechanism="auto", set={"revise": 2}, out=out)
+    beside = tmp_path / "visits.revisions.csv"
+    assert list(first.summary.outputs) == [str(out), str(beside)]
+    releases, revised = pl.read_csv(out), pl.read_csv(beside)
+    assert releases["covers"].unique().to_list() == ["count"]
+    assert revised.columns == ["step", "time", "place", "value", "low", "high", "covers", "version"]
+    assert revised.select("step", "version").unique(maintain_order=True).rows() == [(3, 2), (4, 1)]
+    beside.unlink()
+    call(table(), tmp_path, mechanism="auto", set={"revise": 2}, out=out)
+    assert pl.read_csv(beside).equals(revised)
+
+
 def test_a_stream_goes_on_with_the_mechanism_that_it_began_with(tmp_path: Path) -> None:
     call(table(), tmp_path, mechanism="fixed-rate", set={"interval": 3})
     again = call(table(), tmp_path, mechanism="auto")
