@@ -3,7 +3,8 @@
 Names come from the literals ``STREAMS`` and ``HISTOGRAMS``; other classes of this package are ``veilstream:Class``, and
 classes from elsewhere ``module:Class``, so that a class which merely shares a name with ours is another one. What may
 change without a new version is in ``docs/ledger.md``: a parameter may be added with a default that leaves what the
-mechanism does as it was; a changed default, a removed parameter or another meaning is a new ``version: ClassVar[int]``.
+mechanism does as it was; a changed default, a removed parameter or another meaning is a new ``version: ClassVar[int]``,
+and ``former_defaults`` says what a default was before.
 """
 
 from __future__ import annotations

@@ -72,10 +72,13 @@ class ModelBased:
       a surprising look is an alarm that does so at once. ``safe=True`` looks at every step from the beginning.
     * **Noise.** Laplace; for few bins blocks of noise that several looks share (``Meter.block_laplace``); Gaussian
       noise for all of the budget where delta makes that quieter.
+    * **Estimates** are pulled to what bins have in common as far as looks bear it out, and to zero as far as they cannot
+      be told from it (``Usual``); small counts are whole.
     * **Intervals** are of the true count, not of the noise: their width is corrected by how far past looks lay from
       what was foreseen (``NoiseLaw.MODEL``).
 
-    With ``revise=R`` the last R steps can be had once more, smoothed by what came after them (``revisions``).
+    With ``revise=R`` the last R steps can be had once more, smoothed by what came after them
+    (``Publisher.revisions``).
 
     At user level ``horizon`` is the public number of steps; without one the budget is spread over stretches that
     double in length, at a price (``period_at``).
