@@ -13,7 +13,9 @@ from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from veilstream.privacy.charge import Charge
+from veilstream.privacy.population_limit import ChargeLimit
 from veilstream.privacy.snapshots import AccountantSnapshot
+from veilstream.release.commits import Commits
 from veilstream.storage.codec import Encoded, encode
 from veilstream.storage.ledger import ChargeRow, Ledger, Transaction
 from veilstream.storage.ledger.records import Mark
@@ -62,6 +64,15 @@ class Resumable(Protocol):
         ...
 
 
+@runtime_checkable
+class Limited(Protocol):
+    """What takes a limit beside that of its own guarantee, before anything is drawn."""
+
+    def limit(self, other: ChargeLimit | None) -> None:
+        """Let something else refuse charges too; None for nothing else."""
+        ...
+
+
 A = TypeVar("A", bound=Attempt)
 
 
@@ -96,6 +107,7 @@ class Book(Generic[A]):
         """This process's turn and the stream's write lock."""
         with self.turn, self._ledger.transaction(self._stream) as transaction:
             self._touched = False
+            self._ledger.on_failure(self.forget)
             try:
                 yield transaction
             except BaseException:
@@ -121,6 +133,9 @@ class Book(Generic[A]):
             if stored is not None:
                 load(stored)
             self.at = transaction.head
+        session: object = self.session
+        if isinstance(session, Limited):
+            session.limit(transaction.pool())
 
     def _resume(self, transaction: Transaction) -> None:
         """Begin with the last snapshot instead of the first charge, unless the first charge was counted already."""
@@ -169,6 +184,7 @@ class Book(Generic[A]):
             opened=session.opened,
             snapshot=self._snapshot(transaction),
         )
+        Commits.note()
         self.at = t
         # Nobody else could charge the stream since ``catch_up``: it need not read these charges again.
         self._mark = transaction.mark

@@ -65,7 +65,10 @@ def plan_compaction(ledger: Ledger, stream: str) -> Plan:
     """What can be taken away of a stream: all up to the last snapshot before every window that can still change."""
     with ledger.reading() as connection:
         stream_id: int = connection.execute(sa.select(streams.c.id).where(streams.c.name == stream)).scalar_one()
-        period = Guarantee.from_json(row_of(connection, stream_id)["guarantee"]).period
+        row = row_of(connection, stream_id)
+        period = Guarantee.from_json(row["guarantee"]).period
+        if row["membership"] is not None:
+            return Plan(stream, reason="it draws on a population, whose windows are added up from its charges")
         if period is None:
             return Plan(stream, reason="one budget lasts for the whole stream, so that every charge still counts")
         head, base = head_of(connection, stream_id), base_of(connection, stream_id)

@@ -96,6 +96,13 @@ def _holds(ledger: Ledger, stream: str, seen: Mark) -> bool:
 
 def record_loss(ledger: Ledger, loss: Loss) -> Mark:
     """Write down that steps are lost: their budget is spent, the mechanism's state is dropped, the mark is replaced."""
+    if ledger.spec(loss.stream).membership is not None:
+        raise LedgerError(
+            name="stream",
+            value=loss.stream,
+            limit="it draws on a population, whose other streams may have spent what was lost; begin a new population",
+            outcome="nothing was recorded",
+        )
     if loss.resume is None:
         raise LedgerError(
             name="stream",

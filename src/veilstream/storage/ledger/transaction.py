@@ -29,6 +29,7 @@ from veilstream.storage.ledger.chain import (
 )
 from veilstream.storage.ledger.opening import Opened
 from veilstream.storage.ledger.payloads import corners, frozen_payload, viewed_payload
+from veilstream.storage.ledger.population_shared import SharedPool, shared_pool
 from veilstream.storage.ledger.records import CHARGE, FAILURE, STEP, Mark, moment, record
 from veilstream.storage.ledger.rows import RELEASE_AT, ChargeRow, read_charges, read_releases, rows_of
 from veilstream.storage.ledger.schema import (
@@ -65,10 +66,12 @@ class Transaction:
         remembered: Remembered,
         *,
         before_commit: Callable[[], None],
+        commit: Callable[[], None],
         after_commit: Callable[[Mark], None],
     ) -> None:
         self._connection = connection
         self._before_commit = before_commit
+        self._commit_rows = commit
         self._after_commit = after_commit
         self._remembered = remembered
         self._opened = opened
@@ -77,8 +80,14 @@ class Transaction:
         self._label = label
         self._open = True
         self._key = opened.key
+        self._pool = shared_pool(connection, opened.key, opened.stream_id, opened.membership, label)
         self.mark = opened.mark
         self.head = opened.head
+
+    def pool(self) -> SharedPool | None:
+        """The pool of the population that this stream shares, None if it has its budget for itself."""
+        self._check_open()
+        return self._pool
 
     def verify(self, since: Mark) -> Mark:
         """Check what was committed since a mark against the chain; where it ends."""
@@ -215,6 +224,8 @@ class Transaction:
         self._commit(t)
 
     def _write_charges(self, t: int, made: Sequence[Charge], outcome: str, opened: Iterable[int]) -> list[list[Any]]:
+        if self._pool is not None and made:
+            self._pool.confirm(made)
         self._write_blocks(t, opened)
         arrays = [x for charge in made for x in (charge.positions, charge.starts) if x is not None]
         named = [Named(x, self._remembered) for x in arrays]
@@ -274,7 +285,7 @@ class Transaction:
         """Commit what touched step ``t``, the furthest one so far unless the stream's head is further."""
         self._open = False
         self._before_commit()
-        self._connection.commit()
+        self._commit_rows()
         touched = [step for step in (t, self.head) if step is not None]
         self._after_commit(replace(self.mark, t=max(touched, default=None)))
 

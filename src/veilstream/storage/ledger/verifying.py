@@ -18,6 +18,7 @@ from veilstream.storage.ledger.arrays import fetch_public, fetch_secret
 from veilstream.storage.ledger.chain import base_of, check_state, check_stream, find_key, verified
 from veilstream.storage.ledger.compacting import check_kept
 from veilstream.storage.ledger.decisions import ARCHIVE, check_decisions, last_decision
+from veilstream.storage.ledger.population_verifying import check_population, names_of_populations
 from veilstream.storage.ledger.recomputing import check_snapshots, check_windows
 from veilstream.storage.ledger.records import Mark
 from veilstream.storage.ledger.rows import DAMAGED
@@ -62,6 +63,11 @@ def verify(ledger: Ledger) -> list[Finding]:
             found += _checked(ledger, name, partial(check, stream_id=stream_id))
         if not any(finding.stream == name for finding in found):
             found += _checked(ledger, name, partial(check_windows, stream_id=stream_id))
+    if not found:
+        with ledger.reading() as connection:
+            named = names_of_populations(connection)
+        for name in named:
+            found += _checked(ledger, None, partial(check_population, name=name))
     return found
 
 
