@@ -41,6 +41,7 @@ class Revises(Protocol):
     def revisions(self, state: Any) -> Sequence[Revision]: ...
 
 
+@runtime_checkable
 class HistogramMechanism(Protocol):
     """Publishes one histogram for an exact ``epsilon``.
 
@@ -50,6 +51,7 @@ class HistogramMechanism(Protocol):
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values: ...
 
 
+@runtime_checkable
 class StreamMechanism(Protocol[S]):
     """Publishes a value vector at every timestamp.
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection
 
-from veilstream.storage.ledger.chain import Mark
+from veilstream.storage.ledger.records import Mark
 
 
 class CommitGroup:
