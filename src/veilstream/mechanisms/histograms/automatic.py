@@ -64,7 +64,7 @@ class Auto:
         share = epsilon * SHARE
         noisy = meter.laplace(x.total(), share, "number of records")
         rest = epsilon - share
-        strength = noisy.numbers[..., 0] * float(rest / x.l1)
+        strength = np.asarray(noisy.numbers[..., 0] * float(rest / x.l1), dtype=np.float64)
         return self._chosen(x, strength, meter).estimate(x, rest, meter)
 
     def _chosen(self, x: Sealed, strength: NDArray[np.float64], meter: Meter) -> HistogramMechanism:
