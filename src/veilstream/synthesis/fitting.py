@@ -97,6 +97,11 @@ class TablePublisher:
         self.publisher.close()
 
 
+def guarantee_of(epsilon: Exact, delta: Exact = 0) -> Guarantee:
+    """The guarantee of one table; with delta, a fifth of ε is for what is chosen and the rest for Gaussian noise."""
+    return Guarantee(epsilon, w=1) if delta == 0 else Guarantee(epsilon, w=1, delta=delta, pure_share="1/5")
+
+
 @hide_frames
 def fit(
     table: Any,
@@ -109,8 +114,9 @@ def fit(
     user: str | None = None,
     rows_per_user: int = 1,
     unknown: Literal["error", "drop"] = "error",
+    delta: Exact = 0,
 ) -> TableModel:
-    """A private model of one table for ``epsilon``.
+    """A private model of one table for ``epsilon``, and ``delta`` for a ``MarginalGraph(noise="gaussian")``.
 
     ``table`` is a CSV or Parquet file, or a Polars, pandas or Arrow table; ``domain`` the public bins of its
     attributes. ``copula`` says how the table is modelled: ``DPCopula`` or ``MarginalGraph``, by default what suits the
@@ -126,6 +132,6 @@ def fit(
     (Fraction(1, 2), (5, 2))
     """
     with TablePublisher(
-        domain, Guarantee(epsilon, w=1), Uniform, copula, ledger, name=name, rows_per_user=rows_per_user
+        domain, guarantee_of(epsilon, delta), Uniform, copula, ledger, name=name, rows_per_user=rows_per_user
     ) as publisher:
         return publisher.feed(table, 0, user=user, unknown=unknown)

@@ -12,17 +12,20 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.errors import InvalidInputError
+from veilstream.errors import InvalidBudgetError, InvalidInputError
+from veilstream.mechanisms.histograms._strategies import Law
 from veilstream.mechanisms.histograms.noise_first import NoiseFirst
+from veilstream.mechanisms.histograms.segments import segment
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.privacy.rationals import rational
 from veilstream.synthesis.graph_draw import Graph, coarse_rows, pair_prediction
 from veilstream.synthesis.graph_layout import MOST_GROUPS, GraphLayout, Pair, PairTable
-from veilstream.synthesis.margins import private_margins
+from veilstream.synthesis.margins import Margins, private_margins
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
-from veilstream.trusted.rows import SealedTable
+from veilstream.trusted.rows import SealedRows, SealedTable
 from veilstream.trusted.statistics.pair_counts import misfit_scores, pair_counts
+from veilstream.values.projection import onto_simplex
 from veilstream.values.values import Values
 
 Reals = NDArray[np.float64]
@@ -32,27 +35,70 @@ ROWS_OF_CELL: Final = 4.0
 """Groups are so wide that a cell of a pair's table has this many noises' worth of rows on average."""
 NOISE_OF_TABLE: Final = 0.08
 """Pairs are measured as long as the noise of a table stays below this share of the rows."""
-MOST_FOR_MARGINS: Final = Fraction(3, 4)
+MOST_FOR_MARGINS: Final = Fraction(4, 5)
+SMOOTHING_PRICE: Final = 6.0
 PREDICTED_ROWS: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    """What margins and tables are measured with: ε by Laplace noise, or μ² by Gaussian noise."""
+
+    noise: Law
+    amount: Fraction
+
+    @classmethod
+    def of(cls, noise: Law, epsilon: Fraction, meter: Meter) -> _Budget:
+        if noise == "laplace":
+            return cls(noise, epsilon)
+        guarantee = meter.guarantee
+        if guarantee.mu_squared == 0 or guarantee.pure == 0:
+            raise InvalidBudgetError(f"Gaussian noise under {guarantee}: delta and pure_share must both be above 0")
+        return cls(noise, guarantee.mu_squared * epsilon / guarantee.pure)
+
+    def rate(self, l1: Fraction, share: Fraction) -> float:
+        """One over the mean absolute noise of a count for a share of the budget."""
+        if self.noise == "laplace":
+            return float(self.amount * share / l1)
+        return math.sqrt(float(self.amount * share) * math.pi / 2) / float(l1)
+
+    def measure(self, x: Sealed, share: Fraction, purpose: str, meter: Meter) -> Values:
+        if self.noise == "laplace":
+            return meter.laplace(x, self.amount * share, purpose)
+        return meter.gaussian(x, self.amount * share, purpose)
+
+    def margins(
+        self, rows: SealedRows, total: float, histogram: HistogramMechanism, share: Fraction, meter: Meter
+    ) -> Margins:
+        """Every margin for a share of the budget in all; Gaussian noise is smoothed like Laplace noise."""
+        if self.noise == "laplace":
+            return private_margins(rows, total, histogram, self.amount * share, meter)
+        part = share / len(rows.shape)
+        noisy = [self.measure(rows.margin(axis), part, "margin", meter) for axis in range(len(rows.shape))]
+        smooth = [smoothed(values, SMOOTHING_PRICE) for values in noisy]
+        counts = tuple(onto_simplex(values, total) for values in smooth)
+        return Margins(counts, total, tuple(float(np.max(values.std)) for values in noisy))
 
 
 @dataclass(frozen=True, slots=True)
 class MarginalGraph:
     """Publishes a histogram per attribute and tables of those pairs that depend on one another, chosen privately.
 
-    ``size_share`` of ε counts the rows and ``margin_share`` goes to the margins, in equal parts: half of ε by default,
-    three quarters where there are few rows for the noise, which the noisy number of rows tells. Attributes are then
+    ``size_share`` of ε counts the rows and ``select_share`` chooses pairs; ``margin_share`` of the rest goes to the
+    margins, in equal parts: about half by default, four fifths where there are few rows for the noise, which the noisy
+    number of rows tells. Attributes are then
     gathered into groups, fewer the less there are rows for the budget: neighbours of an ordered attribute, rare values
-    of categories. ``select_share`` chooses pairs, each by the exponential mechanism on the L1 distance of its table
-    from what the model so far predicts, less the noise that measuring it would add:
+    of categories. Pairs are chosen by the exponential mechanism on the L1 distance of their table from what the model
+    so far predicts, less the noise that measuring it would add:
 
     * first a tree: of all pairs that join two parts not yet joined, against independence (MST);
     * then, as far as rows and budget allow, pairs that the tree predicts worst (the expected improvement of AIM).
 
-    The rest of ε measures the chosen tables in equal parts. A table is drawn towards independence as far as it deviates
-    from that no more than its noise does (James and Stein), so a pair that was chosen for nothing does no harm. Rows
-    come from the tree exactly, and are weighted until all other tables fit too (``Graph``); values inside a group
-    follow the margin, so attributes may have many values.
+    What is left measures the chosen tables in equal parts. With ``noise="gaussian"``, for guarantees with delta > 0,
+    margins and tables are paid from μ² and the pure part pays for rows and choices. A table is drawn towards
+    independence as far as it deviates from that no more than its noise does (James and Stein), so a pair that was
+    chosen for nothing does no harm. Rows come from the tree exactly, and are weighted until all other tables fit too
+    (``Graph``); values inside a group follow the margin, so attributes may have many values.
 
     >>> import numpy as np
     >>> from veilstream.data import Categories
@@ -70,6 +116,7 @@ class MarginalGraph:
     """
 
     margins: HistogramMechanism = field(default_factory=NoiseFirst)
+    noise: Law = "laplace"
     size_share: Fraction = Fraction(1, 20)
     margin_share: Fraction | None = None
     select_share: Fraction = Fraction(1, 12)
@@ -83,8 +130,10 @@ class MarginalGraph:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, rational(getattr(self, name), name))
         shares = [self.size_share, self.margin_share or MOST_FOR_MARGINS, self.select_share]
-        if min(shares) <= 0 or sum(shares) >= 1:
-            raise InvalidInputError(f"shares {', '.join(map(str, shares))} of MarginalGraph: above 0, below 1 together")
+        if min(shares) <= 0 or max(shares[1], self.size_share + self.select_share) >= 1:
+            raise InvalidInputError(f"shares {', '.join(map(str, shares))} of MarginalGraph: above 0 and below 1")
+        if self.noise not in ("laplace", "gaussian"):
+            raise InvalidInputError(name="noise", of="MarginalGraph", value=self.noise, limit="'laplace' or 'gaussian'")
 
     def layout(self, shape: tuple[int, ...]) -> GraphLayout:
         """Where the numbers of a release lie, for a table of this shape."""
@@ -98,20 +147,23 @@ class MarginalGraph:
         if not isinstance(x, SealedTable):
             raise InvalidInputError("MarginalGraph: it publishes tables, not histograms; seal rows with its layout")
         rows, layout = x.rows, self.layout(x.rows.shape)
-        attributes = len(rows.shape)
-        single = attributes == 1
-        size = epsilon * self.size_share
+        single = len(rows.shape) == 1
+        size, select = epsilon * self.size_share, epsilon * (0 if single else self.select_share)
+        measure = epsilon - size - select
+        if self.noise == "gaussian":
+            # Margins and tables have a budget of their own: the pure one is all for rows and choices.
+            size, select, measure = size * epsilon / (size + select), select * epsilon / (size + select), epsilon
+        budget = _Budget.of(self.noise, measure, meter)
         counted = meter.laplace(rows.counts(()), size, "total")
         total = max(float(counted.numbers[0]), 0.0)
-        for_margins = epsilon - size if single else epsilon * self._for_margins(layout, total, float(epsilon / rows.l1))
-        margins = private_margins(rows, total, self.margins, for_margins, meter)
-        select = epsilon * self.select_share
-        rest = epsilon - size - for_margins - select
-        groups, count = (FEWEST_GROUPS, 0) if single else self._plan(layout, total, float(rest / rows.l1))
-        graph = Graph.of(layout, total, list(margins.counts), groups, [])
+        share = Fraction(1) if single else self._for_margins(layout, total, budget.rate(rows.l1, Fraction(1)))
+        margins = budget.margins(rows, total, self.margins, share, meter)
+        groups, count = FEWEST_GROUPS, 0
         tables: list[PairTable] = []
         if not single:
-            tables = self._measured(x, graph, count, select, rest, meter)
+            groups, count = self._plan(layout, total, rows.l1, budget, 1 - share)
+            graph = Graph.of(layout, total, list(margins.counts), groups, [])
+            tables = self._measured(x, graph, count, select, budget, 1 - share, meter)
         numbers = layout.pack(total, margins.counts, groups, tables)
         std = np.zeros(layout.size)
         std[0] = float(np.max(counted.std))
@@ -119,32 +171,43 @@ class MarginalGraph:
         return Values(numbers, std)
 
     def _for_margins(self, layout: GraphLayout, total: float, rate: float) -> Fraction:
-        """Half of the budget, or three quarters where the noise of all margins would outweigh the rows."""
+        """Half of the budget, or four fifths where the noise of all margins would outweigh the rows."""
         if self.margin_share is not None:
             return self.margin_share
-        noise = sum(layout.shape) * len(layout.shape)
-        return MOST_FOR_MARGINS if total * rate < noise else Fraction(1, 2)
+        noise = sum(layout.shape) * len(layout.shape) / rate
+        return MOST_FOR_MARGINS if total < noise else Fraction(11, 20)
 
-    def _plan(self, layout: GraphLayout, total: float, rate: float) -> tuple[int, int]:
+    def _plan(
+        self, layout: GraphLayout, total: float, l1: Fraction, budget: _Budget, share: Fraction
+    ) -> tuple[int, int]:
         """Groups of an attribute and number of pairs, from the published number of rows, the budget and the shape.
 
-        With K tables a cell has noise K/rate on average: with g² cells a table g²·K/rate.
+        Groups are as fine as a tree's tables allow, and pairs as many as leave every table readable.
         """
         attributes = len(layout.shape)
         tree = attributes - 1
-        side = math.sqrt(max(total, 1.0) * rate / (tree * ROWS_OF_CELL))
+        side = math.sqrt(max(total, 1.0) * budget.rate(l1, share / tree) / ROWS_OF_CELL)
         groups = max(FEWEST_GROUPS, min(MOST_GROUPS, int(side)))
         cells = np.mean([math.prod(min(layout.shape[a], groups) for a in pair) for pair in _pairs(attributes)])
-        allowed = int(NOISE_OF_TABLE * total * rate / float(cells))
-        return groups, max(tree, min(layout.most_pairs, allowed))
+        count = layout.most_pairs
+        while count > tree and float(cells) / budget.rate(l1, share / count) > NOISE_OF_TABLE * total:
+            count -= 1
+        return groups, count
 
     def _measured(
-        self, x: SealedTable, graph: Graph, count: int, select: Fraction, rest: Fraction, meter: Meter
+        self,
+        x: SealedTable,
+        graph: Graph,
+        count: int,
+        select: Fraction,
+        budget: _Budget,
+        share: Fraction,
+        meter: Meter,
     ) -> list[PairTable]:
         pairs = _pairs(len(x.rows.shape))
         exact = pair_counts(x.rows, graph.labels, pairs)
-        each, share = select / count, rest / count
-        noise = float(x.rows.l1 / share)
+        each = select / count
+        noise = 1 / budget.rate(x.rows.l1, share / count)
 
         def choose(candidates: list[int], predictions: dict[int, Reals]) -> int:
             scores = misfit_scores(
@@ -155,7 +218,7 @@ class MarginalGraph:
             return candidates[meter.select(scores, each, "pair")]
 
         def measure(at: int) -> PairTable:
-            noisy = meter.laplace(exact[at], share, "table of a pair")
+            noisy = budget.measure(exact[at], share / count, "table of a pair", meter)
             shape = tuple(graph.sizes[axis] for axis in pairs[at])
             counts = np.asarray(noisy.numbers, dtype=np.float64).reshape(shape)
             return PairTable(pairs[at], counts, float(np.max(noisy.std)))
@@ -172,6 +235,14 @@ class MarginalGraph:
                 left.remove(at)
                 tables.append(measure(at))
         return tables
+
+
+def smoothed(values: Values, price: float) -> Reals:
+    """Means over the stretches that noisy values suggest, as in ``NoiseFirst``."""
+    numbers = np.asarray(values.numbers, dtype=np.float64)
+    starts = segment(numbers, price * float(np.max(values.std)) ** 2)
+    lengths = np.diff(starts, append=numbers.size)
+    return np.repeat(np.add.reduceat(numbers, starts) / lengths, lengths)
 
 
 def _pairs(attributes: int) -> list[Pair]:

@@ -17,7 +17,7 @@ from veilstream.synthesis.tree import consistent
 
 Reals = NDArray[np.float64]
 Integers = NDArray[np.int64]
-SIGMAS: Final = 2.0
+SIGMAS: Final = 1.0
 """How far a table must be from independence, in standard deviations of what noise does, before it is followed."""
 PASSES: Final = 12
 """Rounds in which weights are fitted to every table once."""
@@ -51,10 +51,13 @@ class Graph:
             for label, margin, size in zip(labels, margins, sizes, strict=True)
         ]
         tables: dict[Pair, Reals] = {}
-        for table in noisy:
+        for number, table in enumerate(noisy):
             j, k = table.pair
             independent: Reals = total * np.outer(coarse[j], coarse[k])
-            near = shrunk(table.counts, independent, table.std, SIGMAS)
+            # The first ones are the tree; where a further table shows nothing, what the tree says of the pair stands.
+            near = shrunk(table.counts, independent, table.std, SIGMAS if number < len(coarse) - 1 else 0.0)
+            if number >= len(coarse) - 1 and near is independent:
+                continue
             tables[table.pair] = consistent(near, coarse[j], coarse[k])
         return cls(layout, total, margins, groups, labels, coarse, tables)
 

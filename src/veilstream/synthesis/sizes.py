@@ -74,5 +74,5 @@ def shrunk(noisy: Reals, expected: Reals, std: float, sigmas: float = 0.0) -> Re
     if excess == 0 or math.isinf(excess):
         return noisy
     explained = max(noisy.size - 2, 1) + sigmas * math.sqrt(5 * noisy.size)
-    kept = max(0.0, 1 - explained * std**2 / excess)
-    return expected + kept * (noisy - expected)
+    kept = 1 - explained * std**2 / excess
+    return expected + kept * (noisy - expected) if kept > 0 else expected
