@@ -67,7 +67,7 @@ class GraphicalModel:
             coarse: NDArray[np.int64] = np.load(Path(place) / DRAWN)
         rng = np.random.default_rng(seed)  # noqa: TID251 (a peer, not a release)
         inside = (rng.random(coarse.shape) * widths).astype(np.int64)
-        return np.minimum(coarse * np.array(widths) + inside, np.array(table.shape) - 1)
+        return np.asarray(np.minimum(coarse * np.array(widths) + inside, np.array(table.shape) - 1), dtype=np.int64)
 
 
 def _draw(name: str, place: Path, epsilon: float, seed: int) -> None:

@@ -1,8 +1,8 @@
 """Models of real tables against dpmm's MST and AIM in one run: marginals, ranges, correlations, classifiers, time.
 
 MST and AIM need DPMM_PYTHON (see ``private_pgm``) and are left out without it. Tables come from the directory that
-VEILSTREAM_DATA names, cut to ``ROWS`` rows, because a fit of AIM takes minutes. Adult and NLTCS were looked at while the
-shares of ``MarginalGraph`` were chosen; ACS and IPUMS were not.
+VEILSTREAM_DATA names, cut to ``ROWS`` rows, because a fit of AIM takes minutes. Adult, NLTCS and ACS were looked at
+while the shares of ``MarginalGraph`` were chosen; IPUMS was not.
 """
 
 from __future__ import annotations
@@ -99,9 +99,10 @@ def run(quick: bool = False) -> Sequence[Table]:
     return [
         Table(
             "Models of real tables",
-            f"{ROWS:,} rows of each; means of {RUNS} runs, {PEER_RUNS} of MST and AIM (dpmm). Total variation of {MOST_MARGINALS} "
-            "marginals of 2 and of 3 attributes, mean error of 200 ranges over single attributes in shares of the rows, mean "
-            "error of correlations, area under the curve of three classifiers trained on drawn rows, seconds. MST, AIM and "
+            f"{ROWS:,} rows of each; means of {RUNS} runs, {PEER_RUNS} of MST and AIM (dpmm). Total variation of "
+            f"{MOST_MARGINALS} marginals of 2 and of 3 attributes, mean error of 200 ranges over single attributes in "
+            "shares of the rows, mean error of correlations, area under the curve of three classifiers trained on drawn "
+            "rows, seconds. Adult, NLTCS and ACS were looked at while shares were chosen, IPUMS was not. MST, AIM and "
             f"'marginals, delta' have δ = {DELTA:g}, the others 0; 'independent' has the exact margins and no noise.",
             ["table", "ε", "model", "2-way", "3-way", "ranges", "correlations", "AUC", "seconds"],
             rows,

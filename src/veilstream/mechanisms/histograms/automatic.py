@@ -47,8 +47,8 @@ class Auto:
     ...
     veilstream.errors.InvalidInputError: use 'everything': 'ranges', 'bins' or 'marginals'; nothing was released
 
-    The limits were read off five lines and four planes of DPBench; docs/histograms.md has how far the choice is from
-    the best method in hindsight on the others.
+    The limits were set on the ten lines and eight planes of DPBench that docs/histograms.md has figures of, so those
+    figures flatter the choice.
     """
 
     use: Literal["ranges", "bins", "marginals"] = "ranges"
