@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SHOWN = 30
 ONLINE_WINDOWS = 3
+MOST_STEPS = 100_000
+"""Steps that are planned one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +138,23 @@ def make_schedule(
 ) -> Planned:
     """The schedule for ``weights`` that repeat up to ``steps``, or for ever."""
     from veilstream.errors import InvalidInputError
-    from veilstream.mechanisms.allocation import OnlineRule, OnlineState, PowerError, fullest_window, optimal_schedule
+    from veilstream.mechanisms.allocation import (
+        OnlineRule,
+        OnlineState,
+        PowerError,
+        largest_window_sum,
+        optimal_schedule,
+    )
     from veilstream.mechanisms.allocation.schedule import exact_weights
     from veilstream.privacy.guarantee import Guarantee
 
     guarantee = Guarantee(epsilon, window)
     if error not in ("variance", "absolute"):
         raise InvalidInputError(name="error", value=error, limit="'variance' or 'absolute'")
-    if steps is not None and steps < 1:
-        raise InvalidInputError(name="steps", value=steps, limit="at least 1 is needed")
+    if steps is not None and not 1 <= steps <= MOST_STEPS:
+        raise InvalidInputError(name="steps", value=steps, limit=f"from 1 to {MOST_STEPS} can be planned")
+    if window is not None and window > MOST_STEPS:
+        raise InvalidInputError(name="window", value=window, limit=f"at most {MOST_STEPS} steps can be planned")
     if window is None and steps is None:
         raise InvalidInputError(
             "steps: missing; at --window user one budget lasts for the whole stream, so say how many "
@@ -180,7 +190,7 @@ def make_schedule(
         _cost(weights, budgets, power),
         _cost(weights, (equal,) * len(weights), power),
         best.lower,
-        fullest_window(budgets, span, cyclic=repeats),
+        largest_window_sum(budgets, span, cyclic=repeats),
     )
 
 

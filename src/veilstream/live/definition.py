@@ -10,10 +10,12 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Final, Literal, Self, TypeAlias
 
+from veilstream.arguments import checks_arguments, refuses, with_checked_arguments
 from veilstream.data import Domain
 from veilstream.data.bounding.choice import Limit
 from veilstream.errors import InvalidInputError, LedgerMismatchError
-from veilstream.live.clock import ClockKind, Schedule, duration
+from veilstream.jobs.automatic import AUTO, automatic_mechanism
+from veilstream.live.clock import ClockKind, Timetable, duration
 from veilstream.mechanisms.named import build_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.privacy.guarantee import Guarantee
@@ -25,6 +27,7 @@ WORDS: Final = ("title", "description", "unit", "public", "webhooks")
 """Fields that may change from one opening to the next: they decide nothing about which rows count or what it costs."""
 
 
+@with_checked_arguments
 @dataclass(frozen=True)
 class StreamDefinition:
     """A stream that rows are added to while time goes on.
@@ -69,6 +72,7 @@ class StreamDefinition:
     public: bool = False
     webhooks: tuple[str, ...] = ()
 
+    @refuses("stream", "its settings have other types; see docs/live.md")
     def __post_init__(self) -> None:
         if not NAME.fullmatch(str(self.name)):
             raise InvalidInputError(
@@ -88,7 +92,7 @@ class StreamDefinition:
         if self.user in (self.time, *self.bound_domain.names):
             raise InvalidInputError(f"column '{self.user}': it is the person's id and cannot be a time or an attribute")
         check_names(self.bound_domain)
-        _ = self.limit, self.schedule, self.ahead_ticks
+        _ = self.limit, self.timetable, self.ahead_ticks
         self.make_mechanism().start(self.guarantee, self.bins)
 
     @cached_property
@@ -105,10 +109,10 @@ class StreamDefinition:
         return Guarantee(self.epsilon, None if self.window == "user" else self.window, self.delta)
 
     @cached_property
-    def schedule(self) -> Schedule:
+    def timetable(self) -> Timetable:
         delay = 0 if self.clock == "manual" else duration(self.delay)
         grace = duration(self.grace) if isinstance(self.every, str) else 0
-        return Schedule(self.start, self.every, self.zone, grace, delay)
+        return Timetable(self.start, self.every, self.zone, grace, delay)
 
     @cached_property
     def limit(self) -> Limit:
@@ -125,6 +129,8 @@ class StreamDefinition:
         return (*own, *(name for name in self.bound_domain.names if name not in own))
 
     def make_mechanism(self) -> StreamMechanism[Any]:
+        if self.mechanism == AUTO:
+            return automatic_mechanism(self.every, self.settings)
         return build_mechanism(self.mechanism, self.histogram, self.settings)
 
     def to_json(self) -> dict[str, Any]:
@@ -132,6 +138,7 @@ class StreamDefinition:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     @classmethod
+    @checks_arguments
     def from_json(cls, source: Mapping[str, Any]) -> Self:
         """Read a definition; names that do not exist are errors."""
         known = {item.name for item in fields(cls)}

@@ -17,10 +17,11 @@ from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter, NoiseSource
 from veilstream.trusted.points import SealedFlow
 from veilstream.trusted.records import SealedRecords
+from veilstream.trusted.running import SealedRunning
 from veilstream.trusted.statistics import JointScores, Scores
 from veilstream.trusted.statistics.dyadic import DyadicCosts
 from veilstream.trusted.statistics.metric import SmoothValue
-from veilstream.trusted.threshold import Threshold
+from veilstream.trusted.threshold import SealedThreshold
 from veilstream.values.boxes import Boxes
 from veilstream.values.values import Values
 
@@ -64,6 +65,10 @@ class _AskingMeter(Meter):
         question = ("gaussian", x.size, x.span, mu_squared, purpose)
         return self._answer(question, lambda: super(_AskingMeter, self).gaussian(x, mu_squared, purpose))
 
+    def row_of(self, sums: SealedRunning, mu_squared: Fraction, purpose: str) -> Values:
+        question = ("row", sums.size, sums.span, mu_squared, purpose)
+        return self._answer(question, lambda: super(_AskingMeter, self).row_of(sums, mu_squared, purpose))
+
     def block_laplace(
         self, x: Sealed, epsilon: Fraction, length: int, purpose: str, block: NoiseBlock | None = None
     ) -> tuple[Values, NoiseBlock]:
@@ -90,18 +95,18 @@ class _AskingMeter(Meter):
 
     def open_threshold(
         self, epsilon_rho: Fraction, epsilon_nu: Fraction, sensitivity: Fraction, purpose: str
-    ) -> Threshold:
+    ) -> SealedThreshold:
         question = ("open", epsilon_rho, epsilon_nu, sensitivity, purpose)
         return self._answer(
             question,
             lambda: super(_AskingMeter, self).open_threshold(epsilon_rho, epsilon_nu, sensitivity, purpose),
         )
 
-    def above(self, threshold: Threshold, x: Sealed, level: float) -> bool:
+    def above(self, threshold: SealedThreshold, x: Sealed, level: float) -> bool:
         question = ("above", threshold.block, x.span, level)
         return self._answer(question, lambda: super(_AskingMeter, self).above(threshold, x, level))
 
-    def is_open(self, block: Threshold | NoiseBlock) -> bool:
+    def is_open(self, block: SealedThreshold | NoiseBlock) -> bool:
         return self._answer(("is open", block.block), lambda: super(_AskingMeter, self).is_open(block))
 
 
@@ -125,7 +130,7 @@ class ReplayingMeter(_AskingMeter):
         super().__init__(accountant, noise, t)
         self._recording = recording
 
-    def close(self, threshold: Threshold) -> None:
+    def close(self, threshold: SealedThreshold) -> None:
         """Nothing was opened here."""
 
     def _answer(self, question: tuple[Any, ...], ask: Callable[[], A]) -> A:

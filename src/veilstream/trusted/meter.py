@@ -23,14 +23,16 @@ from veilstream.privacy.rationals import sqrt_up
 from veilstream.trusted.block_noise import NoiseBlock, block_variance, drawn_rows
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.frames import hide_frames
+from veilstream.trusted.grids import coarser, finer
 from veilstream.trusted.noisy_cells import TailNoise, noisy_cells
 from veilstream.trusted.opening import open_counts, open_scores, opened
 from veilstream.trusted.points import SealedFlow, carried, degrees, edges_of
 from veilstream.trusted.records import SealedRecords
+from veilstream.trusted.running import ROW_BITS, SealedRunning, weighted
 from veilstream.trusted.statistics.base import JointScores, Scores, entries_of
 from veilstream.trusted.statistics.dyadic import DyadicCosts, cheapest_partition
 from veilstream.trusted.statistics.metric import SmoothValue
-from veilstream.trusted.threshold import THRESHOLD_GRID, Threshold
+from veilstream.trusted.threshold import THRESHOLD_GRID, SealedThreshold
 from veilstream.values.boxes import Boxes, cells_of
 from veilstream.values.values import NoiseLaw, Values
 
@@ -172,17 +174,45 @@ class Meter:
         """
         self._positive(mu_squared, purpose)
         variance = self._sensitivity(x.span, x.l2) ** 2 / mu_squared
+        charge = replace(self._charge(x, Fraction(0), purpose), mu_squared=mu_squared)
+        return self._with_gaussian(open_counts(x), x.grid, variance, charge)
+
+    @hide_frames
+    def row_of(self, sums: SealedRunning, mu_squared: Fraction, purpose: str) -> Values:
+        """The present row of a running sum, Σ c_s·x_s, plus exact discrete Gaussian noise.
+
+        ``mu_squared`` is what the row costs a timestamp that it reads with weight 1, for a unit that is in as many
+        timestamps as the guarantee lets it reach; others pay by the square of their weight. PROOF.md, "Rows of running
+        sums", has the theorem.
+        """
+        self._positive(mu_squared, purpose)
+        reach = self.guarantee.reach
+        if reach is None:
+            raise InvalidBudgetError(
+                f"running sum for {purpose!r} under {self.guarantee}: it needs a window, or a bound on the steps in "
+                "which a person counts"
+            )
+        if sums.last != self.t:
+            raise InvalidInputError(name="row for", value=purpose, limit=f"the sum ends at t={sums.last}, not {self.t}")
+        variance = (reach * sums.l2) ** 2 / mu_squared
+        charge = Charge(Fraction(0), sums.span, purpose, mu_squared, starts=sums.profile.encoded())
+        exact = weighted(opened(sums), sums.profile.pieces()[1])
+        return self._with_gaussian(exact, sums.grid + ROW_BITS, variance, charge)
+
+    def _with_gaussian(self, exact: NDArray[np.int64], x_grid: int, variance: Fraction, charge: Charge) -> Values:
+        """Exact values on a grid with noise of at least this variance, once the charge was admitted."""
         sigma_bits = math.isqrt(math.floor(variance * (1 << 60))).bit_length()
-        finer = max(x.grid, MIN_SIGMA_BITS + 30 - sigma_bits + 1, 0)
-        sigma = sqrt_up(variance * (1 << (2 * finer)) + 3)
+        grid = max(x_grid, MIN_SIGMA_BITS + 30 - sigma_bits + 1, 0)
+        sigma = sqrt_up(variance * (1 << (2 * grid)) + 3)
         if sigma > MAX_SCALE:
             raise InvalidBudgetError(
-                f"charge of mu² {mu_squared} for {purpose!r}: its noise would be wider than {MAX_SCALE} grid steps"
+                f"charge of mu² {charge.mu_squared} for {charge.purpose!r}: its noise would be wider than {MAX_SCALE} "
+                "grid steps"
             )
-        self._admit([replace(self._charge(x, Fraction(0), purpose), mu_squared=mu_squared)])
-        noise = self._noise.gaussian(sigma, self._draw_shape(x.size))
-        exact = (open_counts(x) << (finer - x.grid)) + noise
-        return Values(_off_grid(exact, finer), float(sigma) * 2.0**-finer, NoiseLaw.GAUSSIAN)
+        self._admit([charge])
+        noise = self._noise.gaussian(sigma, self._draw_shape(exact.shape[-1]))
+        noise += finer(exact, grid - x_grid)
+        return Values(_off_grid(noise, grid), float(sigma) * 2.0**-grid, NoiseLaw.GAUSSIAN)
 
     @hide_frames
     def block_laplace(
@@ -280,7 +310,7 @@ class Meter:
     @hide_frames
     def open_threshold(
         self, epsilon_rho: Fraction, epsilon_nu: Fraction, sensitivity: Fraction, purpose: str
-    ) -> Threshold:
+    ) -> SealedThreshold:
         """Draw the secret noise of a sparse-vector block for queries of at most ``sensitivity``.
 
         Opening charges ``epsilon_rho``, and every positive answer ``epsilon_nu`` more, to each window that any
@@ -296,18 +326,24 @@ class Meter:
         block = self._accountant.new_block()
         self._admit([Charge(epsilon_rho, Span(self.t, self.t), purpose, block=block)])
         rho = self._noise.laplace(scale, self._draw_shape(1))
-        return Threshold(rho, block, self.t, sensitivity, epsilon_rho, epsilon_nu, purpose)
+        return SealedThreshold(rho, block, self.t, sensitivity, epsilon_rho, epsilon_nu, purpose)
 
     @hide_frames
-    def above(self, threshold: Threshold, x: Sealed, level: float) -> bool:
-        """Whether x + ν ≥ level + ρ, for a one-number ``x`` and a public ``level``."""
+    def above(self, threshold: SealedThreshold, x: Sealed, level: float) -> bool:
+        """Whether x + ν ≥ level + ρ, for a one-number ``x`` and a public ``level``.
+
+        A finer ``x`` is rounded down to the grid of thresholds: numbers that are at most D apart are so after it as
+        well if D is on that grid, to which it is rounded up here.
+        """
         moved = self._sensitivity(x.span, x.l1)
-        if x.size != 1 or x.grid > THRESHOLD_GRID or moved > threshold.sensitivity:
+        if x.grid > THRESHOLD_GRID:
+            moved = Fraction(math.ceil(moved * (1 << THRESHOLD_GRID)), 1 << THRESHOLD_GRID)
+        if x.size != 1 or moved > threshold.sensitivity:
             raise InvalidInputError(
                 name="comparison for",
                 value=threshold.purpose,
-                limit=f"{x.size} values of sensitivity {moved} on grid 2^-{x.grid}, where one value of at most "
-                f"{threshold.sensitivity} on 2^-{THRESHOLD_GRID} is needed",
+                limit=f"{x.size} values of sensitivity {moved}, where one value of at most {threshold.sensitivity} is "
+                "needed",
             )
         block = self._accountant.open_block(threshold.block)
         if block is None:
@@ -326,24 +362,24 @@ class Meter:
         self._admit([] if grown in self.charges else [grown], tentative=[Charge(nu, everywhere, purpose), own])
         scale = bounded_scale(threshold.sensitivity * (1 << THRESHOLD_GRID) / nu, purpose)
         noise = self._noise.laplace(scale, self._draw_shape(1))
-        value = (open_counts(x) << (THRESHOLD_GRID - x.grid)) + noise
+        value = coarser(finer(open_counts(x), THRESHOLD_GRID - x.grid), x.grid - THRESHOLD_GRID) + noise
         answer = bool(self.branch((value >= round(level * (1 << THRESHOLD_GRID)) + opened(threshold))[..., 0]))
         if answer:
             self._admit([replace(grown, epsilon=block.amount + nu), own])
         return answer
 
-    def is_open(self, block: Threshold | NoiseBlock) -> bool:
+    def is_open(self, block: SealedThreshold | NoiseBlock) -> bool:
         """Whether a block can still be asked, by the charges on record: a public fact.
 
         A step that failed keeps its charges, and so the end of blocks that it closed and the rows of noise that it
         used, though not the mechanism's state.
         """
         known = self._accountant.open_block(block.block)
-        if known is None or isinstance(block, Threshold):
+        if known is None or isinstance(block, SealedThreshold):
             return known is not None
         return known.last == block.looked and (block.block, block.used) not in self._rows_used
 
-    def close(self, threshold: Threshold) -> None:
+    def close(self, threshold: SealedThreshold) -> None:
         """The block will not be compared with any more; what it cost stays."""
         block = Span(threshold.opened, self.t)
         self._admit([Charge(Fraction(0), block, threshold.purpose, block=threshold.block)])

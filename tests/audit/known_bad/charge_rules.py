@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,14 +13,17 @@ from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.opening import open_counts, opened
 from veilstream.trusted.rows import SealedRows
-from veilstream.trusted.threshold import THRESHOLD_GRID, Threshold
+from veilstream.trusted.running import SealedRunning
+from veilstream.trusted.threshold import THRESHOLD_GRID, SealedThreshold
+from veilstream.values.values import Values
 
 
 class _WrongMeter(Meter):
     """Compares as the Meter does, and charges as ``_charges`` says: for the block, and for a positive."""
 
-    def above(self, threshold: Threshold, x: Sealed, level: float) -> bool:
-        if self._sensitivity(x.span, x.l1) > threshold.sensitivity or not self.is_open(threshold):
+    def above(self, threshold: SealedThreshold, x: Sealed, level: float) -> bool:
+        other = x.grid > THRESHOLD_GRID or self._sensitivity(x.span, x.l1) > threshold.sensitivity
+        if other or not self.is_open(threshold):
             return super().above(threshold, x, level)
         grown, tentative, positive = self._charges(threshold, self._until_now(x.span))
         self._admit([] if grown in self.charges else [grown], tentative=tentative)
@@ -30,7 +34,7 @@ class _WrongMeter(Meter):
             self._admit(positive)
         return answer
 
-    def _charges(self, threshold: Threshold, read: Span) -> tuple[Charge, list[Charge], list[Charge]]:
+    def _charges(self, threshold: SealedThreshold, read: Span) -> tuple[Charge, list[Charge], list[Charge]]:
         raise NotImplementedError
 
 
@@ -41,7 +45,7 @@ class PositivesForgotten(_WrongMeter):
     claim of 1 a block with some positives lost 1.28, and with more of them 1.85.
     """
 
-    def _charges(self, threshold: Threshold, read: Span) -> tuple[Charge, list[Charge], list[Charge]]:
+    def _charges(self, threshold: SealedThreshold, read: Span) -> tuple[Charge, list[Charge], list[Charge]]:
         block = Span(min(threshold.opened, read.first), self.t)
         secret = Charge(threshold.epsilon_rho, block, threshold.purpose, block=threshold.block)
         shares = [Charge(threshold.epsilon_nu, span, threshold.purpose) for span in (block, read)]
@@ -51,7 +55,7 @@ class PositivesForgotten(_WrongMeter):
 class OldDataForFree(_WrongMeter):
     """A block charges the windows since it was opened, though a comparison may read what lies before: 1.6 for 1."""
 
-    def _charges(self, threshold: Threshold, read: Span) -> tuple[Charge, list[Charge], list[Charge]]:
+    def _charges(self, threshold: SealedThreshold, read: Span) -> tuple[Charge, list[Charge], list[Charge]]:
         known = self._accountant.open_block(threshold.block)
         assert known is not None
         block, nu = Span(threshold.opened, self.t), threshold.epsilon_nu
@@ -60,6 +64,25 @@ class OldDataForFree(_WrongMeter):
         )
         own = Charge(nu, read, threshold.purpose)
         return secret, [Charge(nu, block, threshold.purpose), own], [risen, own]
+
+
+class RowsOfThePresent(Meter):
+    """A row of a running sum is charged to the present timestamp alone, though it reads all that it sums up."""
+
+    def _admit(self, charges: Sequence[Charge], tentative: Sequence[Charge] = ()) -> None:
+        now = Span(self.t, self.t)
+        present = [c if c.profile is None else replace(c, span=now, starts=None) for c in charges]
+        super()._admit(present, tentative)
+
+
+class RowsOfOneStep(Meter):
+    """A row of a running sum is charged for a unit in one timestamp, where units may be in all of a window."""
+
+    def row_of(self, sums: SealedRunning, mu_squared: Fraction, purpose: str) -> Values:
+        once = SealedRunning(
+            opened(sums), sums.kernel, sums.start, sums.last, sums.l2 / (self.guarantee.reach or 1), sums.grid
+        )
+        return super().row_of(once, mu_squared, purpose)
 
 
 def parts_by_position(rows: SealedRows, axes: Sequence[int]) -> list[SealedRows]:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from veilstream.arguments import check_arguments_of
 from veilstream.mechanisms.histograms.automatic import Auto
 from veilstream.mechanisms.histograms.barak import Barak
 from veilstream.mechanisms.histograms.dawa import DAWA
@@ -40,6 +41,7 @@ HISTOGRAMS: Final[dict[str, type[HistogramMechanism]]] = {
     "ag": AdaptiveGrid,
     "auto": Auto,
 }
+check_arguments_of(HISTOGRAMS.values())
 
 __all__ = [
     "DAWA",
