@@ -122,7 +122,7 @@ SPOILED: dict[str, Spoil] = {
     "no header": rows(header=f"{VALUE},{ID},planted,{VALUE}x,one"),
     "a column twice": rows(header="ts,id,place,id,age"),
     "other bytes": lambda folder: (
-        (folder / "rows.csv").write_bytes(f"{HEADER}\n{VALUE}\xff\xfe,{ID}\n".encode("latin-1")), []  # type: ignore[func-returns-value]
+        (folder / "rows.csv").write_bytes(f"{HEADER}\n{VALUE}\xff\xfe,{ID}\n".encode("latin-1")), []
     )[1],
     "lists in a file of another name": a_frame_of_lists,
     "another column": options("--user", "nobody"),
