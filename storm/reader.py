@@ -46,6 +46,7 @@ class Paid:
     last: int
     block: int | None
     outcome: str
+    has_profile: bool
 
 
 @dataclass(slots=True)
@@ -143,10 +144,11 @@ def _paid(row: Row, arrays: dict[int, Row]) -> Paid:
             size = 4 if kind == "<i4" else 8
             starts = list(unpack(f"<{len(given) // size}{'i' if size == 4 else 'q'}", given))
         first = dict(zip(bins, starts, strict=True))
+    has_profile = row["bins_array"] is None and row["starts_array"] is not None
     epsilon, squared = Fraction(row["epsilon"]), Fraction(row["mu_squared"])
     if epsilon < 0 or squared < 0 or row["first"] > row["last"]:
         raise ValueError(f"charge {row['id']}")
-    return Paid(row["t"], epsilon, squared, first, row["last"], row["block"], row["outcome"])
+    return Paid(row["t"], epsilon, squared, first, row["last"], row["block"], row["outcome"], has_profile)
 
 
 def _content(row: Row) -> tuple[str, bytes]:
@@ -237,6 +239,9 @@ def _windows(stream: Stream, budgets: Sequence[Fraction] | None) -> Iterator[str
     given = stream.guarantee
     if given.get("presence") is not None:
         yield "its guarantee bounds presence, which this reader does not judge"
+        return
+    if any(paid.has_profile for paid in stream.charges):
+        yield "its charges have profiles of weights, which this reader does not judge"
         return
     epsilon, delta, w = Fraction(given["epsilon"]), Fraction(given["delta"]), given["w"]
     # Whole numbers of a common unit add up faster than fractions, and as exactly.
