@@ -28,7 +28,8 @@ Last = Annotated[int, typer.Option("--last", min=1, help="How many of the latest
 
 
 @contextmanager
-def _opened(url: str) -> Generator[Ledger]:
+def opened_ledger(url: str) -> Generator[Ledger]:
+    """A ledger that must exist, for reading it."""
     from veilstream.errors import LedgerError
     from veilstream.jobs.prepare import database_file
     from veilstream.storage.ledger import Ledger
@@ -135,7 +136,7 @@ def _setting(value: Any) -> str:
 @ledger_app.command()
 def show(ledger: Where, stream: Which = None, last: Last = 12, as_json: Json = False) -> None:
     """Each stream's guarantee in words, what every window spent and has left, and who was charged for what."""
-    with _opened(ledger) as opened:
+    with opened_ledger(ledger) as opened:
         accounts = [account(opened, spec) for spec in _chosen(opened, stream)]
     if as_json:
         print_json({"streams": accounts})
@@ -203,7 +204,7 @@ def releases(
 
     from veilstream.jobs.wording import number
 
-    with _opened(ledger) as opened:
+    with opened_ledger(ledger) as opened:
         _chosen(opened, stream)
         found = list(opened.releases(stream, after=after, limit=limit))
     if as_json:
@@ -248,7 +249,7 @@ def charges(ledger: Where, stream: Which = None, as_json: Json = False) -> None:
     """Every charge: which step made it, for what, over which steps, and whether it led to a release."""
     from veilstream.jobs.wording import number
 
-    with _opened(ledger) as opened:
+    with opened_ledger(ledger) as opened:
         found = [(spec.name, row) for spec in _chosen(opened, stream) for row in opened.charges(spec.name)]
     if as_json:
         print_json(
@@ -303,7 +304,7 @@ def verify(
     from veilstream.storage.ledger.verifying import check_export
     from veilstream.storage.ledger.verifying import verify as verified
 
-    with _opened(ledger) as opened:
+    with opened_ledger(ledger) as opened:
         found = verified(opened) + ([] if seen is None else check_export(opened, seen))
         names = [spec.name for spec in opened.streams()]
     if as_json:
@@ -322,7 +323,7 @@ def backup(
     copy: Annotated[Path, typer.Argument(help="A file that does not exist yet.", show_default=False)],
 ) -> None:
     """Copy an SQLite ledger as of one moment while publishers run; the copy is secret like the ledger."""
-    with _opened(ledger) as opened:
+    with opened_ledger(ledger) as opened:
         opened.back_up(copy)
     typer.echo(f"wrote {copy}; to go on from it loses every step since: see docs/reliability.md", err=True)
 
@@ -333,7 +334,7 @@ def grant(
     role: Annotated[str, typer.Option("--role", help="A role of the server.", show_default=False)],
 ) -> None:
     """Let a role of PostgreSQL read releases and charges, and nothing of the mechanisms' secret state."""
-    with _opened(ledger) as opened:
+    with opened_ledger(ledger) as opened:
         for statement in opened.grant_reader(role):
             typer.echo(f"{statement};")
 
@@ -353,7 +354,7 @@ def export(
     from veilstream.storage.ledger.exporting import export as export_stream
     from veilstream.storage.ledger.exporting import header
 
-    with _opened(ledger) as opened:
+    with opened_ledger(ledger) as opened:
         specs = _chosen(opened, stream)
         rows = [
             {"stream": spec.name, **row}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veilstream.cli.options import AsJson, job_option
+from veilstream.cli.population import DataFrom, DataTo, HowToDraw, InPopulation, membership_of
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ def synthesize(
     measure: Annotated[
         str | None, typer.Option(help="Extra budget that measures true errors for the page.", show_default=False)
     ] = None,
+    population: InPopulation = None,
+    draw: HowToDraw = "shared",
+    data_from: DataFrom = None,
+    data_to: DataTo = None,
     as_json: AsJson = False,
 ) -> int:
     """Publish a private model of a table and draw synthetic rows from it; run it again to draw more for nothing."""
@@ -77,6 +82,11 @@ def synthesize(
     url = _default_ledger(file, out) if ledger is None else ledger
     refuse_overwriting({"out": out, "report": report}, {"file": file, "domain": domain, "ledger": url})
     mechanism = _mechanism(method, margins, copula)
+    member = membership_of(population, draw, data_from, data_to)
+    if member is not None and measure is not None:
+        raise InvalidInputError(
+            "measure: what a page measures is not drawn from a population; leave it out", outcome="nothing was read"
+        )
     schema = TableDomain.from_json(domain)
     sealed = read_rows(
         file, schema, user=user, rows_per_user=rows_per_user, unknown="drop" if unknown == "drop" else "error"
@@ -84,7 +94,7 @@ def synthesize(
     with Ledger.open(url) as book:
         known = name in [spec.name for spec in book.streams()]
         before = known and book.release_at(name, 0) is not None
-        model = fit(sealed, schema, epsilon, mechanism, book, name=name, rows_per_user=rows_per_user)
+        model = fit(sealed, schema, epsilon, mechanism, book, name=name, rows_per_user=rows_per_user, population=member)
         written = _draw(model, out, rows, seed)
         summary: dict[str, Any] = {
             "rows": written,

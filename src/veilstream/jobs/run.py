@@ -176,6 +176,9 @@ def _publisher(prepared: PreparedJob, ledger: Ledger, key: StreamKey) -> Publish
         max_contribution=prepared.job.max_contribution,
         calendar=prepared.calendar,
         key=key.secret,
+        population=prepared.job.population,
+        draw=prepared.job.draw,
+        unit=prepared.job.unit,
     )
 
 

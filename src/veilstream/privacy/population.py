@@ -17,6 +17,8 @@ from veilstream.privacy.rationals import Exact
 Draw: TypeAlias = Literal["shared", "reserved"]
 DRAWS: Final = get_args(Draw)
 UNITS: Final = ("people", "devices", "events")
+EVER: Final = ("", "")
+"""The time of data that count in every window."""
 START: Final = "2001-01-01"
 """A Monday. Cells reach to both sides of it."""
 
@@ -158,33 +160,43 @@ class Population:
 class Membership:
     """How a stream belongs to a population: how it draws, what unit its data are bounded by, when its data are from.
 
-    ``begins`` and ``ends`` date a release that has no calendar of steps, such as a table of one year.
+    ``data`` is a beginning and an end for what has no calendar of steps, such as a table of one year; ``EVER`` counts
+    in every window; by default the stream's calendar tells, and a stream without one counts in every window. Streams
+    that are ``apart`` by the same word are about different people, such as the groups of a roster: of what they reserve
+    the largest counts.
 
-    >>> Membership.from_json(Membership("residents", "shared").to_json())
-    Membership(population='residents', draw='shared', unit='people', begins=None, ends=None)
+    >>> Membership.from_json(Membership("residents", data=("2025-01-01", "2026-01-01")).to_json()).data
+    ('2025-01-01', '2026-01-01')
     """
 
     population: str
     draw: Draw = "shared"
     unit: str = "people"
-    begins: str | None = None
-    ends: str | None = None
+    data: tuple[str, str] | None = None
+    apart: str | None = None
 
     def __post_init__(self) -> None:
         if self.draw not in DRAWS:
             raise InvalidInputError(name="draw", value=self.draw, limit=f"choose from {', '.join(DRAWS)}")
-        if (self.begins is None) != (self.ends is None):
-            raise InvalidInputError("time of the data: a beginning and an end are needed together", name="data")
+        if self.apart is not None and self.draw != "reserved":
+            raise InvalidInputError(
+                name="draw", value=self.draw, limit="what is about different people is 'reserved', by its largest"
+            )
 
     def to_json(self) -> str:
-        fields = {"population": self.population, "draw": self.draw, "unit": self.unit}
-        if self.begins is not None and self.ends is not None:
-            fields |= {"begins": self.begins, "ends": self.ends}
+        fields: dict[str, Any] = {"population": self.population, "draw": self.draw, "unit": self.unit}
+        if self.data is not None:
+            fields["data"] = list(self.data)
+        if self.apart is not None:
+            fields["apart"] = self.apart
         return json.dumps(fields)
 
     @classmethod
     def from_json(cls, text: str) -> Membership:
-        return cls(**json.loads(text))
+        fields: dict[str, Any] = json.loads(text)
+        if "data" in fields:
+            fields["data"] = tuple(fields["data"])
+        return cls(**fields)
 
 
 def _cells(window: str | int, every: str | int | None, zone: str) -> tuple[int, str]:

@@ -1,9 +1,9 @@
-"""Four streams of different step lengths on one population, and its windows recomputed by code that shares nothing with it."""
+"""Four streams of different step lengths on one population, and its windows recomputed by code of their own."""
 
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -71,5 +71,3 @@ def fullest_window(url: str) -> Fraction:
                 inside = [t for t in steps if t * long <= end and (t + 1) * long > begin]
                 hours[end] = hours.get(end, Fraction(0)) + -(-len(inside) // w) * amount
     return max(hours.values(), default=Fraction(0))
-
-

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,10 +20,10 @@ from zoneinfo import ZoneInfo
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from veilstream.errors import LedgerError, LedgerMismatchError
+from veilstream.errors import InvalidInputError, LedgerError
 from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.privacy.population import Cost, Membership, Population
+from veilstream.privacy.population import EVER, Cost, Membership, Population
 from veilstream.privacy.population_pool import Member, Usage
 from veilstream.privacy.population_time import EPOCH, TimeGrid
 from veilstream.storage.ledger.chain import check_stream
@@ -52,10 +53,10 @@ class Enrolled:
         grid, calendar, data = population.grid, self.calendar, self.membership
         if grid is None:
             return Member(self.name, self.guarantee.w, None)
-        if data.begins is not None and data.ends is not None:
-            first, last = data_cells(grid, data.begins, data.ends)
+        if data.data not in (None, EVER):
+            first, last = data_cells(grid, data.data)
             return Member(self.name, self.guarantee.w, lambda _t: (first, last))
-        if calendar is None or calendar.whole_numbers != grid.whole_numbers:
+        if data.data == EVER or calendar is None or calendar.whole_numbers != grid.whole_numbers:
             return Member(self.name, self.guarantee.w, None)
         return Member(
             self.name,
@@ -66,19 +67,18 @@ class Enrolled:
     def steps_in(self, population: Population, cells: Span) -> Span | None:
         """The steps that may touch some cells; None if all may."""
         grid = population.grid
-        if grid is None or self.member(population).cells_at is None or self.membership.begins is not None:
+        if grid is None or self.member(population).cells_at is None or self.membership.data is not None:
             return None
         assert self.calendar is not None
         begin, end = grid.border(cells.first), grid.border(cells.last + 1)
         return Span(self.calendar.cell_of(begin), self.calendar.cell_of(end - 1))
 
 
-def data_cells(grid: TimeGrid, begins: str, ends: str) -> tuple[int, int]:
+def data_cells(grid: TimeGrid, data: tuple[str, str]) -> tuple[int, int]:
     """The cells of data from one time up to another."""
-    first = TimeGrid(begins, grid.every, grid.zone).first
-    after = TimeGrid(ends, grid.every, grid.zone).first
+    first, after = [TimeGrid(moment, grid.every, grid.zone).first for moment in data]
     if after <= first:
-        raise LedgerMismatchError(name="data", value=f"{begins}..{ends}", limit="the end must lie after the beginning")
+        raise InvalidInputError(name="data", value=data, limit="the end must lie after the beginning")
     return grid.cell_of(first), grid.cell_of(after - 1)
 
 
@@ -151,8 +151,13 @@ def of_row(row: Fields, membership: Membership) -> Enrolled:
 
 
 def reserved(population: Population, members: Iterable[Enrolled]) -> Cost:
-    """What the streams that reserve have reserved together."""
-    return sum((member.cost(population) for member in members), Cost())
+    """What the streams that reserve have reserved together; of those about different people the largest counts."""
+    apart: defaultdict[str, Cost] = defaultdict(Cost)
+    for member in members:
+        group, cost = member.membership.apart, member.cost(population)
+        key = f"stream {member.name}" if group is None else f"apart {group}"
+        apart[key] = Cost(max(apart[key].pure, cost.pure), max(apart[key].mu_squared, cost.mu_squared))
+    return sum(apart.values(), Cost())
 
 
 def drawn(

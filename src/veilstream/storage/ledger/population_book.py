@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerMismatchError
 from veilstream.privacy.charge import Charge
-from veilstream.privacy.population import Cost, Draw, Membership, Population
+from veilstream.privacy.population import EVER, Cost, Draw, Membership, Population
 from veilstream.privacy.population_pool import Profile
 from veilstream.storage.ledger.chain import find_key
 from veilstream.storage.ledger.population import (
@@ -125,18 +125,18 @@ class Populations:
             return account_of(connection, name, self._label)
 
     def membership(
-        self,
-        population: str | Population | None,
-        draw: Draw = "shared",
-        unit: str = "people",
-        data: tuple[str, str] | None = None,
+        self, population: str | Population | Membership | None, draw: Draw = "shared", unit: str = "people"
     ) -> str | None:
         """What a stream records about the population on which it draws; one that is given whole is defined."""
-        if population is None:
-            return None
-        name = population if isinstance(population, str) else self.define(population).name
-        begins, ends = (None, None) if data is None else data
-        return Membership(name, draw, unit, begins, ends).to_json()
+        match population:
+            case None:
+                return None
+            case Membership():
+                return population.to_json()
+            case Population():
+                return Membership(self.define(population).name, draw, unit).to_json()
+            case _:
+                return Membership(population, draw, unit).to_json()
 
 
 def account_of(connection: Connection, name: str, label: str) -> Account:
@@ -162,10 +162,11 @@ def admit_member(connection: Connection, spec: StreamSpec, label: str) -> None:
         _check_shareable(candidate, spec)
     members = enrolled(connection, key, population.name, label)
     share, others = candidate.cost(population), reserved(population, members)
+    together = reserved(population, [*members, candidate])
     sharing = [member for member in members if member.membership.draw == "shared"]
     spent = drawn(connection, population, sharing, None) if membership.draw == "reserved" else {}
     full = Profile(usages(population, sharing if spent else [], spent), population.guarantee.w).peak()
-    if not (share + others + full).fits(population.cap):
+    if not (together + full).fits(population.cap):
         raise BudgetExceededError(
             f"stream {spec.name!r} would reserve {share} of population {population.name!r}: {others} of "
             f"{population.cap} is reserved and its fullest shared window has drawn {full}",
@@ -200,8 +201,8 @@ def _check_time(population: Population, candidate: Enrolled) -> None:
             value=candidate.calendar.every,
             limit=f"population {population.name!r} has cells of {population.grid.every}: both have dates or none has",
         )
-    if data.begins is not None and data.ends is not None:
-        data_cells(population.grid, data.begins, data.ends)
+    if data.data not in (None, EVER):
+        data_cells(population.grid, data.data)
 
 
 def _check_shareable(candidate: Enrolled, spec: StreamSpec) -> None:
