@@ -60,7 +60,7 @@ def budget(
         print_json({"populations": [statement_json(one) for one in statements]})
         return ExitCode.OK
     for one in statements:
-        _print(one)
+        print_statement(one)
     if not statements:
         typer.echo("no populations: every stream has a promise of its own; see veilstream ledger show")
     for path in (plot, page):
@@ -69,7 +69,8 @@ def budget(
     return ExitCode.OK
 
 
-def _print(statement: BudgetStatement) -> None:
+def print_statement(statement: BudgetStatement) -> None:
+    """A population at a glance, for a person."""
     from rich.console import Console
     from rich.table import Table
 

@@ -17,6 +17,19 @@ from veilstream.privacy.rationals import Exact
 Draw: TypeAlias = Literal["shared", "reserved"]
 DRAWS: Final = get_args(Draw)
 UNITS: Final = ("people", "devices", "events")
+WORDS: Final = {
+    "": "units of time",
+    "us": "microseconds",
+    "ms": "milliseconds",
+    "s": "seconds",
+    "m": "minutes",
+    "h": "hours",
+    "d": "days",
+    "w": "weeks",
+    "mo": "months",
+    "q": "quarters",
+    "y": "years",
+}
 EVER: Final = ("", "")
 """The time of data that count in every window."""
 START: Final = "2001-01-01"
@@ -56,7 +69,7 @@ class Population:
     >>> residents.guarantee.w, residents.grid.every
     (24, '1h')
     >>> print(residents)
-    residents: epsilon 2 for all that one of the people contributes within any 24 successive cells of 1h
+    residents: epsilon 2 for all that one of the people contributes within any 24 hours
     """
 
     name: str
@@ -147,8 +160,9 @@ class Population:
         """A window in words."""
         if self.grid is None:
             return "ever"
-        w, every = self.guarantee.w, self.grid.every
-        return f"within one cell of {every}" if w == 1 else f"within any {w} successive cells of {every}"
+        (count, unit), w = self.grid.unit, self.guarantee.w or 1
+        length = f"{w * count} {WORDS[unit]}"
+        return f"within any {length}" if w > 1 else f"within each {length} of the calendar"
 
     def __str__(self) -> str:
         promise = self.guarantee

@@ -145,7 +145,8 @@ class Pool:
         if room is None:
             return NEVER
         return (
-            f"repeat the last release (--exhausted repeat) until data of {self._date_of(room)}, or ask for less epsilon"
+            f"ask for less epsilon, or about data from {self._date_of(room)} on; until then a stream can repeat its last "
+            "release (--exhausted repeat)"
         )
 
 

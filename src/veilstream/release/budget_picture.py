@@ -45,6 +45,8 @@ def _fill(axes: Any, statement: BudgetStatement) -> None:
     times = [_time(statement, end) for end in ends]
     bottom = [0.0] * len(ends)
     for number, one in enumerate(statement.streams):
+        if not one.reserved and not one.profile.peak().pure and not one.profile.peak().mu_squared:
+            continue
         colour = COLOURS[number % len(COLOURS)]
         reserved = one.member.membership.draw == "reserved"
         share = float(one.reserved)
@@ -60,6 +62,11 @@ def _fill(axes: Any, statement: BudgetStatement) -> None:
     axes.axhline(cap, color="black", linewidth=1.4, label=f"promised: epsilon {cap:g}")
     axes.set_ylim(0, cap * 1.12)
     axes.set_ylabel("epsilon of the window that ends here")
+    if times and isinstance(times[0], datetime):
+        dates: Any = drawing("dates")
+        places = dates.AutoDateLocator(maxticks=10, tz=times[0].tzinfo)
+        axes.xaxis.set_major_locator(places)
+        axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(places, tz=times[0].tzinfo))
     axes.set_xlabel("end of the window")
     axes.set_title(f"{population.name}: what a window costs", loc="left", fontsize=12, fontweight="bold")
     handles, labels = axes.get_legend_handles_labels()

@@ -87,7 +87,8 @@ def date_of(grid: TimeGrid | None, cell: int) -> str:
     if grid is None or grid.whole_numbers:
         return str(cell if grid is None else grid.border(cell))
     moment = EPOCH + timedelta(microseconds=grid.border(cell))
-    return moment.astimezone(ZoneInfo(grid.zone)).isoformat(timespec="minutes")
+    text = moment.astimezone(ZoneInfo(grid.zone)).isoformat(sep=" ", timespec="minutes")
+    return text.removesuffix("+00:00") if grid.zone == "UTC" else text
 
 
 def digest_of_population(key: bytes, row: Fields) -> str:
