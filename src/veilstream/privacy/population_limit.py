@@ -145,8 +145,8 @@ class Pool:
         if room is None:
             return NEVER
         return (
-            f"ask for less epsilon, or about data from {self._date_of(room)} on; until then a stream can repeat its last "
-            "release (--exhausted repeat)"
+            f"ask for less epsilon, or about data from {self._date_of(room)} on; a stream can repeat its last "
+            "release until then (--exhausted repeat)"
         )
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerMismatchError
+from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerError, LedgerMismatchError
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.population import EVER, Cost, Draw, Membership, Population
 from veilstream.privacy.population_pool import Profile
@@ -98,6 +98,15 @@ class Populations:
 
     def _insert(self, connection: Connection, population: Population) -> Population:
         key = find_key(connection, self._label)
+        known = find_population(connection, key, population.name, self._label)
+        if known is not None:
+            return known
+        if enrolled(connection, key, population.name, self._label):
+            raise LedgerError(
+                name="population",
+                value=population.name,
+                limit=f"streams of ledger {self._label} draw on it and what it promises is gone; restore the ledger",
+            )
         row = {"name": population.name, "promise": population.to_json(), "recorded": now(), "mac": ""}
         try:
             number = connection.execute(sa.insert(populations).returning(populations.c.id), row).scalar_one()
