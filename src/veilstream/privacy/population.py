@@ -18,17 +18,17 @@ Draw: TypeAlias = Literal["shared", "reserved"]
 DRAWS: Final = get_args(Draw)
 UNITS: Final = ("people", "devices", "events")
 WORDS: Final = {
-    "": "units of time",
-    "us": "microseconds",
-    "ms": "milliseconds",
-    "s": "seconds",
-    "m": "minutes",
-    "h": "hours",
-    "d": "days",
-    "w": "weeks",
-    "mo": "months",
-    "q": "quarters",
-    "y": "years",
+    "": "unit",
+    "us": "microsecond",
+    "ms": "millisecond",
+    "s": "second",
+    "m": "minute",
+    "h": "hour",
+    "d": "day",
+    "w": "week",
+    "mo": "month",
+    "q": "quarter",
+    "y": "year",
 }
 EVER: Final = ("", "")
 """The time of data that count in every window."""
@@ -161,7 +161,7 @@ class Population:
         if self.grid is None:
             return "ever"
         (count, unit), w = self.grid.unit, self.guarantee.w or 1
-        length = f"{w * count} {WORDS[unit]}"
+        length = f"{w * count} {WORDS[unit]}s" if w * count > 1 else WORDS[unit]
         return f"within any {length}" if w > 1 else f"within each {length} of the calendar"
 
     def __str__(self) -> str:
