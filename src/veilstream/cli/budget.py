@@ -29,7 +29,7 @@ def budget(
     as_json: AsJson = False,
 ) -> int:
     """Show what populations promised and spent: each stream's share, fullest window, what is left and comes back."""
-    from veilstream.cli.ledgers import opened_ledger
+    from veilstream.cli.ledger_opening import opened_ledger
     from veilstream.errors import InvalidInputError
     from veilstream.release.budget import BudgetStatement
     from veilstream.release.budget import as_json as statement_json

@@ -85,7 +85,7 @@ def define(
 @population_app.command("list")
 def list_all(ledger: Where, as_json: AsJson = False) -> int:
     """Every population of a ledger, with the streams that draw on it."""
-    from veilstream.cli.ledgers import opened_ledger
+    from veilstream.cli.ledger_opening import opened_ledger
 
     with opened_ledger(ledger) as book:
         found = [(one, book.populations.account(one.name).members) for one in book.populations.list()]

@@ -15,6 +15,7 @@ from veilstream.jobs.prepare import PreparedJob
 from veilstream.release.plots import PlotOptions, bins_drawn, plot_releases
 from veilstream.release.sinks import largest_bins, release_tables, write_table
 from veilstream.storage.ledger import Ledger
+from veilstream.storage.ledger.exporting import shown_mark
 
 
 @dataclass(slots=True)
@@ -33,6 +34,8 @@ class Summary:
     left: Fraction | None = None
     noise_std: float | None = None
     outputs: dict[str, int | None] = field(default_factory=dict[str, int | None])
+    mark: dict[str, Any] | None = None
+    """The end of the stream's chain: with it an older ledger can be told, by `veilstream ledger verify --seen`."""
     dropped: Dropped | None = field(default=None, repr=False)
 
     def as_json(self) -> dict[str, Any]:
@@ -50,6 +53,7 @@ class Summary:
             "noise_std": self.noise_std,
             "interrupted": self.interrupted,
             "outputs": list(self.outputs),
+            "mark": self.mark,
         }
 
 
@@ -57,6 +61,7 @@ def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary) -> No
     """Write the table and the picture that the job asks for, from what the ledger holds."""
     job = prepared.job
     last = ledger.release_at(job.stream, summary.before + summary.published - 1)
+    summary.mark = shown_mark(ledger.mark(job.stream))
     if last is not None:
         summary.left = last.left
         summary.noise_std = float(np.mean(last.std))

@@ -106,6 +106,11 @@ class Accountant:
         """A block that was opened and not closed: what every window that it reads pays, by the charges so far."""
         return self._pure.open_blocks().get(number)
 
+    @property
+    def open_blocks(self) -> list[int]:
+        """The numbers of the blocks that were opened and not closed."""
+        return sorted(self._pure.open_blocks())
+
     def advance(self, t: int) -> None:
         """Let time pass up to ``t``."""
         if self.now is not None and t < self.now:

@@ -24,13 +24,14 @@ from veilstream.storage.ledger.population import (
     enrolled,
     find_population,
     known_population,
+    lost_through,
     of_row,
     reserved,
     usages,
 )
+from veilstream.storage.ledger.records import moment
 from veilstream.storage.ledger.schema import populations
 from veilstream.storage.ledger.spec import StreamSpec
-from veilstream.storage.ledger.transaction import now
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class Populations:
                 value=population.name,
                 limit=f"streams of ledger {self._label} draw on it and what it promises is gone; restore the ledger",
             )
-        row = {"name": population.name, "promise": population.to_json(), "recorded": now(), "mac": ""}
+        row = {"name": population.name, "promise": population.to_json(), "recorded": moment(), "mac": ""}
         try:
             number = connection.execute(sa.insert(populations).returning(populations.c.id), row).scalar_one()
             mac = digest_of_population(key, {"id": number, **row})
@@ -175,6 +176,8 @@ def admit_member(connection: Connection, spec: StreamSpec, label: str) -> None:
     sharing = [member for member in members if member.membership.draw == "shared"]
     spent = drawn(connection, population, sharing, None) if membership.draw == "reserved" else {}
     full = Profile(usages(population, sharing if spent else [], spent), population.guarantee.w).peak()
+    if membership.draw == "reserved" and lost_through(connection, population, sharing) is not None:
+        full = population.cap - others
     if not (together + full).fits(population.cap):
         raise BudgetExceededError(
             f"stream {spec.name!r} would reserve {share} of population {population.name!r}: {others} of "

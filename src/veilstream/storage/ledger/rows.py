@@ -31,7 +31,7 @@ class ChargeRow:
     id: int
     t: int
     charge: Charge
-    outcome: Literal["released", "failed"]
+    outcome: Literal["released", "failed", "lost"]
 
 
 PAGE: Final = 4096
