@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         LedgerVersionError,
         MissingExtraError,
         OutOfOrderError,
+        OutputError,
         SealedAccessError,
         SpoolError,
         SpoolFullError,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
         FixedRate,
         ModelBased,
         RetroactiveGrouping,
+        RunningTotal,
         Sample,
         Scheduled,
         SlidingWindow,
@@ -95,7 +97,7 @@ _EXPORTS: Final = {
     "veilstream.errors": (
         "BatchConflictError BudgetExceededError ChargeError CheckFailedError EngineError InvalidBudgetError "
         "InvalidDomainError InvalidInputError LedgerBusyError LedgerError LedgerFullError LedgerMismatchError "
-        "LedgerVersionError MissingExtraError OutOfOrderError SealedAccessError SpoolError SpoolFullError "
+        "LedgerVersionError MissingExtraError OutOfOrderError OutputError SealedAccessError SpoolError SpoolFullError "
         "StaleBatchError UnknownValueError UnreadableFileError VeilstreamError WorkerError"
     ),
     "veilstream.jobs.advice": "advise",
@@ -105,8 +107,8 @@ _EXPORTS: Final = {
         "EFPA HISTOGRAMS PHP PSD Barak DPCube FilterPriority Gaussian Geometric NoiseFirst Privelet StructureFirst"
     ),
     "veilstream.mechanisms.streams": (
-        "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate ModelBased RetroactiveGrouping Sample "
-        "Scheduled SlidingWindow TimeUnit Uniform"
+        "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate ModelBased RetroactiveGrouping "
+        "RunningTotal Sample Scheduled SlidingWindow TimeUnit Uniform"
     ),
     "veilstream.privacy.charge": "Charge Span",
     "veilstream.privacy.guarantee": "Guarantee",
@@ -164,11 +166,13 @@ __all__ = [
     "ModelBased",
     "NoiseFirst",
     "OutOfOrderError",
+    "OutputError",
     "Population",
     "Privelet",
     "Publisher",
     "Release",
     "RetroactiveGrouping",
+    "RunningTotal",
     "Sample",
     "Scheduled",
     "SealedAccessError",

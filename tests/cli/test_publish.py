@@ -310,6 +310,22 @@ def test_silence_after_the_last_row_is_published_only_if_it_is_declared_to_be_da
     assert len(city.released("nobody")) == 6
 
 
+def test_whether_silence_is_data_is_recorded_on_the_stream(city: City) -> None:
+    def recorded() -> dict[str, bool | None]:
+        with Ledger.open(city.ledger) as ledger:
+            return {spec.name: spec.allow_empty for spec in ledger.streams()}
+
+    assert city.publish().code == 0
+    assert city.publish(stream="quiet", allow_empty=True).code == 0
+    assert recorded() == {"default": False, "quiet": True}
+    refused = city.publish("--json", allow_empty=True, end="2024-01-01T08:00")
+    assert (refused.code, refused.json["error"]["name"]) == (4, "allow_empty")
+    assert "--stream" in refused.json["error"]["next_step"]
+    # What the stream records holds for later runs.
+    assert city.publish(stream="quiet", end="2024-01-01T08:00").code == 0
+    assert len(city.released("quiet")) == 8
+
+
 def test_empty_steps_before_the_last_row_are_published(tmp_path: Path) -> None:
     city = City.make(tmp_path, [line for line in rows() if "T02" not in line])
     assert city.publish().code == 0

@@ -12,6 +12,7 @@ from typing import Final
 
 import polars as pl
 
+from veilstream.arguments import checks_arguments
 from veilstream.errors import InvalidInputError
 from veilstream.evaluate.advise import (
     EPSILONS,
@@ -30,6 +31,7 @@ from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.rationals import Exact
 from veilstream.release.measure import Measure
 
+MAX_RUNS: Final = 10_000
 FACTORS: Final = (1, 2, 3, 4, 6, 12, 24, 48, 168)
 USEFUL: Final = 0.1
 """A relative error that most readers of a table accept."""
@@ -103,6 +105,7 @@ class Advice:
         return draw_advice(windows, self.choices, self.recommended, path, unit=self.measure.counted)
 
 
+@checks_arguments
 def advise(
     *,
     count: float | None = None,
@@ -137,6 +140,8 @@ def advise(
     """
     if (count is None) == (population is None):
         raise _refused("count", "give either it, for one bin, or the population of all bins")
+    if not 1 <= runs <= MAX_RUNS:
+        raise _refused("runs", f"from 1 to {MAX_RUNS} simulations are possible")
     if (epsilon is None) == (error is None):
         raise _refused("epsilon", "give either it or the error that is wanted")
     expected = population / bins if population is not None else count

@@ -69,7 +69,14 @@ class Releases(Sequence[Release]):
         prepared = self.prepared
         wanted = prepared.job.level if level is None else level
         with Ledger.open(require_ledger(prepared.job)) as ledger:
-            tables = release_tables(ledger, prepared.job.stream, prepared.domain, prepared.calendar, level=wanted)
+            tables = release_tables(
+                ledger,
+                prepared.job.stream,
+                prepared.domain,
+                prepared.calendar,
+                level=wanted,
+                measures=prepared.measures,
+            )
             return pl.concat(list(tables))
 
     def to_pandas(self, level: float | None = None) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import polars as pl
 from veilstream.data import Dropped
 from veilstream.jobs.prepare import PreparedJob
 from veilstream.release.plots import PlotOptions, bins_drawn, plot_releases
-from veilstream.release.sinks import largest_bins, release_tables, write_table
+from veilstream.release.sinks import MEASURE_COLUMN, largest_bins, release_tables, write_table
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.exporting import shown_mark
 
@@ -66,7 +66,9 @@ def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary) -> No
         summary.left = last.left
         summary.noise_std = float(np.mean(last.std))
     if job.out is not None:
-        tables = release_tables(ledger, job.stream, prepared.domain, prepared.calendar, level=job.level)
+        tables = release_tables(
+            ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, measures=prepared.measures
+        )
         summary.outputs[job.out] = write_table(tables, job.out)
     if job.plot is not None:
         draw_releases(prepared, ledger, job.plot)
@@ -79,17 +81,24 @@ def draw_releases(prepared: PreparedJob, ledger: Ledger, path: str | Path) -> No
     wanted = job.plot_bins
     bins = int(wanted[0]) if wanted is not None and len(wanted) == 1 and wanted[0].isdigit() else wanted
     room = bins_drawn(prepared.domain, prepared.calendar.steps, path, job.plot_kind)
-    shown = None if isinstance(bins, tuple) else largest_bins(ledger, job.stream, bins or room)
-    drawn = release_tables(ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, bins=shown)
+    measures = None if prepared.measures is None else prepared.measures.first()
+    shown = None if isinstance(bins, tuple) else largest_bins(ledger, job.stream, bins or room, measures)
+    drawn = release_tables(
+        ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, bins=shown, measures=measures
+    )
     caption = str(prepared.guarantee)
     if shown is not None and len(shown) < prepared.bins:
         caption += f"; the {len(shown)} largest of {prepared.bins:,} bins"
+    frame = pl.concat(drawn)
+    measure = prepared.measure
+    if measures is not None:
+        frame, measure = frame.drop(MEASURE_COLUMN), replace(measure, counted=measures.labels[0])
     plot_releases(
-        pl.concat(drawn),
+        frame,
         path,
         title=f"Private releases of '{job.stream}'",
         subtitle=caption,
         level=job.level,
-        measure=prepared.measure,
+        measure=measure,
         options=PlotOptions(kind=job.plot_kind, bins=bins),
     )

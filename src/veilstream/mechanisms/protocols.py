@@ -32,6 +32,7 @@ class Explains(Protocol):
     def explain(self, state: Any) -> str: ...
 
 
+@runtime_checkable
 class HistogramMechanism(Protocol):
     """Publishes one histogram for an exact ``epsilon``.
 
@@ -41,6 +42,7 @@ class HistogramMechanism(Protocol):
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values: ...
 
 
+@runtime_checkable
 class StreamMechanism(Protocol[S]):
     """Publishes a value vector at every timestamp.
 

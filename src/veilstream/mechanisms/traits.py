@@ -23,6 +23,8 @@ class Traits:
     """It pays bin by bin and timestamp by timestamp, each up to its share of the window: see ``accountant_for``."""
     window_sums: bool = False
     """It publishes the sum of as many last steps as its parameter ``window`` says, not the counts of one step."""
+    cumulative: bool = False
+    """It publishes totals of all steps so far, not the counts of one step."""
     needs_weights: bool = False
     """It needs public weights of the steps, so it cannot be tried on a stream without them."""
     gaussian_only: bool = False

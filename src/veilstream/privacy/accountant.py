@@ -18,6 +18,7 @@ from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.past_windows import ZERO
 from veilstream.privacy.population_limit import ChargeLimit
 from veilstream.privacy.presence_timeline import presence_timeline
+from veilstream.privacy.profile_timeline import with_profiles
 from veilstream.privacy.snapshots import AccountantSnapshot, BinSnapshot, LineSnapshot, PresenceSnapshot, WindowSnapshot
 from veilstream.privacy.timeline import Timeline
 from veilstream.privacy.window_timeline import WindowTimeline
@@ -208,6 +209,12 @@ class Accountant:
                 )
             if charge.bins is not None:
                 self._accept_bins(charge)
+            if charge.profile is not None and (charge.epsilon or charge.profile.last != self.now):
+                raise ChargeError(
+                    name=f"charge for {charge.purpose!r}",
+                    value=charge.profile.last,
+                    limit=f"a row of a running sum is Gaussian and of the present, {self.now}",
+                )
 
     def _accept_bins(self, charge: Charge) -> None:
         assert charge.bins is not None
@@ -228,6 +235,8 @@ class Accountant:
     def _check(self, line: Timeline, wanted: list[tuple[Fraction, Charge]], budget: Fraction, name: str) -> None:
         if any(charge.bins is not None for _, charge in wanted):
             line = line.by_bin(self.bins, self.now)
+        if any(charge.profile is not None for _, charge in wanted):
+            line = with_profiles(line)
         cost = line.would_cost(wanted)
         if cost > budget:
             amount, purpose = sum((amount for amount, _ in wanted), ZERO), wanted[0][1].purpose
@@ -252,6 +261,8 @@ class Accountant:
         if charge.mu_squared:
             if charge.bins is not None:
                 self._gaussian = self._gaussian.by_bin(self.bins, self.now)
+            if charge.profile is not None:
+                self._gaussian = with_profiles(self._gaussian)
             self._gaussian.add(charge.mu_squared, charge)
 
 

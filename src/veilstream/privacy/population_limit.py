@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
-from veilstream.errors import BudgetExceededError
+from veilstream.errors import BudgetExceededError, ChargeError
 from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.population import Cost
 from veilstream.privacy.population_pool import Cells, Member, Profile, Usage
@@ -79,6 +79,14 @@ class Pool:
         self._check(charges, charges)
 
     def _check(self, new: Sequence[Charge], asked: Sequence[Charge]) -> None:
+        for charge in asked:
+            if charge.profile is not None:
+                raise ChargeError(
+                    name=f"charge for {charge.purpose!r}",
+                    value=charge.mu_squared,
+                    limit=f"rows of running sums are not counted in the pool of population {self._name!r}",
+                    next_step="register the stream with a share of its own (draw 'reserved')",
+                )
         usages = self._member.usages(new)
         if not usages:
             return

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.arguments import checks_arguments
 from veilstream.data import Calendar, Domain
 from veilstream.data.bounding.keyed import Key
+from veilstream.data.measures import GRID, ValueMeasures
 from veilstream.errors import InvalidInputError, LedgerMismatchError, OutOfOrderError
 from veilstream.mechanisms.identity import describe, recognises
 from veilstream.mechanisms.protocols import Explains, StreamMechanism
@@ -23,7 +26,7 @@ from veilstream.storage.holder import LedgerHolder
 from veilstream.storage.keys import key_id
 from veilstream.storage.ledger import Ledger, StreamSpec
 from veilstream.storage.ledger.anchor import Anchor, StepDates
-from veilstream.storage.ledger.spec import domain_text
+from veilstream.storage.ledger.spec import VALUES, domain_text, recording_silence
 from veilstream.trusted.counts import Sealed, UndatedCounts
 from veilstream.trusted.frames import hide_frames
 from veilstream.values.origin import StepTime
@@ -44,7 +47,10 @@ class Publisher(LedgerHolder, Generic[S]):
     released the first time; if a mechanism raises after it was charged, the charges stay.
 
     ``max_contribution`` is the holder's promise: one person adds at most that much to the counts of one step in total.
-    There is no seed: see :func:`veilstream.simulate` for repeatable runs.
+    With ``measures`` a bin has several numbers, into which rows with values are divided (docs/measures.md), and
+    ``most`` bounds what one person adds to a sum. ``allow_empty`` is recorded with the stream where it is given:
+    whether steps after the last row are released. There is no seed: see :func:`veilstream.simulate` for repeatable
+    runs.
 
     With ``population`` the stream also keeps the promise about a population, together with all others that draw on
     it: ``draw="shared"`` from its pool, as far as it reaches, ``"reserved"`` a share fixed now. ``unit`` says what
@@ -57,6 +63,7 @@ class Publisher(LedgerHolder, Generic[S]):
     (0, True, Fraction(1, 24), Fraction(23, 24), (3,))
     """
 
+    @checks_arguments
     def __init__(
         self,
         bins: int | Domain,
@@ -68,12 +75,16 @@ class Publisher(LedgerHolder, Generic[S]):
         max_contribution: int = 1,
         calendar: Calendar | None = None,
         key: bytes | Key | None = None,
+        allow_empty: bool | None = None,
         population: str | Population | Membership | None = None,
         draw: Draw = "shared",
         unit: str = "people",
+        measures: ValueMeasures | None = None,
+        most: Fraction | None = None,
     ) -> None:
         self.domain = bins if isinstance(bins, Domain) else None
-        self.bins = bins.bins if isinstance(bins, Domain) else bins
+        self.measures = measures
+        self.bins = (bins.bins if isinstance(bins, Domain) else bins) * (1 if measures is None else measures.parts)
         self._shape = self.domain.shape if self.domain else (self.bins,)
         if type(self.bins) is not int or not 1 <= self.bins <= MAX_BINS:
             raise InvalidInputError(name="bins", value=bins, limit=f"a whole number from 1 to {MAX_BINS}")
@@ -85,6 +96,9 @@ class Publisher(LedgerHolder, Generic[S]):
         self.mechanism = mechanism
         self.stream = stream
         self.max_contribution = max_contribution
+        self._movement = (
+            Fraction(max_contribution) if measures is None else measures.movement(max_contribution, most)[0]
+        )
         noise = SecureNoise()
 
         def session() -> StreamSession[S]:
@@ -105,6 +119,7 @@ class Publisher(LedgerHolder, Generic[S]):
                     calendar=None if calendar is None else Anchor.of(calendar).to_json(),
                     key=None if key is None else key_id(key),
                     per_timestamp=first.accountant.per_timestamp,
+                    payload=recording_silence(VALUES if measures is None else measures.to_json(most), allow_empty),
                     membership=self.ledger.populations.membership(population, draw, unit),
                 ),
                 lambda recorded: recognises(recorded, mechanism),
@@ -191,15 +206,18 @@ class Publisher(LedgerHolder, Generic[S]):
         try:
             if isinstance(snapshot, Sealed):
                 return snapshot
+            if self.measures is not None:
+                raise InvalidInputError("snapshot: a stream of measured values takes what bounded events are made of")
             return UndatedCounts(checked_counts(snapshot, self.bins), self.max_contribution, self._shape)
         finally:
             del snapshot
 
     def _accepted(self, now: Sealed, t: int | None) -> int:
-        if now.span.steps != 1 or now.size != self.bins or now.l1 > self.max_contribution or now.grid:
+        grid = 0 if self.measures is None else GRID
+        if now.span.steps != 1 or now.size != self.bins or now.l1 > self._movement or now.grid != grid:
             raise InvalidInputError(
                 f"snapshot of {now.size} bins over {now.span.steps} steps with max_contribution={now.l1}: the stream "
-                f"takes {self.bins} bins of one step with max_contribution ≤ {self.max_contribution}"
+                f"takes {self.bins} bins of one step with max_contribution ≤ {self._movement}"
             )
         wanted = self.guarantee.presence_rule
         if wanted is not None and now.origin.presence_rule != wanted:
@@ -237,7 +255,10 @@ class Publisher(LedgerHolder, Generic[S]):
 @hide_frames
 def checked_counts(counts: NDArray[Any], bins: int) -> NDArray[np.int64]:
     """A 1-D vector of whole, non-negative counts as int64, or a clear error that names no value."""
-    array = np.asarray(counts)
+    try:
+        array = np.asarray(counts)
+    except (TypeError, ValueError):
+        raise InvalidInputError("snapshot: a vector of whole numbers is needed, one for each bin") from None
     if array.shape != (bins,):
         raise InvalidInputError(f"snapshot of shape {array.shape}: the stream has {bins} bins")
     if array.dtype.kind == "f":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -16,13 +16,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.data import Calendar, Domain
-from veilstream.errors import InvalidInputError
+from veilstream.data.measures import ValueMeasures
+from veilstream.errors import InvalidInputError, OutputError
+from veilstream.release.estimates import estimates
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.surroundings import clean_unfinished, sync
 from veilstream.values.release import Release
 
 ROWS_AT_ONCE: Final = 1 << 20
 OWN_COLUMNS: Final = ("step", "time", "value", "low", "high", "fresh")
+MEASURE_COLUMN: Final = "measure"
+"""Says which of several statistics a row of the table holds."""
 
 
 def release_tables(
@@ -33,12 +37,14 @@ def release_tables(
     *,
     level: float = 0.95,
     bins: NDArray[np.int64] | None = None,
+    measures: ValueMeasures | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Tidy tables of a stream's releases within the calendar, a bounded number of rows at a time.
 
     Columns: ``step``, ``time`` (when the step begins), one per attribute, ``value``, ``low`` and ``high`` (which hold
     the count before noise with probability ``level``), ``fresh`` (or repeated from an earlier step). ``bins`` keeps
-    some flat bins only.
+    some flat bins only. With ``measures`` there is a row for each of them, named in the column ``measure``; a value
+    that nothing is known of is null, and its interval is all that it can be.
 
     >>> from veilstream import Guarantee, Publisher
     >>> from veilstream.data import Categories
@@ -50,7 +56,7 @@ def release_tables(
     >>> table.columns, table["place"].to_list()
     (['step', 'time', 'place', 'value', 'low', 'high', 'fresh'], ['a', 'b'])
     """
-    check_names(domain)
+    check_names(domain, measures)
     kept = np.arange(domain.bins) if bins is None else bins
     labels = domain.labels()
     labels = labels[kept] if domain.axes else labels
@@ -60,43 +66,59 @@ def release_tables(
         if 0 <= release.t < calendar.steps:
             page.append(release)
         if len(page) == steps_at_once:
-            yield _table(page, kept, labels, calendar, level)
+            yield _table(page, kept, labels, calendar, level, measures)
             page = []
     if page:
-        yield _table(page, kept, labels, calendar, level)
+        yield _table(page, kept, labels, calendar, level, measures)
 
 
-def check_names(domain: Domain) -> None:
+def check_names(domain: Domain, measures: ValueMeasures | None = None) -> None:
     """Refuse attributes whose names the table needs for itself."""
+    own = OWN_COLUMNS if measures is None else (*OWN_COLUMNS, MEASURE_COLUMN)
     for name in domain.names:
-        if name in OWN_COLUMNS:
+        if name in own:
             raise InvalidInputError(
                 f"attribute '{name}': the table of releases has a column of that name; rename the attribute"
             )
 
 
 def _table(
-    page: list[Release], kept: NDArray[np.int64], labels: pl.DataFrame, calendar: Calendar, level: float
+    page: list[Release],
+    kept: NDArray[np.int64],
+    labels: pl.DataFrame,
+    calendar: Calendar,
+    level: float,
+    measures: ValueMeasures | None,
 ) -> pl.DataFrame:
-    ends = [release.interval(level) for release in page]
+    if measures is None:
+        parts = [(release.values, *release.interval(level)) for release in page]
+        each = 1
+    else:
+        parts = [(e.value, e.low, e.high) for release in page for e in estimates(release, measures, level)]
+        each = len(measures.asked)
     steps = np.array([release.t for release in page], dtype=np.int64)
     times = pl.Series("time", [calendar.begins(int(t)) for t in steps])
-    repeated = np.repeat(np.arange(len(page)), len(kept))
+    repeated = np.repeat(np.arange(len(page)), len(kept) * each)
     columns: dict[str, pl.Series] = {"step": pl.Series(steps[repeated]), "time": times.gather(repeated)}
     for name in labels.columns:
-        columns[name] = labels[name].gather(np.tile(np.arange(len(kept)), len(page)))
-    columns["value"] = pl.Series(np.concatenate([release.values[kept] for release in page]))
-    columns["low"] = pl.Series(np.concatenate([low[kept] for low, _ in ends]))
-    columns["high"] = pl.Series(np.concatenate([high[kept] for _, high in ends]))
+        columns[name] = labels[name].gather(np.tile(np.arange(len(kept)), len(page) * each))
+    if measures is not None:
+        names = np.tile(np.repeat(np.arange(each), len(kept)), len(page))
+        columns[MEASURE_COLUMN] = pl.Series(measures.labels).gather(names)
+    columns["value"] = pl.Series(np.concatenate([value[kept] for value, _, _ in parts]), nan_to_null=True)
+    columns["low"] = pl.Series(np.concatenate([low[kept] for _, low, _ in parts]))
+    columns["high"] = pl.Series(np.concatenate([high[kept] for _, _, high in parts]))
     columns["fresh"] = pl.Series([release.fresh for release in page]).gather(repeated)
     return pl.DataFrame(columns)
 
 
-def largest_bins(ledger: Ledger, stream: str, count: int) -> NDArray[np.int64]:
+def largest_bins(ledger: Ledger, stream: str, count: int, measures: ValueMeasures | None = None) -> NDArray[np.int64]:
     """The ``count`` flat bins with the largest sum of released values, in the order of the bins."""
     total: NDArray[np.float64] | None = None
     for release in ledger.releases(stream):
         values = np.asarray(release.values, dtype=np.float64)
+        if measures is not None:
+            values = np.abs(values).reshape(-1, measures.parts).sum(axis=1)
         total = values.copy() if total is None else total + values
     if total is None:
         return np.zeros(0, dtype=np.int64)
@@ -110,7 +132,11 @@ def check_writable(path: str | Path, suffixes: Iterable[str]) -> None:
     if not target.name.lower().endswith(known):
         raise InvalidInputError(name="output", value=target, limit=f"its name must end in one of {', '.join(known)}")
     folder = target.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK) or target.is_dir():
+    try:
+        writable = folder.is_dir() and os.access(folder, os.W_OK) and not target.is_dir()
+    except OSError:
+        writable = False
+    if not writable:
         raise InvalidInputError(name="output", value=target, limit="it cannot be written there")
 
 
@@ -126,13 +152,10 @@ def replacing(path: str | Path) -> Generator[Path]:
         partial.replace(target)
         sync(target.parent)
     except OSError as error:
-        raise InvalidInputError(
-            name="output",
-            value=target,
-            limit=f"{error.strerror}; it was left as it was, releases are safe in the ledger",
-        ) from None
+        raise OutputError(name="output", value=target, limit=error.strerror or "it cannot be written") from None
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 def write_table(tables: Iterable[pl.DataFrame], path: str | Path) -> int:

@@ -16,6 +16,7 @@ from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.population_limit import ChargeLimit
 from veilstream.privacy.snapshots import AccountantSnapshot
+from veilstream.release.commits import Commits
 from veilstream.storage.codec import Encoded, encode
 from veilstream.storage.ledger import ChargeRow, Ledger, Transaction
 from veilstream.storage.ledger.records import Mark
@@ -107,6 +108,7 @@ class Book(Generic[A]):
         """This process's turn and the stream's write lock."""
         with self.turn, self._ledger.transaction(self._stream) as transaction:
             self._touched = False
+            self._ledger.on_failure(self.forget)
             try:
                 yield transaction
             except BaseException:
@@ -193,6 +195,7 @@ class Book(Generic[A]):
             opened=session.opened,
             snapshot=self._snapshot(transaction),
         )
+        Commits.note()
         self.at = t
         # Nobody else could charge the stream since ``catch_up``: it need not read these charges again.
         self._mark = transaction.mark

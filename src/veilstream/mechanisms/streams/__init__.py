@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from veilstream.arguments import check_arguments_of
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams.budget_absorption import BudgetAbsorption
 from veilstream.mechanisms.streams.budget_distribution import BudgetDistribution
@@ -11,6 +12,7 @@ from veilstream.mechanisms.streams.fast import Fast
 from veilstream.mechanisms.streams.fixed_rate import FixedRate
 from veilstream.mechanisms.streams.model import ModelBased
 from veilstream.mechanisms.streams.retroactive_grouping import RetroactiveGrouping
+from veilstream.mechanisms.streams.running import RunningTotal
 from veilstream.mechanisms.streams.sample import Sample
 from veilstream.mechanisms.streams.scheduled import Scheduled
 from veilstream.mechanisms.streams.sliding_window import SlidingWindow
@@ -31,7 +33,9 @@ STREAMS: Final[dict[str, type[StreamMechanism[Any]]]] = {
     "retroactive-grouping": RetroactiveGrouping,
     "scheduled": Scheduled,
     "model": ModelBased,
+    "running-total": RunningTotal,
 }
+check_arguments_of(STREAMS.values())
 
 __all__ = [
     "DSAT",
@@ -43,6 +47,7 @@ __all__ = [
     "FixedRate",
     "ModelBased",
     "RetroactiveGrouping",
+    "RunningTotal",
     "Sample",
     "Scheduled",
     "SlidingWindow",

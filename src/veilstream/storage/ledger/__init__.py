@@ -23,12 +23,14 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
+from veilstream.arguments import checks_arguments
 from veilstream.errors import LedgerError
 from veilstream.storage.ledger.anchor import Anchor
 from veilstream.storage.ledger.arrays import Remembered
 from veilstream.storage.ledger.backend import Backend, connect
 from veilstream.storage.ledger.chain import digest_of_stream, find_key, last_mark
 from veilstream.storage.ledger.decisions import ARCHIVE, last_decision
+from veilstream.storage.ledger.group import CommitGroup
 from veilstream.storage.ledger.marks import Marks, check_mark, server_folder
 from veilstream.storage.ledger.opening import LOCK_STREAM, open_stream
 from veilstream.storage.ledger.population_book import Populations, admit_member
@@ -65,14 +67,17 @@ class Ledger:
     None []
     """
 
+    @checks_arguments
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self.marks = Marks(backend.file)
         """How far each stream was seen; of a ledger on a server known once a stream was opened for writing."""
         self._server_is_known = False
         self._remembered: dict[str, Remembered] = {}
+        self._group: CommitGroup | None = None
 
     @classmethod
+    @checks_arguments
     def open(cls, url: str | Path | None, *, timeout: float = 30) -> Self:
         """Open or create a ledger: a path, a ``sqlite:///`` or ``postgresql://`` URL, ``None`` for memory.
 
@@ -146,7 +151,7 @@ class Ledger:
             connection.execute(LOCK_STREAM, {"name": given.spec.name})
             complete = given.completed(_found(connection, given.spec.name))
             given.check(complete, self._backend.label)
-            columns = {name: getattr(complete, name) for name in ("mechanism", "domain", "calendar", "key")}
+            columns = {name: getattr(complete, name) for name in ("mechanism", "domain", "calendar", "key", "payload")}
             connection.execute(sa.update(streams).where(streams.c.name == given.spec.name).values(**columns))
             self._sign(connection, given.spec.name)
             connection.commit()
@@ -182,7 +187,7 @@ class Ledger:
 
         ``rolled_back`` is for whoever records what a ledger has forgotten: marks and servers are not compared.
         """
-        with self._backend.write() as connection:
+        with self._writing() as (connection, commit):
             opened = open_stream(connection, stream, self._backend.label)
             if opened is None:
                 raise self._unknown(stream)
@@ -194,6 +199,7 @@ class Ledger:
                 self._backend.label,
                 remembered,
                 before_commit=self._backend.check_file,
+                commit=commit,
                 after_commit=partial(self._committed, stream),
             )
             self._find_marks(connection, opened.key)
@@ -228,10 +234,52 @@ class Ledger:
             record_server(connection, self._backend.label)
         self._server_is_known = True
 
+    @contextmanager
+    def _writing(self) -> Generator[tuple[Connection, Callable[[], None]]]:
+        """A connection for one step, and what commits it: by itself, or within the group of this thread."""
+        if (group := self._my_group()) is not None:
+            with group.step() as step:
+                yield step
+            return
+        with self._backend.write() as connection:
+            yield connection, connection.commit
+
+    def _my_group(self) -> CommitGroup | None:
+        return self._group if self._group is not None and self._group.is_mine() else None
+
+    @contextmanager
+    def commit_together(self) -> Generator[None]:
+        """Steps of this thread inside the block are committed at its end, all with one wait for the disk.
+
+        What they released must not be shown before: :func:`veilstream.release.together.feed_together` sees to that.
+        If the block raises, nothing of it was committed.
+        """
+        with self._backend.write() as connection:
+            group = self._group = CommitGroup(connection)
+            try:
+                yield
+                self._backend.check_file()
+                for stream, mark in group.commit().items():
+                    self.marks.note(stream, mark)
+                self._backend.committed()
+            finally:
+                self._group = None
+                group.abandon()
+
+    def on_failure(self, undo: Callable[[], None]) -> None:
+        """Call ``undo`` if the group of steps that this thread is in is not committed; without one there is no need."""
+        if (group := self._my_group()) is not None:
+            group.on_failure(undo)
+
     def _committed(self, stream: str, mark: Mark) -> None:
+        if (group := self._my_group()) is not None:
+            group.note(stream, mark)
+            group.on_failure(self._remembered.clear)
+            return
         self.marks.note(stream, mark)
         self._backend.committed()
 
+    @checks_arguments
     def releases(self, stream: str | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[Release]:
         """Releases with ``seq`` above ``after`` in the order of their commits, of one stream or of all.
 
@@ -255,6 +303,7 @@ class Ledger:
             after = page[-1].seq
             remaining = None if remaining is None else remaining - len(page)
 
+    @checks_arguments
     def release_at(self, stream: str, t: int) -> Release | None:
         """The release of step ``t``, or ``None`` if that step has not been released."""
         with self._backend.read() as connection:
@@ -273,6 +322,7 @@ class Ledger:
                 return
             after = page[-1].id
 
+    @checks_arguments
     def head(self, stream: str) -> int | None:
         """The last step that is released or lost, or ``None`` if there is none."""
         with self._backend.read() as connection:

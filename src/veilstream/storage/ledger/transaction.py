@@ -68,10 +68,12 @@ class Transaction:
         remembered: Remembered,
         *,
         before_commit: Callable[[], None],
+        commit: Callable[[], None],
         after_commit: Callable[[Mark], None],
     ) -> None:
         self._connection = connection
         self._before_commit = before_commit
+        self._commit_rows = commit
         self._after_commit = after_commit
         self._remembered = remembered
         self._opened = opened
@@ -285,7 +287,7 @@ class Transaction:
         """Commit what touched step ``t``, the furthest one so far unless the stream's head is further."""
         self._open = False
         self._before_commit()
-        self._connection.commit()
+        self._commit_rows()
         touched = [step for step in (t, self.head) if step is not None]
         self._after_commit(replace(self.mark, t=max(touched, default=None)))
 
