@@ -103,6 +103,23 @@ def list_all(ledger: Where, as_json: AsJson = False) -> int:
     return ExitCode.OK
 
 
+@population_app.command("grant")
+def grant_role(
+    ledger: Where,
+    role: Annotated[str, option("--role", description="A role of the PostgreSQL server.")],
+    may: Annotated[str, option("--may", description="What it may do: read, release, or register streams too.")],
+) -> int:
+    """Let a role of PostgreSQL read, release, or define populations and register streams, and nothing else."""
+    from veilstream.cli.ledger_opening import opened_ledger
+    from veilstream.storage.ledger.population_roles import grant
+
+    wanted: Any = may
+    with opened_ledger(ledger) as book, book.writing() as connection:
+        for statement in grant(connection, role, wanted, book.label):
+            typer.echo(f"{statement};")
+    return ExitCode.OK
+
+
 def described(population: Population) -> dict[str, Any]:
     """A population as JSON has it."""
     grid = population.grid

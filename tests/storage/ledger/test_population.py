@@ -16,6 +16,7 @@ from veilstream import STREAMS, Guarantee, Membership, Population, Publisher
 from veilstream.data import Calendar
 from veilstream.errors import (
     BudgetExceededError,
+    ChargeError,
     InvalidInputError,
     LedgerError,
     LedgerMismatchError,
@@ -28,6 +29,8 @@ from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.population import EVER
 from veilstream.release.records import release_records
 from veilstream.storage.ledger import Ledger
+from veilstream.storage.ledger.compacting import plan_compaction
+from veilstream.storage.ledger.restoring import find_loss, record_loss
 from veilstream.storage.ledger.verifying import verify
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -259,3 +262,44 @@ def test_a_ledger_of_before_has_no_populations(new_sqlite: NewLedger) -> None:
 
 def test_the_time_of_what_counts_for_ever_is_recorded() -> None:
     assert Membership.from_json(Membership("residents", data=EVER).to_json()).data == EVER
+
+
+def test_windows_of_lost_steps_are_full(new_sqlite: NewLedger) -> None:
+    """Nobody knows what steps drew that an old copy has forgotten: windows that touch them have nothing left."""
+    with Ledger.open(new_sqlite()) as ledger:
+        stream, other = member(ledger, "hours", Guarantee("1/4", w=1)), member(ledger, "other", Guarantee("1/4", w=1))
+        stream.feed(COUNTS)
+        for _ in range(3):
+            other.feed(COUNTS)
+        loss = find_loss(ledger, "hours", None, 4)
+        assert loss is not None
+        record_loss(ledger, loss)
+        with pytest.raises(BudgetExceededError) as caught:
+            other.feed(COUNTS)
+        # Hour 4 is lost, and a window has 48 hours.
+        assert "2026-01-03 04:00" in caught.value.next_step
+        for _ in range(49):
+            other.skip()
+        assert other.feed(COUNTS).t == 52
+        assert verify(ledger) == []
+        with pytest.raises(BudgetExceededError):
+            member(ledger, "sure", Guarantee("1/8", w=48), draw="reserved")
+
+
+def test_charges_that_a_pool_counts_are_not_compacted(new_sqlite: NewLedger) -> None:
+    with Ledger.open(new_sqlite()) as ledger:
+        member(ledger, "shared", Guarantee("1/4", w=1)).feed(COUNTS)
+        assert "shares the pool" in plan_compaction(ledger, "shared").reason
+        member(ledger, "sure", Guarantee("1/4", w=48), draw="reserved").feed(COUNTS)
+        assert "pool" not in plan_compaction(ledger, "sure").reason
+
+
+def test_rows_of_running_sums_are_reserved() -> None:
+    with Ledger.open(None) as ledger:
+        population = Population("residents", 4, window="48h", delta="1e-6")
+        settings: dict[str, Any] = {"mechanism": STREAMS["running-total"](), "population": population}
+        guarantee = Guarantee(1, w=1, delta="1e-6")
+        with pytest.raises(ChargeError) as caught:
+            member(ledger, "totals", guarantee, **settings).feed(COUNTS)
+        assert "reserved" in caught.value.next_step
+        assert list(ledger.charges("totals")) == []

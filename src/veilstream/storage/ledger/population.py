@@ -27,7 +27,7 @@ from veilstream.privacy.population import EVER, Cost, Membership, Population
 from veilstream.privacy.population_limit import END_OF_TIME
 from veilstream.privacy.population_pool import Member, Usage
 from veilstream.privacy.population_time import EPOCH, TimeGrid
-from veilstream.storage.ledger.chain import check_stream
+from veilstream.storage.ledger.chain import check_stream, find_key
 from veilstream.storage.ledger.records import Fields
 from veilstream.storage.ledger.schema import charges, losses, populations, streams
 from veilstream.storage.ledger.spec import UNRECORDED
@@ -98,8 +98,16 @@ def digest_of_population(key: bytes, row: Fields) -> str:
     return hmac.digest(key, json.dumps(["population", fields]).encode(), "sha256").hex()
 
 
+def readable_key(connection: Connection, label: str) -> bytes | None:
+    """The key of the chain, None for a reader of the public tables, who cannot check digests."""
+    allowed = "SELECT has_table_privilege('secret_keys', 'SELECT')"
+    if connection.dialect.name == "postgresql" and not connection.exec_driver_sql(allowed).scalar_one():
+        return None
+    return find_key(connection, label)
+
+
 def find_population(
-    connection: Connection, key: bytes, name: str, label: str, *, lock: bool = False
+    connection: Connection, key: bytes | None, name: str, label: str, *, lock: bool = False
 ) -> Population | None:
     """A population, None if there is none of that name. With ``lock`` nobody else draws on it until the commit."""
     query = sa.select(populations).where(populations.c.name == name)
@@ -107,9 +115,9 @@ def find_population(
     return None if row is None else checked(key, row, label)
 
 
-def checked(key: bytes, row: Fields, label: str) -> Population:
+def checked(key: bytes | None, row: Fields, label: str) -> Population:
     """The population of a row, which must be as it was written."""
-    if not hmac.compare_digest(row["mac"], digest_of_population(key, row)):
+    if key is not None and not hmac.compare_digest(row["mac"], digest_of_population(key, row)):
         raise LedgerError(
             name="population",
             value=row["name"],
@@ -118,7 +126,9 @@ def checked(key: bytes, row: Fields, label: str) -> Population:
     return Population.from_json(row["name"], row["promise"])
 
 
-def known_population(connection: Connection, key: bytes, name: str, label: str, *, lock: bool = False) -> Population:
+def known_population(
+    connection: Connection, key: bytes | None, name: str, label: str, *, lock: bool = False
+) -> Population:
     """A population, which must be there."""
     found = find_population(connection, key, name, label, lock=lock)
     if found is None:
@@ -132,14 +142,15 @@ def known_population(connection: Connection, key: bytes, name: str, label: str, 
     return found
 
 
-def enrolled(connection: Connection, key: bytes, population: str, label: str) -> list[Enrolled]:
+def enrolled(connection: Connection, key: bytes | None, population: str, label: str) -> list[Enrolled]:
     """The streams of a population, each as it was registered."""
     rows = connection.execute(sa.select(streams).where(streams.c.membership.is_not(None)).order_by(streams.c.id))
     found: list[Enrolled] = []
     for row in rows.mappings():
         membership = Membership.from_json(row["membership"])
         if membership.population == population:
-            check_stream(key, row, label)
+            if key is not None:
+                check_stream(key, row, label)
             found.append(of_row(row, membership))
     return found
 

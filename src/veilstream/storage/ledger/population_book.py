@@ -26,6 +26,7 @@ from veilstream.storage.ledger.population import (
     known_population,
     lost_through,
     of_row,
+    readable_key,
     reserved,
     usages,
 )
@@ -120,12 +121,12 @@ class Populations:
 
     def get(self, name: str) -> Population:
         with self._read() as connection:
-            return known_population(connection, find_key(connection, self._label), name, self._label)
+            return known_population(connection, readable_key(connection, self._label), name, self._label)
 
     def list(self) -> list[Population]:
         """Every population, in the order in which they were defined."""
         with self._read() as connection:
-            key = find_key(connection, self._label)
+            key = readable_key(connection, self._label)
             rows = connection.execute(sa.select(populations).order_by(populations.c.id)).mappings().all()
             return [checked(key, row, self._label) for row in rows]
 
@@ -151,7 +152,7 @@ class Populations:
 
 def account_of(connection: Connection, name: str, label: str) -> Account:
     """A population with its streams and all that was ever charged to them."""
-    key = find_key(connection, label)
+    key = readable_key(connection, label)
     population = known_population(connection, key, name, label)
     members = enrolled(connection, key, name, label)
     return Account(population, members, drawn(connection, population, members, None))
