@@ -123,7 +123,7 @@ class _Statement:
         present = self._at(profile)
         if self._now is None or present == profile.always:
             return None
-        later = [end for end, cost in zip(profile.ends, profile.costs, strict=True) if end > self._now]
+        later = [end for end in profile.ends if end > self._now]
         for end in later:
             if profile.at(end).pure < present.pure or profile.at(end).mu_squared < present.mu_squared:
                 return date_of(self._population.grid, end)
