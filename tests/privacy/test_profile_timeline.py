@@ -30,9 +30,7 @@ def row(t: int, unit: Fraction, start: int = 0, kernel: Kernel | None = None) ->
     st.integers(1, 3),
     st.sampled_from([Fraction(1, 3), Fraction(1, 5), Fraction(1, 20)]),
 )
-def test_one_running_sum_equals_the_sum_over_rows(
-    steps: list[tuple[int, int]], detail: int, part: Fraction
-) -> None:
+def test_one_running_sum_equals_the_sum_over_rows(steps: list[tuple[int, int]], detail: int, part: Fraction) -> None:
     """Timestamps are left out and rows are repeated, as skipped and failed steps do."""
     book, unit, kernel = Accountant(DELTA, bins=1), DELTA.mu_squared * part, Kernel(detail=detail)
     admitted: list[Charge] = []

@@ -49,8 +49,10 @@ class _Track:
         return self.unit * Fraction(int(self.squares.max()), SQUARED_ONE)
 
     def takes(self, profile: Profile, unit: Fraction) -> bool:
-        return self.kernel == profile.kernel and (self.unit, self.start) == (unit, profile.start) and (
-            profile.last >= self.last
+        return (
+            self.kernel == profile.kernel
+            and (self.unit, self.start) == (unit, profile.start)
+            and (profile.last >= self.last)
         )
 
     def after(self, profile: Profile) -> _Track:

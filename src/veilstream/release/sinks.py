@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from veilstream.data import Calendar, Domain
 from veilstream.data.measures import ValueMeasures
 from veilstream.errors import InvalidInputError
-from veilstream.release.estimates import estimates
+from veilstream.release.estimates import estimates_of_all
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.surroundings import clean_unfinished, sync
 from veilstream.values.release import Release
@@ -94,7 +94,8 @@ def _table(
         parts = [(release.values, *release.interval(level)) for release in page]
         each = 1
     else:
-        parts = [(e.value, e.low, e.high) for release in page for e in estimates(release, measures, level)]
+        found = estimates_of_all(page, measures, level)
+        parts = [(e.value, e.low, e.high) for of_release in found for e in of_release]
         each = len(measures.asked)
     steps = np.array([release.t for release in page], dtype=np.int64)
     times = pl.Series("time", [calendar.begins(int(t)) for t in steps])

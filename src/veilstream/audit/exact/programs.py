@@ -293,7 +293,9 @@ def random_program(dice: Dice, parts_of: PartsOf) -> Program:
     >>> len(random_program(Dice(7), SealedRows.parts).steps) >= 2
     True
     """
-    kind = dice.choice([Kind.WINDOWS] * 3 + [Kind.PRESENCE, Kind.BINS, Kind.PENDING, Kind.ROWS, Kind.MEASURED, Kind.TOTALS])
+    kind = dice.choice(
+        [Kind.WINDOWS] * 3 + [Kind.PRESENCE, Kind.BINS, Kind.PENDING, Kind.ROWS, Kind.MEASURED, Kind.TOTALS]
+    )
     w = {
         Kind.WINDOWS: dice.choice([1, 2, 2, 3, None]),
         Kind.PRESENCE: dice.choice([3, 4, None]),

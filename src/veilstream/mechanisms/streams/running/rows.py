@@ -61,13 +61,15 @@ def next_row(state: RowsState, now: Sealed, kernel: Kernel, unit: Fraction, mete
 
 
 def _weighted(estimates: list[Reals], weights: Reals) -> Reals:
-    total = np.zeros_like(estimates[-1])
-    scaled = np.empty_like(total)
+    from scipy.linalg.blas import daxpy
+
+    shape = max((estimate.shape for estimate in estimates), key=len)
+    total = np.zeros(math.prod(shape))
     for estimate, weight in zip(estimates, weights.tolist(), strict=True):
         if weight:
-            np.multiply(estimate, weight, out=scaled)
-            total += scaled
-    return total
+            # One pass over both, where a product and a sum would be three.
+            daxpy(np.ascontiguousarray(np.broadcast_to(estimate, shape)).reshape(-1), total, a=weight)
+    return total.reshape(shape)
 
 
 def row_spread(kernel: Kernel, row: int) -> float:

@@ -94,14 +94,15 @@ class RunningTotal:
             )
         if self.decay is not None:
             raise InvalidInputError(
-                name="decay", of="RunningTotal", value=self.decay, limit="decayed totals need Gaussian noise: give delta"
+                name="decay",
+                of="RunningTotal",
+                value=self.decay,
+                limit="decayed totals need Gaussian noise: give delta",
             )
         level_budgets(guarantee, tree_length(guarantee, self.horizon, 0))
         return TreeState()
 
-    def step(
-        self, state: RowsState | TreeState, now: Sealed, meter: Meter
-    ) -> tuple[RowsState | TreeState, Values]:
+    def step(self, state: RowsState | TreeState, now: Sealed, meter: Meter) -> tuple[RowsState | TreeState, Values]:
         if isinstance(state, TreeState):
             self._within(state.steps)
             after, values = next_node(state, now, self.horizon, meter)
