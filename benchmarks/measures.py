@@ -49,7 +49,7 @@ def _purchases(every: str) -> pl.DataFrame:
 
 
 def _parts(frame: pl.DataFrame, steps: int) -> list[Reals]:
-    groups = {int(step): part["dollar_value"].to_numpy() for (step,), part in frame.group_by(["step"])}  # type: ignore[arg-type]
+    groups = {int(step): part["dollar_value"].to_numpy() for (step,), part in frame.group_by(["step"])}
     return [np.asarray(groups.get(step, np.zeros(0)), dtype=np.float64) for step in range(steps)]
 
 
@@ -62,7 +62,7 @@ class _Result:
 Method = Callable[[pl.DataFrame, Months, str, float], _Result]
 
 
-def _ours(frame: pl.DataFrame, parts: Months, every: str, epsilon: float) -> _Result:
+def _ours(frame: pl.DataFrame, _parts: Months, every: str, epsilon: float) -> _Result:
     found = estimates_of_all(_releases(frame, every, epsilon), ASKED)
     return _Result(np.array([e[0].value[0] for e in found]), np.array([e[1].value[0] for e in found]))
 
@@ -76,7 +76,7 @@ def _releases(frame: pl.DataFrame, every: str, epsilon: float, measures: ValueMe
     return [Release("", t, t, value, Fraction(0), Fraction(0)) for t, value in enumerate(values)]
 
 
-def _opendp(frame: pl.DataFrame, parts: Months, every: str, epsilon: float) -> _Result:
+def _opendp(_frame: pl.DataFrame, parts: Months, _every: str, epsilon: float) -> _Result:
     dp: Any = import_module("opendp.prelude")
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(bounds=(LOW, HIGH), nan=False)), dp.symmetric_distance()
@@ -89,7 +89,7 @@ def _opendp(frame: pl.DataFrame, parts: Months, every: str, epsilon: float) -> _
     return _Result(sums, np.clip(sums / np.maximum(counts, 1), LOW, HIGH))
 
 
-def _diffprivlib(frame: pl.DataFrame, parts: Months, every: str, epsilon: float) -> _Result:
+def _diffprivlib(_frame: pl.DataFrame, parts: Months, _every: str, epsilon: float) -> _Result:
     tools: Any = import_module("diffprivlib.tools")
     half, bounds = epsilon / 2, (LOW, HIGH)
     sums = [float(tools.sum(part, epsilon=half, bounds=bounds)) if len(part) else 0.0 for part in parts]
@@ -97,7 +97,7 @@ def _diffprivlib(frame: pl.DataFrame, parts: Months, every: str, epsilon: float)
     return _Result(np.array(sums), np.array(means))
 
 
-def _pipeline_dp(frame: pl.DataFrame, parts: Months, every: str, epsilon: float) -> _Result:
+def _pipeline_dp(_frame: pl.DataFrame, parts: Months, _every: str, epsilon: float) -> _Result:
     peer: Any = import_module("pipeline_dp")
     rows = [(number, step, value) for number, (step, value) in enumerate(
         (step, float(value)) for step, part in enumerate(parts) for value in part
@@ -154,9 +154,9 @@ def _errors(every: str, runs: int) -> Table:
     sizes = sorted(len(part) for part in parts)
     notes = (
         f"CDNOW, {len(frame):,} purchases, one of each customer and step, in {steps} steps of {sizes[0]:,} to "
-        f"{sizes[-1]:,}, values between 0 and 100; one customer and step is protected. Root mean squared error of the sums "
-        f"and of the means over all steps, {runs} runs. Ours publishes variances and intervals for the same budget as "
-        "well. OpenDP: sum and count with half the budget each. diffprivlib takes the number of rows for public, which "
+        f"{sizes[-1]:,}, values between 0 and 100; one customer and step is protected. Root mean squared error of the "
+        f"sums and of the means over all steps, {runs} runs. Ours publishes variances and intervals for the same budget "
+        "as well. OpenDP: sum and count with half the budget each. diffprivlib takes the number of rows for public, which "
         "ours protects; its means may be better for that reason alone."
     )
     columns = ["ε", "library", "error of sums", "error of means", "seconds"]

@@ -1,4 +1,4 @@
-"""Running totals: their error against the factorisations' formulas, trees, the lower bound and other implementations."""
+"""Running totals: their error against formulas, trees, the lower bound and other implementations."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from fractions import Fraction
+from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
@@ -130,27 +131,25 @@ def _strategies(quick: bool) -> Table:
              f"{blt:.3f}", "", f"{time.perf_counter() - start:.1f} s"]
         )  # fmt: skip
     columns = [
-        "steps", "lower bound", "ours", f"jax_privacy BLT, {BUFFERS} buffers", "jax_privacy dense", "their optimisation",
+        "steps", "lower bound", "ours", f"jax_privacy BLT, {BUFFERS} buffers", "jax_privacy dense", "their planning",
     ]  # fmt: skip
     notes = (
-        "The same error of strategies that jax_privacy optimises for the mean (dense) or the largest (BLT) error of one "
-        "participation; ours needs no optimisation. The dense optimum is the least that is possible at that length."
+        "The same error of strategies that jax_privacy optimises for the mean (dense) or the largest (BLT) error of "
+        "one participation; ours needs no optimisation. The dense optimum is the least that is possible at that length."
     )
     return Table("Running totals against optimised strategies", notes, columns, rows)
 
 
 def _dense(length: int) -> float:
-    from jax_privacy.matrix_factorization import dense
-
+    dense: Any = import_module("jax_privacy.matrix_factorization.dense")
     strategy = np.asarray(dense.optimize(length), dtype=np.float64)
     return _error_of(strategy)
 
 
 def _buffered(length: int) -> float:
-    import jax
-    from jax_privacy.matrix_factorization import buffered_toeplitz
-
+    jax: Any = import_module("jax")
     jax.config.update("jax_enable_x64", True)  # its buffers need it
+    buffered_toeplitz: Any = import_module("jax_privacy.matrix_factorization.buffered_toeplitz")
     blt: Any = buffered_toeplitz.optimize(n=length, max_buffers=BUFFERS)
     coefficients = np.asarray(blt.toeplitz_coefs(length), dtype=np.float64)
     inverse = np.asarray(blt.inverse().toeplitz_coefs(length), dtype=np.float64)
@@ -181,8 +180,8 @@ def _pure(quick: bool) -> Table:
     peer = [float((np.cumsum(_opendp(length)) ** 2).mean()) for _ in range(max(4, runs // 10))]
     rows.append(["OpenDP b-ary tree, consistent", "at the end", f"{math.sqrt(float(np.mean(peer))):.1f}"])
     notes = (
-        f"Root of the mean squared error of {length:,} totals, one event, ε = 1. OpenDP's tree is not a stream: it sees "
-        "all counts at once, and its consistency step uses later ones for earlier totals, which no stream can."
+        f"Root of the mean squared error of {length:,} totals, one event, ε = 1. OpenDP's tree is not a stream: it "
+        "sees all counts at once, and its consistency step uses later ones for earlier totals, which no stream can."
     )
     return Table("Running totals with pure ε", notes, ["mechanism", "published", "error"], rows)
 
@@ -219,7 +218,7 @@ def _steps(quick: bool) -> Table:
         rows.append([str(detail), *times, f"{16 * groups:,}"])
     columns = ["detail", "step", "its noise", "ratio", "bytes a bin at 10⁶ steps"]
     notes = (
-        f"One step of {BINS:,} bins after {steps:,} steps, against drawing its noise alone; the state holds 16 bytes for "
-        "every bin and group."
+        f"One step of {BINS:,} bins after {steps:,} steps, against drawing its noise alone; the state holds 16 bytes "
+        "for every bin and group."
     )
     return Table("The work of a step", notes, columns, rows)

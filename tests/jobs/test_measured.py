@@ -38,8 +38,8 @@ def fares() -> pl.DataFrame:
 
 def publish(folder: Path, source: Any = None, **changes: Any) -> Any:
     given: dict[str, Any] = {
-        "user": "id", "time": "hour", "by": ["zone"], "domain": ZONES, "every": 1, "start": 0, "end": STEPS, "epsilon": 8,
-        "window": 1, "ledger": folder / "budget.db", "between": (0, 100),
+        "user": "id", "time": "hour", "by": ["zone"], "domain": ZONES, "every": 1, "start": 0, "end": STEPS,
+        "epsilon": 8, "window": 1, "ledger": folder / "budget.db", "between": (0, 100),
     }  # fmt: skip
     return vs.publish(fares() if source is None else source, **{**given, **changes})
 

@@ -46,7 +46,8 @@ class Publisher(LedgerHolder, Generic[S]):
 
     ``max_contribution`` is the holder's promise: one person adds at most that much to the counts of one step in total.
     With ``measures`` a bin has several numbers, into which rows with values are divided (docs/measures.md), and
-    ``most`` bounds what one person adds to a sum. There is no seed: see :func:`veilstream.simulate` for repeatable runs.
+    ``most`` bounds what one person adds to a sum.
+    There is no seed: see :func:`veilstream.simulate` for repeatable runs.
 
     >>> import numpy as np, veilstream as vs
     >>> p = vs.Publisher(bins=3, guarantee=vs.Guarantee("1", w=24), mechanism=vs.STREAMS["uniform"]())

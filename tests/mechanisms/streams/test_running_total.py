@@ -45,7 +45,7 @@ def test_totals_are_unbiased_with_the_noise_that_they_declare(case: str) -> None
     found = vs.simulate_many(mechanism, guarantee, counts, seed=3, runs=RUNS)
     noise = np.asarray(found)[:, :, 0] - np.cumsum(counts)
     declared = np.ravel(np.asarray(found.noise_std))
-    # Six standard deviations of a mean and, for laws with up to six times the fourth moment of a Gaussian, of a variance.
+    # Six standard deviations of a mean, and of a variance for laws of a kurtosis up to 6.
     assert (np.abs(noise.mean(axis=0)) < 6 * declared / math.sqrt(RUNS)).all()
     ratio = noise.var(axis=0) / declared**2
     assert (np.abs(ratio - 1) < 6 * math.sqrt(5 / RUNS)).all()

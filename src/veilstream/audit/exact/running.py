@@ -34,8 +34,8 @@ from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed, seal
 from veilstream.trusted.measured import seal_measured
 from veilstream.trusted.meter import Meter
-from veilstream.trusted.running import ROW_BITS, SealedRunning
 from veilstream.trusted.rows import SealedTable, ordered_rows
+from veilstream.trusted.running import ROW_BITS, SealedRunning
 from veilstream.trusted.statistics.quantile import quantile_scores
 from veilstream.trusted.threshold import SealedThreshold
 
