@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         LedgerVersionError,
         MissingExtraError,
         OutOfOrderError,
+        OutputError,
         SealedAccessError,
         SpoolError,
         SpoolFullError,
@@ -95,7 +96,7 @@ _EXPORTS: Final = {
     "veilstream.errors": (
         "BatchConflictError BudgetExceededError ChargeError CheckFailedError EngineError InvalidBudgetError "
         "InvalidDomainError InvalidInputError LedgerBusyError LedgerError LedgerFullError LedgerMismatchError "
-        "LedgerVersionError MissingExtraError OutOfOrderError SealedAccessError SpoolError SpoolFullError "
+        "LedgerVersionError MissingExtraError OutOfOrderError OutputError SealedAccessError SpoolError SpoolFullError "
         "StaleBatchError UnknownValueError UnreadableFileError VeilstreamError WorkerError"
     ),
     "veilstream.jobs.advice": "advise",
@@ -162,6 +163,7 @@ __all__ = [
     "ModelBased",
     "NoiseFirst",
     "OutOfOrderError",
+    "OutputError",
     "Privelet",
     "Publisher",
     "Release",

@@ -1,9 +1,13 @@
 """The command ``veilstream``, also as ``python -m veilstream``."""
 
-import sys
+from veilstream.interrupts import finish_on_interrupt, leave, leave_on_interrupt
 
-from veilstream.errors import MissingExtraError
-from veilstream.extras import require
+leave_on_interrupt()
+
+import sys  # noqa: E402
+
+from veilstream.errors import MissingExtraError  # noqa: E402
+from veilstream.extras import require  # noqa: E402
 
 
 def main() -> None:
@@ -15,7 +19,12 @@ def main() -> None:
         sys.exit(f"error: {error}")
     from veilstream.cli import main as run
 
-    run()
+    try:
+        run()
+    except KeyboardInterrupt:
+        leave()
+    finally:
+        finish_on_interrupt()
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 
 import polars as pl
 
+from veilstream.arguments import FOREIGN, checks_arguments
 from veilstream.data.readers import open_batches
 from veilstream.errors import InvalidInputError, MissingExtraError, VeilstreamError
 
@@ -35,6 +36,7 @@ class Client:
     columns, or a file. It returns when every row is on the server's disk.
     """
 
+    @checks_arguments
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 60.0, verify: Any = True) -> None:
         try:
             httpx: Any = import_module("httpx")
@@ -42,8 +44,14 @@ class Client:
             raise MissingExtraError("the client needs: pip install 'veilstream[server]'") from None
         self._lost: type[Exception] = httpx.TransportError
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        self._http: Any = httpx.Client(base_url=url, headers=headers, timeout=timeout, verify=verify)
+        try:
+            self._http: Any = httpx.Client(base_url=url, headers=headers, timeout=timeout, verify=verify)
+        except (httpx.InvalidURL, *FOREIGN):
+            raise InvalidInputError(
+                name="url", limit="an address and a token of letters are needed", outcome=""
+            ) from None
 
+    @checks_arguments
     def send(self, rows: Any, stream: str, *, batch_id: str | None = None, columns: list[str] | None = None) -> int:
         """Send rows in batches; how many batches the server stored (duplicates are not counted).
 

@@ -9,6 +9,7 @@
     │   ├── UnknownValueError              a row outside the public domain or time range
     │   ├── OutOfOrderError                a step that is missing, repeated or in the past
     │   └── UnreadableFileError            a file that cannot be read to its end
+    ├── OutputError                        a table or picture that cannot be written; releases are safe in the ledger
     ├── BudgetExceededError                a charge that would pass the guarantee; nothing was drawn
     ├── ChargeError                        a charge of a kind that this stream does not take
     ├── SealedAccessError (TypeError)      an attempt to read exact private values
@@ -126,6 +127,13 @@ class UnreadableFileError(InvalidInputError):
     """A file that cannot be read to its end."""
 
     next_step = "repair or replace the file and try again"
+
+
+class OutputError(VeilstreamError):
+    """A table, picture or page that cannot be written; what was released is safe in the ledger."""
+
+    outcome = "the file is as it was before; releases are safe in the ledger"
+    next_step = "make room or choose another place, then run the same command again: what was released costs nothing"
 
 
 class BudgetExceededError(VeilstreamError):

@@ -32,7 +32,7 @@ def test_publishes_a_tidy_table(city: City) -> None:
     outcome = city.publish()
     assert outcome.code == 0, outcome.err
     table = pl.read_csv(city.table)
-    assert table.columns == ["step", "time", "place", "age", "value", "low", "high", "fresh"]
+    assert table.columns == ["step", "time", "place", "age", "value", "low", "high", "fresh", "covers"]
     assert len(table) == 6 * 6
     assert table["time"][0] == "2024-01-01T00:00:00+00:00"
     assert table.row(5)[:4] == (0, "2024-01-01T00:00:00+00:00", "market", "[65, 120]")
@@ -257,7 +257,7 @@ def test_bins_and_range_may_be_declared_public(city: City) -> None:
 def test_totals_need_no_attributes(city: City) -> None:
     (city.folder / "domain.json").write_text("{}")
     assert city.publish().code == 0
-    assert pl.read_csv(city.table).columns == ["step", "time", "value", "low", "high", "fresh"]
+    assert pl.read_csv(city.table).columns == ["step", "time", "value", "low", "high", "fresh", "covers"]
 
 
 def test_gaussian_noise_and_streams_side_by_side(city: City) -> None:
@@ -308,6 +308,22 @@ def test_silence_after_the_last_row_is_published_only_if_it_is_declared_to_be_da
     city.write([])
     assert city.publish(stream="nobody", allow_empty=True).code == 0
     assert len(city.released("nobody")) == 6
+
+
+def test_whether_silence_is_data_is_recorded_on_the_stream(city: City) -> None:
+    def recorded() -> dict[str, bool | None]:
+        with Ledger.open(city.ledger) as ledger:
+            return {spec.name: spec.allow_empty for spec in ledger.streams()}
+
+    assert city.publish().code == 0
+    assert city.publish(stream="quiet", allow_empty=True).code == 0
+    assert recorded() == {"default": False, "quiet": True}
+    refused = city.publish("--json", allow_empty=True, end="2024-01-01T08:00")
+    assert (refused.code, refused.json["error"]["name"]) == (4, "allow_empty")
+    assert "--stream" in refused.json["error"]["next_step"]
+    # What the stream records holds for later runs.
+    assert city.publish(stream="quiet", end="2024-01-01T08:00").code == 0
+    assert len(city.released("quiet")) == 8
 
 
 def test_empty_steps_before_the_last_row_are_published(tmp_path: Path) -> None:

@@ -63,6 +63,13 @@ def test_a_median_is_told_in_words(tmp_path: Path) -> None:
     assert "nothing new" in veilstream(*write(tmp_path), "--release", "median", "--quantile", "9/10").out
 
 
+def test_only_sorted_points_are_said_to_be_put_in_order(tmp_path: Path) -> None:
+    said = {kind: veilstream(*write(tmp_path), "--release", kind, "--stream", kind).out for kind in ("sorted", "grid")}
+    assert "put in order" in said["sorted"]
+    assert "noise: standard deviation" in said["grid"]
+    assert "order" not in said["grid"]
+
+
 def test_the_first_row_of_a_person_counts(tmp_path: Path) -> None:
     options = write(tmp_path, ["a,1,1", "b,2,1", "a,9,1"])
     done = veilstream(*options, "--release", "sorted", "--json")

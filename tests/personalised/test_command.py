@@ -53,10 +53,10 @@ def refused(folder: Path, rows: list[str] | None, *options: object) -> Outcome:
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([f"{SECRET},,harbour"], "budget of row 1: missing"),
-        (["a,1,market", f"{SECRET},-1,harbour"], "budget of row 2"),
+        ([f"{SECRET},,harbour"], "a budget is missing"),
+        (["a,1,market", f"{SECRET},-1,harbour"], "the budget of row 2"),
         ([f"{SECRET},0,harbour"], "above 0"),
-        ([f"{SECRET},lots,harbour"], "budget of row 1"),
+        ([f"{SECRET},lots,harbour"], "the budget of row 1"),
         ([f"{SECRET},1,harbour", f"{SECRET},1,market"], "there twice"),
         (["a,1,harbour", ",1,market"], "a row has no person"),
         ([f"a,1,{SECRET}"], "outside the public domain"),

@@ -15,13 +15,14 @@ from veilstream.personalised import LevelCosts, PersonalAccounts, Roster, count_
 
 @pytest.mark.parametrize("bad", [None, "", float("nan"), 0, -1, "0", "many", 2000, float("inf"), "1e-9"])
 def test_missing_non_positive_or_absurd_budgets_are_refused_with_their_row(bad: object) -> None:
-    with pytest.raises(InvalidBudgetError, match=r"budget of row 2.*nothing was released"):
+    with pytest.raises(InvalidBudgetError, match=r"a budget .*nothing was released"):
         Roster(["a", "b", "c"], ["1", bad, "1"])
 
 
 def test_missing_budgets_among_floats_are_refused() -> None:
-    with pytest.raises(InvalidBudgetError, match="row 3: missing"):
+    with pytest.raises(InvalidBudgetError, match="a budget is missing") as refused:
         Roster.of_budgets(np.array([0.5, 0.5, np.nan]))
+    assert refused.value.operator_note == "the budget of row 3"
 
 
 def test_a_person_twice_is_refused_and_only_the_operator_learns_where() -> None:

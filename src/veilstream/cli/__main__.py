@@ -1,3 +1,3 @@
-from veilstream.cli import main
+from veilstream.__main__ import main
 
 main()

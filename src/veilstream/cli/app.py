@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from veilstream import __version__
+from veilstream.cli.problems import MEANING
 from veilstream.cli.reporting import ReportingGroup
 
 
@@ -70,6 +71,7 @@ app = typer.Typer(
     help="Keep publishing statistics about people from a changing dataset, under differential privacy.",
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    epilog="\b\nExit codes:\n" + "\n".join(f"  {code:<4}{meaning}" for code, meaning in MEANING.items()),
 )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from veilstream.data import Domain
     from veilstream.personalised import CountMechanism, CountRelease, Roster
 
-METHODS = ("stretching", "utility", "waste", "sampling", "threshold", "minimum")
+METHODS = ("stretching", "checked", "utility", "waste", "sampling", "threshold", "minimum")
 
 
 def personalised(
@@ -78,7 +78,7 @@ def personalised(
 
 def _mechanism(method: str, threshold: str | None, minimum: int, groups: int | None, rounds: int) -> CountMechanism:
     from veilstream.errors import InvalidInputError
-    from veilstream.personalised import Minimum, Partitioned, Sampling, Stretching, Threshold
+    from veilstream.personalised import Checked, Minimum, Partitioned, Sampling, Stretching, Threshold
 
     if threshold is not None and method not in ("threshold", "sampling"):
         raise InvalidInputError(
@@ -91,6 +91,8 @@ def _mechanism(method: str, threshold: str | None, minimum: int, groups: int | N
     match method:
         case "stretching":
             return Stretching()
+        case "checked":
+            return Checked()
         case "utility":
             return Partitioned(by="utility", k=groups, minimum=minimum, number=rounds)
         case "waste":

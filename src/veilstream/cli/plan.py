@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SHOWN = 30
 ONLINE_WINDOWS = 3
+MOST_STEPS = 100_000
+"""Steps that are planned one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +151,10 @@ def make_schedule(
     guarantee = Guarantee(epsilon, window)
     if error not in ("variance", "absolute"):
         raise InvalidInputError(name="error", value=error, limit="'variance' or 'absolute'")
-    if steps is not None and steps < 1:
-        raise InvalidInputError(name="steps", value=steps, limit="at least 1 is needed")
+    if steps is not None and not 1 <= steps <= MOST_STEPS:
+        raise InvalidInputError(name="steps", value=steps, limit=f"from 1 to {MOST_STEPS} can be planned")
+    if window is not None and window > MOST_STEPS:
+        raise InvalidInputError(name="window", value=window, limit=f"at most {MOST_STEPS} steps can be planned")
     if window is None and steps is None:
         raise InvalidInputError(
             "steps: missing; at --window user one budget lasts for the whole stream, so say how many "

@@ -196,6 +196,7 @@ def _tell(
     if len(table) == 1:
         typer.echo(f"value: {float(release.values[0]):.6g}")
     if not np.isnan(std):
-        typer.echo(f"noise: standard deviation {number(std)} per number on average, before they are put in order")
+        ordered = ", before they are put in order" if "rank" in table.columns else ""
+        typer.echo(f"noise: standard deviation {number(std)} per number on average{ordered}")
     if out is not None:
         typer.echo(f"wrote {out} ({written:,} rows)")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from veilstream.cli.options import AsJson, job_option
+from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
+    from veilstream.storage.ledger import Ledger
     from veilstream.synthesis import CopulaModel, DPCopula
     from veilstream.synthesis.quality import Errors
 
@@ -56,12 +61,65 @@ def synthesize(
     as_json: AsJson = False,
 ) -> int:
     """Publish a private model of a table and draw synthetic rows from it; run it again to draw more for nothing."""
-    from veilstream.errors import InvalidInputError
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.jobs.wording import number
-    from veilstream.release.sinks import check_writable
     from veilstream.storage.ledger import Ledger
     from veilstream.synthesis import TableDomain, fit, read_rows
+    from veilstream.synthesis.types import numeric_types
+
+    _check(unknown, rows, measure, out, report)
+    url = _default_ledger(file, out) if ledger is None else ledger
+    refuse_overwriting({"out": out, "report": report}, {"file": file, "domain": domain, "ledger": url})
+    mechanism = _mechanism(method, margins, copula)
+    schema = TableDomain.from_json(domain)
+    stages = 3 + (report is not None)
+    with ExitStack() as open_things:
+        advance = open_things.enter_context(progress_bar("reading rows, fitting, drawing", as_json))
+        advance(0, stages)
+        # Every row is read and checked before the ledger is touched.
+        sealed = read_rows(
+            file, schema, user=user, rows_per_user=rows_per_user, unknown="drop" if unknown == "drop" else "error"
+        )
+        advance(1, stages)
+        book = open_things.enter_context(Ledger.open(url))
+        before = _released(book, name)
+        model = fit(sealed, schema, epsilon, mechanism, book, name=name, rows_per_user=rows_per_user)
+        advance(2, stages)
+        model = replace(model, types=numeric_types(file))
+        written = _draw(model, out, rows, seed)
+        advance(3, stages)
+        spent = {"model": Fraction(0) if before else model.spent}
+        summary: dict[str, Any] = {
+            "rows": written,
+            "noisy_rows_of_the_table": model.rows,
+            "copula": sorted(set(model.copulas)),
+            "ledger": url,
+            "outputs": [str(out)],
+        }
+        if report is not None:
+            measured_before = _released(book, f"{name} quality")
+            errors = _write_report(report, model, mechanism, epsilon, sealed, book, measure, name)
+            advance(4, stages)
+            summary["outputs"].append(str(report))
+            summary["range_error"] = errors.all_attributes
+            spent["page"] = Fraction(0) if measured_before else errors.epsilon
+    now = sum(spent.values(), Fraction(0))
+    summary |= {"spent_now": str(now), **{f"spent_on_{what}": str(amount) for what, amount in spent.items()}}
+    if as_json:
+        print_json(summary)
+        return ExitCode.OK
+    paid = " and ".join(f"{number(amount)} on the {what}" for what, amount in spent.items() if amount)
+    cost = f"spent epsilon {number(now)} ({paid})" if now else "the stored model was used, nothing was spent"
+    typer.echo(f"drew {written:,} rows of {len(schema.names)} attributes; {cost} (ledger {url})")
+    for path in summary["outputs"]:
+        typer.echo(f"wrote {path}")
+    return ExitCode.OK
+
+
+def _check(unknown: str, rows: int | None, measure: str | None, out: Path, report: Path | None) -> None:
+    """Refuse options that could not be served, before a row is read."""
+    from veilstream.errors import InvalidInputError
+    from veilstream.release.sinks import check_writable
 
     if unknown not in ("error", "drop"):
         raise InvalidInputError(name="unknown", value=unknown, limit="'error' or 'drop'", outcome="nothing was read")
@@ -74,39 +132,10 @@ def synthesize(
     check_writable(out, SUFFIXES)
     if report is not None:
         check_writable(report, (".html",))
-    url = _default_ledger(file, out) if ledger is None else ledger
-    refuse_overwriting({"out": out, "report": report}, {"file": file, "domain": domain, "ledger": url})
-    mechanism = _mechanism(method, margins, copula)
-    schema = TableDomain.from_json(domain)
-    sealed = read_rows(
-        file, schema, user=user, rows_per_user=rows_per_user, unknown="drop" if unknown == "drop" else "error"
-    )
-    with Ledger.open(url) as book:
-        known = name in [spec.name for spec in book.streams()]
-        before = known and book.release_at(name, 0) is not None
-        model = fit(sealed, schema, epsilon, mechanism, book, name=name, rows_per_user=rows_per_user)
-        written = _draw(model, out, rows, seed)
-        summary: dict[str, Any] = {
-            "rows": written,
-            "noisy_rows_of_the_table": model.rows,
-            "spent_now": "0" if before else str(model.spent),
-            "copula": sorted(set(model.copulas)),
-            "ledger": url,
-            "outputs": [str(out)],
-        }
-        if report is not None:
-            errors = _write_report(report, model, mechanism, epsilon, sealed, book, measure, name)
-            summary["outputs"].append(str(report))
-            summary["spent_on_page"] = str(errors.epsilon)
-            summary["range_error"] = errors.all_attributes
-    if as_json:
-        print_json(summary)
-        return ExitCode.OK
-    cost = "the stored model was used, nothing was spent" if before else f"spent epsilon {number(model.spent)}"
-    typer.echo(f"drew {written:,} rows of {len(schema.names)} attributes; {cost} (ledger {url})")
-    for path in summary["outputs"]:
-        typer.echo(f"wrote {path}")
-    return ExitCode.OK
+
+
+def _released(book: Ledger, name: str) -> bool:
+    return name in [spec.name for spec in book.streams()] and book.release_at(name, 0) is not None
 
 
 def _default_ledger(file: str, out: Path) -> str:

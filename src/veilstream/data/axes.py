@@ -11,15 +11,17 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from veilstream.arguments import refuses, with_checked_arguments
 from veilstream.errors import InvalidDomainError, InvalidInputError
 
 Category: TypeAlias = str | int | bool
+COLUMN: Final = "it must be a Polars series of texts, numbers or truth values"
 MAX_LOOKUP = 1 << 24
 """Integer categories within a range of this many values are looked up in a table rather than searched."""
 
@@ -54,6 +56,7 @@ def _flags(column: pl.Series) -> pl.Series:
     return text.replace_strict({"true": True, "false": False}, default=None, return_dtype=pl.Boolean)
 
 
+@with_checked_arguments
 @dataclass(frozen=True, slots=True, init=False)
 class Categories:
     """One bin per public value: all strings, all integers, or all booleans.
@@ -64,6 +67,7 @@ class Categories:
 
     values: tuple[Category, ...]
 
+    @refuses("categories", "a list of public values is needed")
     def __init__(self, values: Iterable[Category]) -> None:
         object.__setattr__(self, "values", tuple(values))
         if not self.values:
@@ -75,6 +79,10 @@ class Categories:
         if len(set(self.values)) < len(self.values):
             repeated = next(value for value in self.values if self.values.count(value) > 1)
             raise InvalidDomainError(f"categories: {repeated!r} is given more than once, once is the limit")
+        if isinstance(self.values[0], str) and not all(
+            str(value).isprintable() or _encodes(value) for value in self.values
+        ):
+            raise InvalidDomainError("categories: a text holds half a character, which no file can hold")
         if isinstance(self.values[0], int) and not all(-(1 << 63) <= int(v) < 1 << 63 for v in self.values):
             raise InvalidDomainError("categories: an integer lies outside 64 bits")
 
@@ -82,6 +90,7 @@ class Categories:
     def bins(self) -> int:
         return len(self.values)
 
+    @refuses("column", COLUMN)
     def encode(self, column: pl.Series) -> NDArray[np.int64]:
         """The bin of every row, -1 where the value is not among the public ones."""
         if isinstance(self.values[0], str):
@@ -112,6 +121,14 @@ class Categories:
         return list(self.values)
 
 
+def _encodes(text: object) -> bool:
+    try:
+        str(text).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _look_up(values: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     low, high = int(values.min()), int(values.max())
     if high - low < MAX_LOOKUP:
@@ -123,6 +140,7 @@ def _look_up(values: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[n
     return np.where(values[position] == numbers, position, -1)
 
 
+@with_checked_arguments
 @dataclass(frozen=True, slots=True, init=False)
 class Edges:
     """Numeric bins [e₀, e₁), [e₁, e₂), …; the last one also holds its upper edge.
@@ -133,6 +151,7 @@ class Edges:
 
     edges: tuple[float, ...]
 
+    @refuses("edges", "all must be numbers")
     def __init__(self, edges: Iterable[float]) -> None:
         object.__setattr__(self, "edges", tuple(float(edge) for edge in edges))
         if len(self.edges) < 2:
@@ -147,6 +166,7 @@ class Edges:
     def bins(self) -> int:
         return len(self.edges) - 1
 
+    @refuses("column", COLUMN)
     def encode(self, column: pl.Series) -> NDArray[np.int64]:
         """The bin of every row, -1 for numbers outside all edges, text and nulls."""
         edges, numbers = np.array(self.edges), as_numbers(column)
@@ -167,6 +187,7 @@ class Edges:
         return {"edges": [_plain(edge) for edge in self.edges]}
 
 
+@with_checked_arguments
 @dataclass(frozen=True, slots=True)
 class Grid:
     """``cells`` equal bins between ``low`` and ``high``; a map is the product of two grids.
@@ -193,6 +214,7 @@ class Grid:
         """The ``cells + 1`` borders of the cells."""
         return np.linspace(self.low, self.high, self.cells + 1)
 
+    @refuses("column", COLUMN)
     def encode(self, column: pl.Series) -> NDArray[np.int64]:
         """The cell of every row, -1 for numbers outside the grid, text and nulls."""
         numbers = as_numbers(column)

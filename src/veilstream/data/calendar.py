@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from veilstream.arguments import is_a, refuses, with_checked_arguments
 from veilstream.data.instants import Instants, instants, numbers
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.durations import DAYS, MICROSECONDS, MONTHS, parse_duration
@@ -27,6 +28,7 @@ Moment: TypeAlias = datetime | date | str | int
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+@with_checked_arguments
 @dataclass(frozen=True)
 class Calendar:
     """Steps of length ``every`` from a public ``start`` (included) to a public ``end`` (excluded).
@@ -51,11 +53,9 @@ class Calendar:
     every: str | int
     zone: str = field(default="UTC")
 
+    @refuses("calendar", "its times and steps do not fit between the years 1 and 9999")
     def __post_init__(self) -> None:
-        try:
-            ZoneInfo(self.zone)
-        except (ZoneInfoNotFoundError, ValueError) as error:
-            raise InvalidInputError(name="zone", value=self.zone, limit="no such time zone") from error
+        _check_zone(self.zone)
         whole = [isinstance(value, int) for value in (self.start, self.end, self.every)]
         if any(whole) and not all(whole):
             raise InvalidInputError(
@@ -75,6 +75,7 @@ class Calendar:
             raise InvalidInputError(name="calendar steps", value=self.steps, limit=f"the limit is {MAX_STEPS}")
 
     @classmethod
+    @refuses("times", "they must be whole numbers or times, between the years 1 and 9999")
     def from_public_data(cls, times: Any, every: str | int, zone: str = "UTC") -> Calendar:
         """The calendar that covers times which the holder declares PUBLIC.
 
@@ -100,6 +101,7 @@ class Calendar:
             return len(self._borders)
         return -((self._first - self._last) // self._width)
 
+    @refuses("times", "they must be whole numbers or times, between the years 1 and 9999")
     def step_of(self, times: Any) -> NDArray[np.int64]:
         """The step of every time: ``OUTSIDE`` (-1) beyond the range, ``MISSING`` (-2) for nulls."""
         return self.place(self.read(_column(times)))
@@ -121,9 +123,9 @@ class Calendar:
 
     def begins(self, t: int) -> datetime | int:
         """When step ``t`` begins: an integer, or a datetime in the calendar's zone."""
-        if not 0 <= t < self.steps:
+        if not is_a(t, int, np.integer) or not 0 <= t < self.steps:
             raise InvalidInputError(name="step", value=t, limit=f"the calendar has steps 0 to {self.steps - 1}")
-        return self._moment(self._first + t * self._width if self._borders is None else int(self._borders[t]))
+        return self._moment(self._first + int(t) * self._width if self._borders is None else int(self._borders[t]))
 
     def ends(self, t: int) -> datetime | int:
         """When step ``t`` ends, which is when the next one begins or the calendar ends.
@@ -182,6 +184,16 @@ class Calendar:
         starts = _local_starts(np.datetime64(local, "us"), index * count, unit)
         ticks = _local_ticks(starts, self.zone)
         return ticks[ticks < self._last]
+
+
+def _check_zone(zone: str) -> None:
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError, TypeError, AttributeError):
+        # Also names that are folders of the zones' database, or too long for a file.
+        raise InvalidInputError(
+            name="zone", value=zone, limit="no such time zone", next_step="write it as UTC or Europe/Zurich"
+        ) from None
 
 
 def _column(times: Any) -> pl.Series:

@@ -9,7 +9,6 @@ import codecs
 import csv
 import gzip
 import io
-import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -31,16 +30,24 @@ MARKS: Final = (
 )
 
 
-def require_columns(present: Sequence[object], columns: Sequence[str], where: str) -> None:
-    """Refuse a source in which a column is missing or not alone."""
+def require_columns(
+    present: Sequence[object], columns: Sequence[str], where: str, *, header_in_row: bool = False
+) -> None:
+    """Refuse a source in which a column is missing or not alone; a ``header_in_row`` may be a row of data."""
     names = [str(name) for name in present]
     for column in columns:
         if names.count(column) != 1:
             found = "is missing" if column not in names else f"occurs {names.count(column)} times"
             listed, next_step = f"the columns are {', '.join(names)}", "choose one of them, or tell --delimiter"
-            if any(re.match(r"\s*[+-]?\d|\s*$", name) for name in names):
+            if header_in_row:
                 # It may be a row of data, which is private.
-                listed, next_step = "the first row does not look like names", "write the names of the columns there"
+                next_step = "write the names of the columns into the first row, or tell --delimiter"
+                raise InvalidInputError(
+                    f"{where}: column '{column}' {found} in the first row",
+                    name=column,
+                    next_step=next_step,
+                    operator_note=listed,
+                )
             raise InvalidInputError(f"{where}: column '{column}' {found}, {listed}", name=column, next_step=next_step)
 
 
@@ -124,7 +131,7 @@ def _dialect(opening: bytes, where: str, columns: Sequence[str], given: str | No
         if all(header.count(column) == 1 for column in columns):
             return delimiter, len(opening) == HEADER_BYTES or any(row for row in lines)
     fullest = max(headers, key=lambda delimiter: len(headers[delimiter]))
-    require_columns(headers[fullest], columns, where)
+    require_columns(headers[fullest], columns, where, header_in_row=True)
     return fullest, True
 
 

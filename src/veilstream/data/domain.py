@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from veilstream.data.axes import Axis, Categories, axis_from_json
+from veilstream.arguments import checks_arguments, is_a, refuses
+from veilstream.data.axes import Axis, Categories, Edges, Grid, axis_from_json
 from veilstream.data.ranges import RangeQuery
 from veilstream.errors import InvalidDomainError, InvalidInputError
 
@@ -40,7 +41,11 @@ class Domain:
     __slots__ = ("axes",)
     axes: Final[Mapping[str, Axis]]
 
+    @checks_arguments
     def __init__(self, axes: Mapping[str, Axis]) -> None:
+        for name, axis in axes.items():
+            if not is_a(name, str) or not is_a(axis, Categories, Edges, Grid):
+                raise InvalidDomainError("domain: attributes are names with Categories, Edges or a Grid")
         self.axes = dict(axes)
         self._check_size()
 
@@ -60,7 +65,7 @@ class Domain:
                 loaded: object = json.loads(Path(source).read_text(encoding="utf-8"))
             except FileNotFoundError as error:
                 raise InvalidDomainError(name="domain file", value=source, limit="there is no such file") from error
-            except (ValueError, OSError) as error:
+            except (ValueError, OSError, RecursionError) as error:
                 raise InvalidDomainError(name="domain file", value=source, limit="not readable JSON") from error
         else:
             loaded = source
@@ -70,6 +75,7 @@ class Domain:
         return cls({name: axis_from_json(name, spec) for name, spec in specs.items()})
 
     @classmethod
+    @refuses("public data", "a frame that has the attributes as columns of texts, numbers or truth values is needed")
     def from_public_data(
         cls, frame: pl.DataFrame, names: Iterable[str], axes: Mapping[str, Axis] | None = None
     ) -> Domain:
@@ -99,6 +105,7 @@ class Domain:
     def bins(self) -> int:
         return math.prod(self.shape)
 
+    @refuses("rows", "a frame or a mapping that has every attribute as a column is needed")
     def encode(self, frame: pl.DataFrame | Mapping[str, Any]) -> NDArray[np.int64]:
         """The flat id of every row, -1 where any attribute lies outside its public bins."""
         rows = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)

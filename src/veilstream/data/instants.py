@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from veilstream.arguments import refuses
 from veilstream.data.axes import as_integers
 from veilstream.data.time_formats import RECOGNISED, epoch_unit, first_fit, from_epoch, unreadable_times
 from veilstream.errors import InvalidInputError
 
 OFFSET = r":\d{2}(?:\.\d+)?\s?(Z|z|[+-]\d{2}:?\d{2})$"
+
+
+NANOSECONDS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "d": 86_400_000_000_000}
+YEARS: Final = tuple(
+    int(np.datetime64(day, "s").astype(np.int64)) * 1_000_000_000 for day in ("0001-01-02", "9999-12-30")
+)
+"""The first and last instants that have a date in every zone, in nanoseconds since 1970."""
 
 
 class Clock(StrEnum):
@@ -36,6 +45,7 @@ class Instants:
     clock: Clock | None
 
 
+@refuses("time column", "its times cannot be read, or lie outside the years 1 to 9999")
 def instants(column: pl.Series, zone: str) -> Instants:
     """Instants of a column of dates, datetimes, text (ISO 8601 and its like), or seconds since 1970.
 
@@ -51,11 +61,12 @@ def instants(column: pl.Series, zone: str) -> Instants:
     if isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum):
         return _from_text(column.cast(pl.String), zone)
     if column.dtype == pl.Date:
-        return _finish(column, _localise(column.cast(pl.Datetime("us")), zone), Clock.NAIVE)
+        return _finish(column, _localise(_dated(column).cast(pl.Datetime("us")), zone), Clock.NAIVE)
     if isinstance(column.dtype, pl.Datetime):
+        dated = _dated(column).dt.cast_time_unit("us")
         if column.dtype.time_zone is not None:
-            return _finish(column, column.dt.cast_time_unit("us").dt.convert_time_zone("UTC"), Clock.AWARE)
-        return _finish(column, _localise(column.dt.cast_time_unit("us"), zone), Clock.NAIVE)
+            return _finish(column, dated.dt.convert_time_zone("UTC"), Clock.AWARE)
+        return _finish(column, _localise(dated, zone), Clock.NAIVE)
     if column.dtype.is_integer():
         unit = epoch_unit(column.cast(pl.String))
         if unit is not None:
@@ -63,6 +74,7 @@ def instants(column: pl.Series, zone: str) -> Instants:
     raise unreadable_times(column, len(column))
 
 
+@refuses("time column", "whole numbers are needed for a calendar of whole numbers")
 def numbers(column: pl.Series) -> Instants:
     """Integer times, from an integer column or text of integers.
 
@@ -110,6 +122,14 @@ def _from_text(column: pl.Series, zone: str) -> Instants:
     minutes = digits.str.slice(1, 2).cast(pl.Int64) * 60 + digits.str.slice(3, 2).cast(pl.Int64)
     east = minutes * digits.str.starts_with("-").replace_strict({True: -1, False: 1}, return_dtype=pl.Int64)
     return _finish(column, local - (east * 60_000_000).cast(pl.Duration("us")), Clock.AWARE)
+
+
+def _dated(column: pl.Series) -> pl.Series:
+    """Without the times that no calendar has: Polars holds numbers far beyond them, and panics where it shows one."""
+    unit = "d" if column.dtype == pl.Date else getattr(column.dtype, "time_unit", "us")
+    first, last = (tick // NANOSECONDS[unit] for tick in YEARS)
+    ticks = column.to_physical()
+    return column.set((ticks < first) | (ticks > last), None)
 
 
 def _parse(text: pl.Series) -> pl.Series:

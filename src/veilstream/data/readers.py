@@ -14,9 +14,10 @@ from typing import IO, Any, Final, TypeGuard, cast
 
 import polars as pl
 
+from veilstream.arguments import is_about_values
 from veilstream.data.csv_files import buffered, read_csv, replaced_errors, require_columns
 from veilstream.data.read_options import ReadOptions
-from veilstream.errors import InvalidInputError, UnreadableFileError
+from veilstream.errors import InvalidInputError, UnreadableFileError, VeilstreamError
 
 BATCH_ROWS: Final = 1 << 20
 CSV_SUFFIXES: Final = tuple(name + packed for name in (".csv", ".tsv", ".txt") for packed in ("", ".gz"))
@@ -47,8 +48,15 @@ def open_batches(
     [[1], [3]]
     """
     numbers = tuple(name for name in columns if name not in (time, user))
-    for frame in _batches(source, columns, options):
-        yield options.normal(frame, time=time, numbers=numbers)
+    try:
+        for frame in _batches(source, columns, options):
+            yield options.normal(frame, time=time, numbers=numbers)
+    except VeilstreamError:
+        raise
+    except BaseException as error:
+        if not is_about_values(error):
+            raise
+        raise UnreadableFileError("the rows: they hold values that no reader takes", name="file") from None
 
 
 def _batches(source: Any, columns: Sequence[str], options: ReadOptions) -> Iterator[pl.DataFrame]:

@@ -30,6 +30,8 @@ SLASHED: Final = {
 """01/02/2024 is a day in February or in January: no row can say which."""
 NAMES: Final = ("iso", *SLASHED, *EPOCHS)
 NAIVE: Final = pl.Datetime("us")
+LAST_MICROSECOND: Final = 62_135_510_400_000_000
+"""Instants farther from 1970 than the year 1 are refused: multiplied they would overflow and be others."""
 FIRST_YEAR: Final = datetime(1000, 1, 1)
 EXPECTED: Final = "2024-01-31 13:45:00 (ISO 8601), 2024/01/31, 31.01.2024, with AM or PM, or seconds since 1970"
 
@@ -77,8 +79,10 @@ def from_epoch(column: pl.Series, unit: str) -> pl.Series:
     if unit == "epoch-s" and not column.dtype.is_integer():
         seconds = column.cast(pl.Float64, strict=False)
         finite = seconds.set(~seconds.is_finite().fill_null(value=False), None)
+        finite = finite.set(finite.abs() > LAST_MICROSECOND / 1_000_000, None)
         return (finite * 1_000_000).round().cast(pl.Int64, strict=False).cast(pl.Datetime("us", "UTC"))
-    ticks = column.cast(pl.Int64, strict=False) * EPOCHS[unit]
+    given = column.cast(pl.Int64, strict=False)
+    ticks = given.set(given.abs() > LAST_MICROSECOND // EPOCHS[unit], None) * EPOCHS[unit]
     return ticks.cast(pl.Datetime("us", "UTC"))
 
 

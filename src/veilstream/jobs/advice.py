@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,13 +12,16 @@ from typing import Final
 
 import polars as pl
 
+from veilstream.arguments import checks_arguments
 from veilstream.errors import InvalidInputError
 from veilstream.evaluate.advise import (
+    DELTAS,
     EPSILONS,
     Choice,
     Facts,
     best,
     epsilon_for,
+    gaussian_choice,
     longer_steps,
     mechanism_choices,
     uniform_choice,
@@ -30,6 +33,7 @@ from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.rationals import Exact
 from veilstream.release.measure import Measure
 
+MAX_RUNS: Final = 10_000
 FACTORS: Final = (1, 2, 3, 4, 6, 12, 24, 48, 168)
 USEFUL: Final = 0.1
 """A relative error that most readers of a table accept."""
@@ -51,6 +55,8 @@ class Advice:
     recommended: Choice
     epsilons: tuple[Choice, ...]
     steps: tuple[tuple[int, Choice], ...]
+    deltas: tuple[tuple[str, Choice], ...] = ()
+    """What Gaussian noise in every step errs for some deltas, where that is less than without."""
 
     @property
     def table(self) -> pl.DataFrame:
@@ -103,6 +109,7 @@ class Advice:
         return draw_advice(windows, self.choices, self.recommended, path, unit=self.measure.counted)
 
 
+@checks_arguments
 def advise(
     *,
     count: float | None = None,
@@ -137,6 +144,8 @@ def advise(
     """
     if (count is None) == (population is None):
         raise _refused("count", "give either it, for one bin, or the population of all bins")
+    if not 1 <= runs <= MAX_RUNS:
+        raise _refused("runs", f"from 1 to {MAX_RUNS} simulations are possible")
     if (epsilon is None) == (error is None):
         raise _refused("epsilon", "give either it or the error that is wanted")
     expected = population / bins if population is not None else count
@@ -156,7 +165,17 @@ def advise(
         best(choices),
         tuple(uniform_choice(facts, other) for other in sorted({*EPSILONS, budget})),
         tuple(longer_steps(facts, budget, FACTORS)),
+        tuple(_worthwhile(facts, budget)),
     )
+
+
+def _worthwhile(facts: Facts, epsilon: Fraction) -> Iterator[tuple[str, Choice]]:
+    """The deltas with which noise in every step errs less than without."""
+    without = uniform_choice(facts, epsilon).mean_error
+    for delta in DELTAS:
+        choice = gaussian_choice(facts, epsilon, delta)
+        if choice.mean_error < without:
+            yield delta, choice
 
 
 def _absolute(error: float | str, count: float) -> float:

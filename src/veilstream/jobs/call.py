@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
 
+from veilstream.arguments import checks_arguments
 from veilstream.data import Domain
 from veilstream.errors import InvalidInputError
 from veilstream.jobs.model import Job
@@ -21,6 +22,7 @@ from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism
 from veilstream.mechanisms.streams import STREAMS
 
 
+@checks_arguments
 def publish(
     source: Any,
     *,
@@ -52,7 +54,7 @@ def publish(
     ...                   end=3, epsilon=1, window=3, ledger=os.path.join(folder, "budget.db"))
     ...     job.releases, job.spent, job.to_polars().columns
     (Releases(3 steps x 2 bins of people per step), Fraction(1, 1),
-     ['step', 'time', 'place', 'value', 'low', 'high', 'fresh'])
+     ['step', 'time', 'place', 'value', 'low', 'high', 'fresh', 'covers'])
     """
     prepared = prepare_call(source, mechanism, histogram, {
         "time": time, "every": every, "epsilon": epsilon, "window": window, "ledger": ledger, "user": user, "by": by,
@@ -73,7 +75,10 @@ def prepare_call(
     files = _files(source)
     if files is not None:
         given["file"] = files
-    made = _made(mechanism, histogram, dict(given.get("set") or {}))
+    chosen = given.get("set") or {}
+    if not isinstance(chosen, Mapping):
+        raise InvalidInputError(name="set", limit="a mapping from parameters to values is needed")
+    made = _made(mechanism, histogram, dict(cast(Mapping[str, Any], chosen)))
     given["mechanism"] = mechanism if isinstance(mechanism, str) else _name(mechanism)
     if isinstance(histogram, str):
         given["histogram"] = histogram

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from veilstream.arguments import refuses
 from veilstream.errors import InvalidInputError
 
 NEXT_STEP = "give the output a name of its own, in a folder that is not read"
 
 
+@refuses("output", "no file can have the name of the output or of an input")
 def refuse_overwriting(outputs: Mapping[str, str | Path | None], inputs: Mapping[str, Any]) -> None:
     """Refuse an output that is an input, lies in a folder or matches a glob that is read, or is another output.
 
@@ -20,6 +22,17 @@ def refuse_overwriting(outputs: Mapping[str, str | Path | None], inputs: Mapping
     ...
     veilstream.errors.InvalidInputError: out visits.csv: it would overwrite file visits.csv; nothing was read
     """
+    try:
+        _refuse_overwriting(outputs, inputs)
+    except OSError as error:
+        raise InvalidInputError(
+            name="output",
+            limit=f"whether it would overwrite what is read cannot be told: {error.strerror}",
+            outcome="nothing was read",
+        ) from None
+
+
+def _refuse_overwriting(outputs: Mapping[str, str | Path | None], inputs: Mapping[str, Any]) -> None:
     taken: dict[str, Path] = {}
     for name, given in outputs.items():
         if given is None:

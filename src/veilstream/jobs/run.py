@@ -5,19 +5,19 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerBusyError, LedgerError
+from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerBusyError, LedgerError, LedgerMismatchError
 from veilstream.jobs.automatic import AUTO, recorded_mechanism
 from veilstream.jobs.prepare import PreparedJob, database_file, require_ledger
 from veilstream.jobs.rows import open_snapshots
 from veilstream.jobs.summary import Summary, write_outputs
 from veilstream.release.publisher import Publisher
-from veilstream.storage.keys import StreamKey, key_path, load, store
+from veilstream.storage.keys import StreamKey, begun_path, key_path, load, settle, store
 from veilstream.storage.ledger import Ledger
 from veilstream.trusted.counts import Sealed
 from veilstream.values.release import Release
@@ -68,35 +68,27 @@ def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> 
     summary = Summary(job.stream, steps, prepared.bins, before, prepared.measure.label)
     if summary.before == summary.steps:
         with Ledger.open(url) as ledger:
-            write_outputs(prepared, ledger, summary)
+            known = load(key_file, job.stream)
+            revisions = [] if known is None else _publisher(prepared, ledger, known).revisions()
+            write_outputs(prepared, ledger, summary, revisions)
         return summary
     known = load(key_file, job.stream)
-    key = known or StreamKey.fresh(job.stream)
+    key = known or load(begun_path(key_file), job.stream) or StreamKey.fresh(job.stream)
     # Every row is read and checked here, before the ledger is touched.
     with open_snapshots(prepared, key, summary, key_file.with_name(f"{key_file.name}.presence")) as snapshots:
-        if not job.allow_empty:
+        if not prepared.job.allow_empty:
             _refuse_silence(prepared, summary)
-        if store(key_file, key) != key:
+        if known is None and store(begun_path(key_file), key) != key:
             raise LedgerBusyError(
                 name="key file", value=key_file, limit="another process wrote it meanwhile; try again"
             )
-        with _opened(prepared, url, key, None if known else key_file) as publisher:
+        with Ledger.open(url) as ledger:
+            publisher = _publisher(prepared, ledger, key)
+            if known is None:
+                settle(key_file)
             _feed(prepared, publisher, snapshots, summary, say=say, advance=advance)
-            write_outputs(prepared, publisher.ledger, summary)
+            write_outputs(prepared, ledger, summary, publisher.revisions())
     return summary
-
-
-@contextmanager
-def _opened(prepared: PreparedJob, url: str, key: StreamKey, fresh_key: Path | None) -> Generator[Publisher[Any]]:
-    """The stream's publisher; a key of which no ledger knows is taken back, for it would look like a lost ledger."""
-    with ExitStack() as stack:
-        try:
-            publisher = _publisher(prepared, stack.enter_context(Ledger.open(url)), key)
-        except BaseException:
-            if fresh_key is not None:
-                fresh_key.unlink(missing_ok=True)
-            raise
-        yield publisher
 
 
 def _refuse_silence(prepared: PreparedJob, summary: Summary) -> None:
@@ -120,27 +112,51 @@ def _refuse_silence(prepared: PreparedJob, summary: Summary) -> None:
 
 
 def _as_begun(prepared: PreparedJob, url: str, database: Path | None) -> PreparedJob:
-    """The job with the mechanism of its stream, if that exists and the job leaves the choice to us."""
-    if prepared.job.mechanism != AUTO or (database is not None and not database.exists()):
+    """The job with what its stream records, if that exists: the mechanism, where the job leaves the choice to us, and
+    whether silence is data."""
+    job = prepared.job
+    if not _there(database):
         return prepared
     with Ledger.open(url) as ledger:
-        recorded = {spec.name: spec.mechanism for spec in ledger.streams()}.get(prepared.job.stream)
+        recorded = {spec.name: spec for spec in ledger.streams()}.get(job.stream)
     if recorded is None:
         return prepared
-    return replace(prepared, mechanism=recorded_mechanism(recorded, prepared.job.stream))
+    if job.mechanism == AUTO:
+        prepared = replace(prepared, mechanism=recorded_mechanism(recorded.mechanism, job.stream))
+    if recorded.allow_empty is None or recorded.allow_empty == job.allow_empty:
+        return prepared
+    if job.allow_empty:
+        raise LedgerMismatchError(
+            name="allow_empty",
+            value=True,
+            limit=f"stream {job.stream!r} records that steps after the last row of a file are not released",
+            next_step="give an end up to which the data are complete (--end), or publish under another name (--stream)",
+        )
+    return replace(prepared, job=job.model_copy(update={"allow_empty": True}))
+
+
+def _there(database: Path | None) -> bool:
+    """Whether there is a ledger that can be asked; a server is."""
+    try:
+        return database is None or database.exists()
+    except OSError as error:
+        raise LedgerError(
+            name="ledger", value=database, limit=f"{error.strerror}", outcome="nothing was opened"
+        ) from None
 
 
 def _head(prepared: PreparedJob, url: str, database: Path | None, key_file: Path) -> int | None:
     """The last released step, after checking that the ledger's stream is this one; nothing is created."""
     stream = prepared.job.stream
     known = load(key_file, stream)
-    if database is not None and not database.exists():
+    if not _there(database):
         _refuse_lost_ledger(known, key_file, stream)
         return None
     with Ledger.open(url) as ledger:
         if stream not in [spec.name for spec in ledger.streams()]:
             _refuse_lost_ledger(known, key_file, stream)
             return None
+        known = known or load(begun_path(key_file), stream)
         if known is None:
             raise LedgerError(
                 name="key file",
@@ -176,6 +192,7 @@ def _publisher(prepared: PreparedJob, ledger: Ledger, key: StreamKey) -> Publish
         max_contribution=prepared.job.max_contribution,
         calendar=prepared.calendar,
         key=key.secret,
+        allow_empty=prepared.job.allow_empty,
         measures=prepared.measures,
         most=prepared.job.most,
     )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
+from veilstream.arguments import is_a
 from veilstream.errors import InvalidBudgetError, InvalidInputError
 from veilstream.privacy.durations import MICROSECONDS, MONTHS, parse_duration
 
+LONGEST = 40
+"""Letters of a window: no number of steps or duration needs more."""
 LIMIT = "write 1 for event level, a whole number of steps, a duration such as '24h', or 'user'"
 
 
@@ -23,9 +26,11 @@ def steps_of_window(window: int | str, every: int | str | None = None) -> int | 
     """
     if isinstance(window, int):
         return window
+    if not is_a(window, str) or len(window) > LONGEST:
+        raise InvalidBudgetError(name="window", value=window, limit=LIMIT)
     if window == "user":
         return None
-    if re.fullmatch(r"[+-]?\d+", window.strip()):
+    if re.fullmatch(r"[+-]?[0-9]+", window.strip()):
         return int(window)
     try:
         window_length, step_length = _length(window), _length("" if every is None else str(every))

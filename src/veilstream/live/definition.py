@@ -10,9 +10,11 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Final, Literal, Self, TypeAlias
 
+from veilstream.arguments import checks_arguments, refuses, with_checked_arguments
 from veilstream.data import Domain
 from veilstream.data.bounding.choice import Limit
 from veilstream.errors import InvalidInputError, LedgerMismatchError
+from veilstream.jobs.automatic import AUTO, automatic_mechanism
 from veilstream.live.clock import ClockKind, Timetable, duration
 from veilstream.mechanisms.named import build_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
@@ -25,6 +27,7 @@ WORDS: Final = ("title", "description", "unit", "public", "webhooks")
 """Fields that may change from one opening to the next: they decide nothing about which rows count or what it costs."""
 
 
+@with_checked_arguments
 @dataclass(frozen=True)
 class StreamDefinition:
     """A stream that rows are added to while time goes on.
@@ -69,6 +72,7 @@ class StreamDefinition:
     public: bool = False
     webhooks: tuple[str, ...] = ()
 
+    @refuses("stream", "its settings have other types; see docs/live.md")
     def __post_init__(self) -> None:
         if not NAME.fullmatch(str(self.name)):
             raise InvalidInputError(
@@ -125,6 +129,8 @@ class StreamDefinition:
         return (*own, *(name for name in self.bound_domain.names if name not in own))
 
     def make_mechanism(self) -> StreamMechanism[Any]:
+        if self.mechanism == AUTO:
+            return automatic_mechanism(self.every, self.settings)
         return build_mechanism(self.mechanism, self.histogram, self.settings)
 
     def to_json(self) -> dict[str, Any]:
@@ -132,6 +138,7 @@ class StreamDefinition:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     @classmethod
+    @checks_arguments
     def from_json(cls, source: Mapping[str, Any]) -> Self:
         """Read a definition; names that do not exist are errors."""
         known = {item.name for item in fields(cls)}

@@ -89,7 +89,7 @@ def connect(url: str | Path, timeout: float) -> tuple[Engine, str]:
     text = str(url)
     try:
         parsed = make_url(text) if "://" in text else URL.create("sqlite", database=str(Path(text).expanduser()))
-    except (ArgumentError, ValueError):
+    except (ArgumentError, ValueError, RuntimeError):
         raise InvalidInputError("spool url: it cannot be parsed", outcome="nothing was opened") from None
     if parsed.drivername.startswith("postgres"):
         return _postgres(parsed, timeout), parsed.render_as_string(hide_password=True)
@@ -106,6 +106,10 @@ def _sqlite(path: Path, timeout: float) -> Engine:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise LedgerError(name="spool", value=str(path), limit=f"{error.strerror}") from None
+    except ValueError:
+        raise InvalidInputError(
+            name="spool", value=str(path), limit="no file can have this name", outcome="nothing was opened"
+        ) from None
     engine = sa.create_engine(
         URL.create("sqlite", database=str(path)),
         hide_parameters=True,
@@ -147,6 +151,10 @@ def write(engine: Engine, label: str) -> Generator[Connection]:
     try:
         with engine.connect().execution_options(spool_begin="BEGIN IMMEDIATE") as connection, connection.begin():
             yield connection
+    except (OverflowError, UnicodeError):
+        raise InvalidInputError(
+            name="spool", limit="a text or number that no database takes", outcome="nothing was stored"
+        ) from None
     except DBAPIError as error:
         name = getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None) or "database"
         kind: type[LedgerError] = LedgerError

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from veilstream.arguments import checks_arguments
 from veilstream.errors import InvalidInputError
 from veilstream.live.clock import Clock, WallClock, moment, tick_of
 from veilstream.live.closing import Closer, close_due
@@ -30,7 +31,12 @@ def spool_beside(ledger: str | Path) -> str | Path:
     if text.startswith("postgres"):
         return text
     path = Path(text.removeprefix("sqlite:///"))
-    return path.with_name(path.name + ".spool")
+    try:
+        return path.with_name(path.name + ".spool")
+    except ValueError:
+        raise InvalidInputError(
+            name="ledger", value=text, limit="no file can have this name", outcome="nothing was opened"
+        ) from None
 
 
 class Inlet:
@@ -141,6 +147,7 @@ def content_digest(stream: SpooledStream, content: Any) -> bytes:
     return digest.digest()
 
 
+@checks_arguments
 def open_stream(
     ledger: str | Path | Ledger,
     name: str,
@@ -232,6 +239,7 @@ class AsyncLiveStream:
         await asyncio.to_thread(self.stream.close)
 
 
+@checks_arguments
 def open_async_stream(
     ledger: str | Path | Ledger,
     name: str,

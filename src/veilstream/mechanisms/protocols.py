@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
@@ -10,6 +11,7 @@ from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import USUAL_PURE_SHARE, Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
+from veilstream.values.revision import Revision
 from veilstream.values.values import Values
 
 S = TypeVar("S")
@@ -32,6 +34,14 @@ class Explains(Protocol):
     def explain(self, state: Any) -> str: ...
 
 
+@runtime_checkable
+class Revises(Protocol):
+    """A mechanism that can give steps which it has published new values, from what it released since."""
+
+    def revisions(self, state: Any) -> Sequence[Revision]: ...
+
+
+@runtime_checkable
 class HistogramMechanism(Protocol):
     """Publishes one histogram for an exact ``epsilon``.
 
@@ -41,6 +51,7 @@ class HistogramMechanism(Protocol):
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values: ...
 
 
+@runtime_checkable
 class StreamMechanism(Protocol[S]):
     """Publishes a value vector at every timestamp.
 

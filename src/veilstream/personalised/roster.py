@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilstream.data.bounding.people import canonical_ids
 from veilstream.data.readers import as_series
-from veilstream.errors import InvalidBudgetError, InvalidInputError, shown
+from veilstream.errors import InvalidBudgetError, InvalidInputError
 from veilstream.privacy.rationals import Exact, rational
 
 UNIT: Final = 1 << 24
@@ -161,7 +161,7 @@ def _units(budgets: ArrayLike | Sequence[Any], step: Exact | None) -> tuple[NDAr
         distinct: list[Any] = [given[at] for at in first.tolist()]
     else:
         if given.dtype.kind == "f" and np.isnan(given).any():
-            raise InvalidBudgetError(f"budget of row {int(np.flatnonzero(np.isnan(given))[0]) + 1}: missing")
+            raise _bad_budget("a budget is missing", int(np.flatnonzero(np.isnan(given))[0]) + 1)
         values, first, inverse = np.unique(given, return_index=True, return_inverse=True)
         distinct = values.tolist()
     grain = None if step is None else rational(step, "step", InvalidBudgetError)
@@ -173,13 +173,23 @@ def _units(budgets: ArrayLike | Sequence[Any], step: Exact | None) -> tuple[NDAr
 
 def _one(value: Any, row: int, grain: Fraction | None) -> int:
     if value is None or value == "":
-        raise InvalidBudgetError(f"budget of row {row}: missing")
-    exact = rational(value, f"budget of row {row}", InvalidBudgetError)
+        raise _bad_budget("a budget is missing", row)
+    try:
+        exact = rational(value, "budget", InvalidBudgetError)
+    except InvalidBudgetError:
+        raise _bad_budget("a budget is not a number", row) from None
     if not 0 < exact <= MAX_BUDGET:
-        raise InvalidBudgetError(f"budget of row {row}, {shown(value)}: it must be above 0 and at most {MAX_BUDGET}")
+        raise _bad_budget(f"a budget must be above 0 and at most {MAX_BUDGET}", row)
     rounded = exact if grain is None else exact // grain * grain
     units = int(rounded * UNIT)
     if units == 0:
         least = Fraction(1, UNIT) if grain is None else grain
-        raise InvalidBudgetError(f"budget of row {row}, {shown(value)}: rounded down to a multiple of {least} it is 0")
+        raise _bad_budget(f"a budget rounded down to a multiple of {least} is 0", row)
     return units
+
+
+def _bad_budget(problem: str, row: int) -> InvalidBudgetError:
+    """What stands there is not told: it may be of another column."""
+    return InvalidBudgetError(
+        f"roster: {problem}", name="budget", operator_note=f"the budget of row {row}", next_step="correct the row"
+    )

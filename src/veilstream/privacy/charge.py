@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.arguments import is_a
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.profile import Profile
 
 Times: TypeAlias = NDArray[np.int32 | np.int64]
 Names: TypeAlias = NDArray[np.int64] | NDArray[np.bool_]
 """Bins: their positions, or for every bin whether it is one of them."""
+
+
+WHOLE: Final = (int, np.integer)
 
 
 def time_type(t: int) -> type[np.int32] | type[np.int64]:
@@ -34,6 +38,8 @@ class Span:
     last: int
 
     def __post_init__(self) -> None:
+        if not (is_a(self.first, *WHOLE) and is_a(self.last, *WHOLE)):
+            raise InvalidInputError(name="span", limit="its ends are whole numbers")
         if self.first > self.last:
             raise InvalidInputError(f"span {self.first}..{self.last}: first is after last")
 
@@ -42,6 +48,8 @@ class Span:
         return self.last - self.first + 1
 
     def touches(self, other: Span) -> bool:
+        if not is_a(other, Span):
+            raise InvalidInputError(name="span", limit=f"a Span is needed, not {type(other).__name__}")
         return self.first <= other.last and other.first <= self.last
 
     def __or__(self, other: Span) -> Span:
@@ -71,8 +79,16 @@ class Charge:
     starts: Times | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if not (is_a(self.epsilon, Fraction) and is_a(self.mu_squared, Fraction)):
+            raise InvalidInputError(name="charge", limit="epsilon and mu_squared are Fractions")
+        if not (is_a(self.span, Span) and is_a(self.purpose, str)):
+            raise InvalidInputError(name="charge", limit="it has a Span and a purpose in words")
+        if self.bins is not None and not (is_a(self.bins, np.ndarray) and self.bins.dtype.kind in "ib"):
+            raise InvalidInputError(name="charge", limit="bins are an array of positions, or of a truth value for each")
         if self.starts is None or self.profile is not None:
             return
+        if not (is_a(self.starts, np.ndarray) and self.starts.dtype.kind == "i"):
+            raise InvalidInputError(name="charge", limit="starts are an array of whole numbers")
         if self.bins is None or self.bins.dtype == np.bool_ or self.bins.shape != self.starts.shape:
             raise InvalidInputError(
                 name="charge for",

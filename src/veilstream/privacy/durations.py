@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from veilstream.arguments import is_a
 from veilstream.errors import InvalidInputError
 
 MICROSECONDS: Final = {
@@ -27,7 +28,7 @@ def parse_duration(every: str) -> tuple[int, str]:
     >>> parse_duration("15m")
     (15, 'm')
     """
-    match = re.fullmatch(r"(\d+)(us|ms|s|mo|m|h|d|w|q|y)", every)
+    match = re.fullmatch(r"([0-9]{1,18})(us|ms|s|mo|m|h|d|w|q|y)", every) if is_a(every, str) else None
     if match is None or int(match[1]) < 1:
         raise InvalidInputError(
             name="duration",

@@ -10,6 +10,7 @@ from fractions import Fraction
 from types import EllipsisType
 from typing import Any
 
+from veilstream.arguments import refuses
 from veilstream.errors import InvalidBudgetError
 from veilstream.privacy.presence import Rule, dearest, rule_of
 from veilstream.privacy.presence_blocks import Blocks
@@ -17,6 +18,9 @@ from veilstream.privacy.rationals import GRID, Exact, rational
 
 MAX_EPSILON = 10**6
 """Above this, e^epsilon protects nobody and a typing error is likelier than a wish."""
+MIN_EPSILON = Fraction(1, 10**15)
+MIN_DELTA = Fraction(1, 10**100)
+"""Less is less than any machine's chance of failing, and cannot be computed with in floating point."""
 MAX_WINDOW = 10**9
 USUAL_PURE_SHARE = Fraction(1, 10)
 """Of epsilon, for pure charges where there are Gaussian ones too."""
@@ -79,6 +83,10 @@ class Guarantee:
             raise InvalidBudgetError(
                 name="epsilon", value=epsilon, limit=f"it must be above 0 and at most {MAX_EPSILON}"
             )
+        if exact < MIN_EPSILON:
+            raise InvalidBudgetError(
+                name="epsilon", value=epsilon, limit=f"below {float(MIN_EPSILON):g} there is nothing but noise"
+            )
         window = None if per is not None and w is ... else w
         if window is not None and (type(window) is not int or not 1 <= window <= MAX_WINDOW):
             raise InvalidBudgetError(
@@ -91,6 +99,10 @@ class Guarantee:
         slack = rational(delta, "delta", InvalidBudgetError)
         if not 0 <= slack < 1:
             raise InvalidBudgetError(name="delta", value=delta, limit="it must be at least 0 and below 1")
+        if 0 < slack < MIN_DELTA:
+            raise InvalidBudgetError(
+                name="delta", value=delta, limit=f"0, or at least {float(MIN_DELTA):g}", next_step="write 0 for none"
+            )
         default = Fraction(1) if slack == 0 else USUAL_PURE_SHARE
         share = default if pure_share is None else rational(pure_share, "pure_share", InvalidBudgetError)
         if not 0 <= share <= 1 or (slack == 0 and share != 1):
@@ -242,6 +254,7 @@ class Guarantee:
         return json.dumps(fields)
 
     @classmethod
+    @refuses("guarantee", "it is not the JSON of one")
     def from_json(cls, text: str) -> Guarantee:
         fields: dict[str, Any] = json.loads(text)
         if "per" in fields:

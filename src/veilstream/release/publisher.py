@@ -9,26 +9,29 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.arguments import checks_arguments
 from veilstream.data import Calendar, Domain
 from veilstream.data.bounding.keyed import Key
 from veilstream.data.measures import GRID, ValueMeasures
 from veilstream.errors import InvalidInputError, LedgerMismatchError, OutOfOrderError
 from veilstream.mechanisms.identity import describe, recognises
-from veilstream.mechanisms.protocols import Explains, StreamMechanism
+from veilstream.mechanisms.protocols import Explains, Revises, StreamMechanism
 from veilstream.mechanisms.session import StreamSession
 from veilstream.noise import SecureNoise
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population import Draw, Population
 from veilstream.release.transacting import Book
 from veilstream.storage.codec import Encoded, decode
 from veilstream.storage.holder import LedgerHolder
 from veilstream.storage.keys import key_id
 from veilstream.storage.ledger import Ledger, StreamSpec
 from veilstream.storage.ledger.anchor import Anchor, StepDates
-from veilstream.storage.ledger.spec import VALUES, domain_text
+from veilstream.storage.ledger.spec import VALUES, domain_text, recording_silence
 from veilstream.trusted.counts import Sealed, UndatedCounts
 from veilstream.trusted.frames import hide_frames
 from veilstream.values.origin import StepTime
 from veilstream.values.release import Release
+from veilstream.values.revision import Revision
 from veilstream.values.values import Values
 
 S = TypeVar("S")
@@ -46,8 +49,13 @@ class Publisher(LedgerHolder, Generic[S]):
 
     ``max_contribution`` is the holder's promise: one person adds at most that much to the counts of one step in total.
     With ``measures`` a bin has several numbers, into which rows with values are divided (docs/measures.md), and
-    ``most`` bounds what one person adds to a sum.
-    There is no seed: see :func:`veilstream.simulate` for repeatable runs.
+    ``most`` bounds what one person adds to a sum. ``allow_empty`` is recorded with the stream where it is given:
+    whether steps after the last row are released. There is no seed: see :func:`veilstream.simulate` for repeatable
+    runs.
+
+    With ``population`` the stream also keeps the promise about a population, together with all others that draw on
+    it: ``draw="shared"`` from its pool, as far as it reaches, ``"reserved"`` a share fixed now. ``unit`` says what
+    ``max_contribution`` bounds (docs/population.md).
 
     >>> import numpy as np, veilstream as vs
     >>> p = vs.Publisher(bins=3, guarantee=vs.Guarantee("1", w=24), mechanism=vs.STREAMS["uniform"]())
@@ -56,6 +64,7 @@ class Publisher(LedgerHolder, Generic[S]):
     (0, True, Fraction(1, 24), Fraction(23, 24), (3,))
     """
 
+    @checks_arguments
     def __init__(
         self,
         bins: int | Domain,
@@ -67,6 +76,10 @@ class Publisher(LedgerHolder, Generic[S]):
         max_contribution: int = 1,
         calendar: Calendar | None = None,
         key: bytes | Key | None = None,
+        allow_empty: bool | None = None,
+        population: str | Population | None = None,
+        draw: Draw = "shared",
+        unit: str = "people",
         measures: ValueMeasures | None = None,
         most: Fraction | None = None,
     ) -> None:
@@ -107,7 +120,8 @@ class Publisher(LedgerHolder, Generic[S]):
                     calendar=None if calendar is None else Anchor.of(calendar).to_json(),
                     key=None if key is None else key_id(key),
                     per_timestamp=first.accountant.per_timestamp,
-                    payload=VALUES if measures is None else measures.to_json(most),
+                    payload=recording_silence(VALUES if measures is None else measures.to_json(most), allow_empty),
+                    membership=self.ledger.populations.membership(population, draw, unit),
                 ),
                 lambda recorded: recognises(recorded, mechanism),
                 None if self.domain is None else self.domain.fingerprint(),
@@ -153,6 +167,24 @@ class Publisher(LedgerHolder, Generic[S]):
         with self._book.transaction() as transaction:
             self._book.catch_up(transaction, self._load)
             return self.mechanism.explain(self._book.session.state)
+
+    def revisions(self) -> list[Revision]:
+        """New values for the last steps by all that was released since, oldest first: post-processing, at no cost.
+
+        Mechanisms that revise nothing give none. The state of the last release, in the ledger, holds all of it.
+
+        >>> import numpy as np, veilstream as vs
+        >>> p = vs.Publisher(bins=1, guarantee=vs.Guarantee("1", w=8), mechanism=vs.STREAMS["model"](revise=2))
+        >>> for count in (40, 42, 47, 51):
+        ...     release = p.feed(np.array([count]))
+        >>> [(revision.step, revision.version) for revision in p.revisions()]
+        [(1, 2), (2, 1)]
+        """
+        if not isinstance(self.mechanism, Revises):
+            return []
+        with self._book.transaction() as transaction:
+            self._book.catch_up(transaction, self._load)
+            return list(self.mechanism.revisions(self._book.session.state))
 
     def skip(self) -> Release:
         """Repeat the last release for the next step, at no cost and without its data.
@@ -240,7 +272,10 @@ class Publisher(LedgerHolder, Generic[S]):
 @hide_frames
 def checked_counts(counts: NDArray[Any], bins: int) -> NDArray[np.int64]:
     """A 1-D vector of whole, non-negative counts as int64, or a clear error that names no value."""
-    array = np.asarray(counts)
+    try:
+        array = np.asarray(counts)
+    except (TypeError, ValueError):
+        raise InvalidInputError("snapshot: a vector of whole numbers is needed, one for each bin") from None
     if array.shape != (bins,):
         raise InvalidInputError(f"snapshot of shape {array.shape}: the stream has {bins} bins")
     if array.dtype.kind == "f":

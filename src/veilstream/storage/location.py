@@ -9,6 +9,7 @@ from typing import Final
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from veilstream.arguments import is_a
 from veilstream.errors import InvalidInputError
 
 SQLITE: Final = ("sqlite", "sqlite+pysqlite")
@@ -38,6 +39,12 @@ def locate(ledger: str | Path | None) -> Location:
         return Location()
     if isinstance(ledger, str) and "://" in ledger:
         return _from_url(ledger)
+    if not is_a(ledger, str, Path):
+        raise InvalidInputError(
+            name="ledger",
+            limit=f"a path or an URL is needed, not {type(ledger).__name__}",
+            outcome="nothing was opened",
+        )
     if str(ledger) in FORGETFUL:
         raise _forgetful(str(ledger))
     return Location(file=_resolved(Path(ledger)))

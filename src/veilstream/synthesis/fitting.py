@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
 import numpy as np
+import polars as pl
 
 from veilstream.data import Domain
 from veilstream.data.bounding.keyed import Key
@@ -22,6 +23,7 @@ from veilstream.synthesis.copula import DPCopula
 from veilstream.synthesis.domain import TableDomain, table_domain
 from veilstream.synthesis.model import CopulaModel
 from veilstream.synthesis.rows import read_rows
+from veilstream.synthesis.types import numeric_types
 from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.rows import SealedRows
 from veilstream.values.release import Release
@@ -75,16 +77,18 @@ class TablePublisher:
         key: Key | None = None,
     ) -> CopulaModel:
         """Publish (or republish) the model of the table at step ``t``; a step fed again gives the stored one."""
+        types: dict[str, pl.DataType] = {}
         if not isinstance(table, SealedRows):
+            types = numeric_types(table)
             table = read_rows(
                 table, self.domain, user=user, rows_per_user=self.rows_per_user, unknown=unknown, t=t, key=key
             )
-        return self.model(self.publisher.feed(self.layout.seal(table), t))
+        return self.model(self.publisher.feed(self.layout.seal(table), t), types)
 
-    def model(self, release: Release) -> CopulaModel:
-        """The model that a release holds."""
+    def model(self, release: Release, types: Mapping[str, pl.DataType] | None = None) -> CopulaModel:
+        """The model that a release holds; ``types`` are those of the columns."""
         numbers = np.asarray(release.values, dtype=np.float64)
-        return CopulaModel(self.domain, self.layout, numbers, release.spent)
+        return CopulaModel(self.domain, self.layout, numbers, release.spent, types or {})
 
     def __enter__(self) -> Self:
         return self

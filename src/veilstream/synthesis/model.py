@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
@@ -19,6 +20,7 @@ from veilstream.synthesis.domain import TableDomain
 from veilstream.synthesis.layout import Layout, Part
 from veilstream.synthesis.margins import shares
 from veilstream.synthesis.tree import consistent, spanning_tree, walk_down
+from veilstream.synthesis.types import in_types
 
 Reals = NDArray[np.float64]
 AT_ONCE = 1 << 18
@@ -35,6 +37,8 @@ class CopulaModel:
     layout: Layout
     numbers: Reals = field(repr=False)
     spent: Fraction
+    types: Mapping[str, pl.DataType] = field(default_factory=dict[str, "pl.DataType"], repr=False)
+    """Numeric types that columns had when they were read: like their names, they are taken to be public."""
 
     @property
     def rows(self) -> int:
@@ -95,13 +99,15 @@ class CopulaModel:
     ) -> Any:
         """Drawn rows as a Polars (or pandas, or Arrow) table; as many as the table has, by its noisy total, by default.
 
-        Numbers lie at random inside their bins, whole ones where all edges of the attribute are whole.
+        Numbers lie at random inside their bins, whole ones where all edges of the attribute are whole, in the types
+        that the columns were read in wherever those hold all values of the domain.
         """
         if kind not in ("polars", "pandas", "arrow"):
             raise InvalidInputError(name="kind", value=kind, limit="'polars', 'pandas' or 'arrow'")
         columns = self.sample_codes(rows, seed)
         generator = Generator(PCG64(SeedSequence(None if seed is None else (seed, 1))))
-        frame: pl.DataFrame = self.domain.values(columns, [generator.random(column.size) for column in columns])
+        drawn = self.domain.values(columns, [generator.random(column.size) for column in columns])
+        frame = in_types(drawn, self.domain, self.types)
         if kind == "polars":
             return frame
         return getattr(frame, f"to_{kind}")()

@@ -19,6 +19,7 @@ from veilstream.trusted.points import SealedFlow
 from veilstream.trusted.records import SealedRecords
 from veilstream.trusted.running import SealedRunning
 from veilstream.trusted.statistics import JointScores, Scores
+from veilstream.trusted.statistics.dyadic import DyadicCosts
 from veilstream.trusted.statistics.metric import SmoothValue
 from veilstream.trusted.threshold import SealedThreshold
 from veilstream.values.boxes import Boxes
@@ -83,6 +84,10 @@ class _AskingMeter(Meter):
     def select_each(self, scores: JointScores, epsilon: Fraction, purpose: str) -> NDArray[np.int64]:
         question = ("select each", tuple(scores.sizes.tolist()), scores.span, epsilon, purpose)
         return self._answer(question, lambda: super(_AskingMeter, self).select_each(scores, epsilon, purpose))
+
+    def partition(self, costs: DyadicCosts, price: Fraction, epsilon: Fraction, purpose: str) -> NDArray[np.bool_]:
+        question = ("partition", costs.size, costs.span, price, epsilon, purpose)
+        return self._answer(question, lambda: super(_AskingMeter, self).partition(costs, price, epsilon, purpose))
 
     def reaching(self, records: SealedRecords, level: int, epsilon: Fraction, purpose: str) -> Boxes:
         question = ("reaching", records.shape, records.span, level, epsilon, purpose)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.random import Generator, Philox, SeedSequence  # noqa: TID251 (the one module that may seed)
 from numpy.typing import NDArray
 
+from veilstream.arguments import checks_arguments, is_a, refuses
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.session import StreamSession
@@ -50,6 +51,14 @@ class Simulated(np.ndarray[Any, np.dtype[np.float64]]):
             setattr(self, name, getattr(obj, name, None))
 
 
+MAX_RUNS = 10_000_000
+
+
+@refuses("snapshots", "an array of (steps, bins) is needed")
+def _table(snapshots: Any) -> NDArray[Any]:
+    return np.asarray(snapshots)
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
     values: NDArray[np.float64]
@@ -72,8 +81,10 @@ def _run(
     shape: tuple[int, ...] | None,
     batch: tuple[int, ...] = (),
 ) -> _Run:
-    if snapshots.ndim != 2:
-        raise InvalidInputError(f"snapshots of shape {snapshots.shape}: (steps, bins) is needed")
+    if not is_a(snapshots, np.ndarray) or snapshots.ndim != 2:
+        raise InvalidInputError("snapshots: an array of (steps, bins) is needed")
+    if seed < 0 if isinstance(seed, int) else min(seed) < 0:
+        raise InvalidInputError(name="seed", value=seed, limit="at least 0 is needed")
     steps, bins = int(snapshots.shape[0]), int(snapshots.shape[1])
     if shape is not None and math.prod(shape) != bins:
         raise InvalidInputError(f"shape {shape} for {bins} bins: its product must be {bins}")
@@ -89,6 +100,7 @@ def _run(
     return run
 
 
+@checks_arguments
 def simulate(
     mechanism: StreamMechanism[Any],
     guarantee: Guarantee,
@@ -108,9 +120,10 @@ def simulate(
     >>> y.shape, y.fresh.tolist(), [str(e) for e in y.spent]
     ((6, 2), [True, False, False, True, False, False], ['1', '0', '0', '1', '0', '0'])
     """
-    return _run(mechanism, guarantee, np.asarray(snapshots), seed, max_contribution, shape).as_array()
+    return _run(mechanism, guarantee, _table(snapshots), seed, max_contribution, shape).as_array()
 
 
+@checks_arguments
 def simulate_many(
     mechanism: StreamMechanism[Any],
     guarantee: Guarantee,
@@ -131,7 +144,9 @@ def simulate_many(
     >>> y.shape, bool(abs(y.mean() - 9) < 0.2)
     ((1000, 4, 3), True)
     """
-    array = np.asarray(snapshots)
+    if not 1 <= runs <= MAX_RUNS:
+        raise InvalidInputError(name="runs", value=runs, limit=f"from 1 to {MAX_RUNS} are possible")
+    array = _table(snapshots)
     if all(Traits.of(part).oblivious for part in (mechanism, getattr(mechanism, "histogram", mechanism))):
         run = _run(mechanism, guarantee, array, seed, max_contribution, shape, batch=(runs,))
         run_first = np.ascontiguousarray(run.values.transpose(1, 0, 2))

@@ -30,6 +30,7 @@ from veilstream.trusted.points import SealedFlow, carried, degrees, edges_of
 from veilstream.trusted.records import SealedRecords
 from veilstream.trusted.running import ROW_BITS, SealedRunning, weighted
 from veilstream.trusted.statistics.base import JointScores, Scores, entries_of
+from veilstream.trusted.statistics.dyadic import DyadicCosts, cheapest_partition
 from veilstream.trusted.statistics.metric import SmoothValue
 from veilstream.trusted.threshold import THRESHOLD_GRID, SealedThreshold
 from veilstream.values.boxes import Boxes, cells_of
@@ -41,6 +42,8 @@ MAX_SCALE = LARGEST_SCALE
 """The widest noise that a charge may ask for."""
 MIN_SIGMA_BITS = 10
 """Gaussian noise is drawn on a grid at least this many bits finer than its standard deviation."""
+PARTITION_GRID = 4
+"""Costs of partitions have noise on multiples of 2⁻⁴."""
 MAX_LISTED = 1 << 22
 """The most empty cells that a sparse release may be expected to list."""
 
@@ -264,6 +267,22 @@ class Meter:
         ends = np.cumsum(entries)
         gaps = np.repeat(np.maximum.reduceat(exact, ends - entries), entries) - exact
         return self._choose_each(gaps, entries, rate, lengths)
+
+    @hide_frames
+    def partition(self, costs: DyadicCosts, price: Fraction, epsilon: Fraction, purpose: str) -> NDArray[np.bool_]:
+        """Where the blocks of the partition begin whose costs, with noise and a public ``price`` for each, are least.
+
+        Every block of every level gets exact discrete Laplace noise of scale 2·sensitivity/epsilon, on a grid of 2⁻⁴;
+        only the best partition is told, for one charge. PROOF.md, "The cheapest partition", has the theorem.
+        """
+        self._positive(epsilon, purpose)
+        unit = 1 << PARTITION_GRID
+        moved = self._sensitivity(costs.span, costs.sensitivity)
+        scale = bounded_scale(2 * moved * unit / epsilon, purpose)
+        self._admit([Charge(epsilon, self._until_now(costs.span), purpose, bins=self._named(costs.bins))])
+        public = round(price * unit)
+        levels = [level * unit + public + self._noise.laplace(scale, level.size) for level in opened(costs)]
+        return cheapest_partition(levels)[: costs.size]
 
     @hide_frames
     def reaching(self, records: SealedRecords, level: int, epsilon: Fraction, purpose: str) -> Boxes:

@@ -9,6 +9,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.arguments import is_a
+from veilstream.errors import InvalidInputError
 from veilstream.values.boxes import Boxes
 from veilstream.values.tables import html_table
 from veilstream.values.values import NoiseLaw, Numbers, Values, half_width
@@ -35,6 +37,10 @@ class Release:
     payload: Payload = field(repr=False)
     spent: Fraction
     left: Fraction
+
+    def __post_init__(self) -> None:
+        if not is_a(self.payload, Values, Boxes):
+            raise InvalidInputError(name="payload", limit="a release holds Values or Boxes")
 
     @property
     def values(self) -> Numbers:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.arguments import is_a
 from veilstream.errors import InvalidInputError
 
 Numbers: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
@@ -42,7 +43,7 @@ def half_width(level: float, std: Any, law: NoiseLaw, integer: bool) -> Any:
     >>> float(half_width(0.95, 1.0, NoiseLaw.MIXED, integer=False).round(2))
     2.98
     """
-    if not 0 < level < 1:
+    if not is_a(level, int, float, np.floating) or not 0 < level < 1:
         raise InvalidInputError(name="interval level", value=level, limit="it lies strictly between 0 and 1")
     std = np.asarray(std, dtype=np.float64)
     miss = 1 - level
@@ -80,6 +81,12 @@ class Values:
     std: float | NDArray[np.float64]
     law: NoiseLaw = NoiseLaw.MIXED
     fresh: bool = True
+
+    def __post_init__(self) -> None:
+        if not is_a(self.numbers, np.ndarray) or not is_a(self.law, NoiseLaw):
+            raise InvalidInputError(name="values", limit="an array of numbers and a NoiseLaw are needed")
+        if not is_a(self.std, float, int, np.floating, np.ndarray):
+            raise InvalidInputError(name="values", limit="std is a number or an array of numbers")
 
     def repeated(self) -> Values:
         """The same values, marked as republished; they are closed to writing, so that a ledger knows them again."""

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from veilstream.arguments import check_arguments_of
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams.budget_absorption import BudgetAbsorption
 from veilstream.mechanisms.streams.budget_distribution import BudgetDistribution
@@ -34,6 +35,7 @@ STREAMS: Final[dict[str, type[StreamMechanism[Any]]]] = {
     "model": ModelBased,
     "running-total": RunningTotal,
 }
+check_arguments_of(STREAMS.values())
 
 __all__ = [
     "DSAT",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import nlargest
-from typing import ClassVar, Protocol, TypeAlias, cast, runtime_checkable
+from typing import ClassVar, Final, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,10 @@ class State:
     last: Values | None = None
     planned: NDArray[np.int64] | None = None
     online: OnlineState | None = None
+
+
+MAX_HORIZON: Final = 1_000_000
+"""Steps that are planned one by one; a stream without an end needs a window and no horizon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,10 @@ class Scheduled:
 
     def __post_init__(self) -> None:
         horizons.whole(self.horizon, "horizon", self)
+        if self.horizon is not None and self.horizon > MAX_HORIZON:
+            raise InvalidInputError(
+                name="horizon", of="Scheduled", value=self.horizon, limit=f"a schedule has at most {MAX_HORIZON} steps"
+            )
         horizons.whole(self.power, "power", self)
         if isinstance(self.weights, Weigher):
             if not self.online or self.bounds is None:

@@ -22,13 +22,18 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
+from veilstream.arguments import checks_arguments
 from veilstream.errors import LedgerError
 from veilstream.storage.ledger.anchor import Anchor
 from veilstream.storage.ledger.arrays import Remembered
 from veilstream.storage.ledger.backend import Backend, connect
-from veilstream.storage.ledger.chain import Mark, check_stream, digest_of_stream, find_key, last_mark
+from veilstream.storage.ledger.chain import digest_of_stream, find_key, last_mark
+from veilstream.storage.ledger.group import CommitGroup
 from veilstream.storage.ledger.marks import Marks, check_mark
+from veilstream.storage.ledger.opening import LOCK_STREAM, open_stream
+from veilstream.storage.ledger.population_book import Populations, admit_member
 from veilstream.storage.ledger.readers import grant_reader
+from veilstream.storage.ledger.records import Mark
 from veilstream.storage.ledger.rows import (
     RELEASE_AT,
     RELEASES,
@@ -39,18 +44,14 @@ from veilstream.storage.ledger.rows import (
 )
 from veilstream.storage.ledger.schema import steps, streams
 from veilstream.storage.ledger.spec import Given, StreamSpec
-from veilstream.storage.ledger.transaction import HEAD, Transaction, now
+from veilstream.storage.ledger.transaction import Transaction, head_of, now
 from veilstream.storage.ledger.turns import Turn
 from veilstream.values.release import Release
 
 __all__ = ["ChargeRow", "Ledger", "StreamSpec", "Transaction"]
 
-PAGE: Final = 256
+PAGE: Final = 4096
 PAGE_NUMBERS: Final = 1 << 22
-ROW: Final = sa.select(streams).where(streams.c.name == sa.bindparam("name"))
-LOCK_STREAM: Final = (
-    sa.select(streams.c.id).where(streams.c.name == sa.bindparam("name")).with_for_update(key_share=True)
-)
 
 
 class Ledger:
@@ -63,12 +64,15 @@ class Ledger:
     None []
     """
 
+    @checks_arguments
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._marks = Marks(backend.file)
         self._remembered: dict[str, Remembered] = {}
+        self._group: CommitGroup | None = None
 
     @classmethod
+    @checks_arguments
     def open(cls, url: str | Path | None, *, timeout: float = 30) -> Self:
         """Open or create a ledger: a path, a ``sqlite:///`` or ``postgresql://`` URL, ``None`` for memory.
 
@@ -83,6 +87,11 @@ class Ledger:
     def label(self) -> str:
         """What messages call this ledger."""
         return self._backend.label
+
+    @property
+    def populations(self) -> Populations:
+        """What is promised about populations, and what streams have drawn on them."""
+        return Populations(self._backend.read, self._backend.write, self._backend.label)
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A connection that sees one moment of the ledger, for whoever checks it."""
@@ -116,6 +125,7 @@ class Ledger:
             recorded = _find(connection, spec.name)
         if recorded is None:
             with self._backend.write() as connection:
+                admit_member(connection, spec, self._backend.label)
                 try:
                     connection.execute(sa.insert(streams), {**asdict(spec), "recorded": now(), "mac": ""})
                     self._sign(connection, spec.name)
@@ -135,7 +145,7 @@ class Ledger:
             connection.execute(LOCK_STREAM, {"name": given.spec.name})
             complete = given.completed(_found(connection, given.spec.name))
             given.check(complete, self._backend.label)
-            columns = {name: getattr(complete, name) for name in ("mechanism", "domain", "calendar", "key")}
+            columns = {name: getattr(complete, name) for name in ("mechanism", "domain", "calendar", "key", "payload")}
             connection.execute(sa.update(streams).where(streams.c.name == given.spec.name).values(**columns))
             self._sign(connection, given.spec.name)
             connection.commit()
@@ -164,34 +174,71 @@ class Ledger:
     @contextmanager
     def transaction(self, stream: str) -> Generator[Transaction]:
         """The stream's write lock for one step; leaving without a commit rolls back."""
-        with self._backend.write() as connection:
-            # PostgreSQL locks this row; SQLite leaves FOR UPDATE out and holds the whole file already.
-            stream_id = connection.execute(LOCK_STREAM, {"name": stream}).scalar_one_or_none()
-            if stream_id is None:
+        with self._writing() as (connection, commit):
+            opened = open_stream(connection, stream, self._backend.label)
+            if opened is None:
                 raise self._unknown(stream)
-            self._check_row(connection, stream)
             remembered = self._remembered.setdefault(stream, Remembered())
             transaction = Transaction(
                 connection,
-                stream_id,
+                opened,
                 stream,
                 self._backend.label,
                 remembered,
                 before_commit=self._backend.check_file,
+                commit=commit,
                 after_commit=partial(self._committed, stream),
             )
-            end, seen = transaction.mark, self._marks.seen(stream)
-            check_mark(connection, stream_id, stream, self._backend.label, end, seen)
+            seen = self._marks.seen(stream)
+            check_mark(connection, opened.stream_id, stream, self._backend.label, opened.mark, seen)
             yield transaction
 
+    @contextmanager
+    def _writing(self) -> Generator[tuple[Connection, Callable[[], None]]]:
+        """A connection for one step, and what commits it: by itself, or within the group of this thread."""
+        if (group := self._my_group()) is not None:
+            with group.step() as step:
+                yield step
+            return
+        with self._backend.write() as connection:
+            yield connection, connection.commit
+
+    def _my_group(self) -> CommitGroup | None:
+        return self._group if self._group is not None and self._group.is_mine() else None
+
+    @contextmanager
+    def commit_together(self) -> Generator[None]:
+        """Steps of this thread inside the block are committed at its end, all with one wait for the disk.
+
+        What they released must not be shown before: :func:`veilstream.release.together.feed_together` sees to that.
+        If the block raises, nothing of it was committed.
+        """
+        with self._backend.write() as connection:
+            group = self._group = CommitGroup(connection)
+            try:
+                yield
+                self._backend.check_file()
+                for stream, mark in group.commit().items():
+                    self._marks.note(stream, mark)
+                self._backend.committed()
+            finally:
+                self._group = None
+                group.abandon()
+
+    def on_failure(self, undo: Callable[[], None]) -> None:
+        """Call ``undo`` if the group of steps that this thread is in is not committed; without one there is no need."""
+        if (group := self._my_group()) is not None:
+            group.on_failure(undo)
+
     def _committed(self, stream: str, mark: Mark) -> None:
+        if (group := self._my_group()) is not None:
+            group.note(stream, mark)
+            group.on_failure(self._remembered.clear)
+            return
         self._marks.note(stream, mark)
         self._backend.committed()
 
-    def _check_row(self, connection: Connection, stream: str) -> None:
-        row = connection.execute(ROW, {"name": stream}).mappings().one()
-        check_stream(find_key(connection, self._backend.label), row, self._backend.label)
-
+    @checks_arguments
     def releases(self, stream: str | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[Release]:
         """Releases with ``seq`` above ``after`` in the order of their commits, of one stream or of all.
 
@@ -215,6 +262,7 @@ class Ledger:
             after = page[-1].seq
             remaining = None if remaining is None else remaining - len(page)
 
+    @checks_arguments
     def release_at(self, stream: str, t: int) -> Release | None:
         """The release of step ``t``, or ``None`` if that step has not been released."""
         with self._backend.read() as connection:
@@ -233,12 +281,11 @@ class Ledger:
                 return
             after = page[-1].id
 
+    @checks_arguments
     def head(self, stream: str) -> int | None:
-        """The last released step, or ``None`` if there is none."""
+        """The last step that is released or lost, or ``None`` if there is none."""
         with self._backend.read() as connection:
-            found = connection.execute(HEAD, {"stream": self._stream_id(connection, stream)})
-            head: int | None = found.scalar_one()
-        return head
+            return head_of(connection, self._stream_id(connection, stream))
 
     def spec(self, stream: str) -> StreamSpec:
         """What a stream is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,6 +43,7 @@ def header(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
         "bins": spec.bins,
         "max_contribution": spec.max_contribution,
         "calendar": None if anchor is None else {"start": anchor.start, "every": anchor.every, "zone": anchor.zone},
+        "population": None if spec.membership is None else json.loads(spec.membership),
         "labels": None if domain is None else domain.labels().rows(named=True),
     }
 

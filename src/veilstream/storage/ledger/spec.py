@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
+from veilstream.arguments import is_a
 from veilstream.data import Domain
-from veilstream.errors import LedgerMismatchError
+from veilstream.errors import LedgerError, LedgerMismatchError
 from veilstream.storage.ledger.anchor import Anchor
 
 UNRECORDED: Final = "unrecorded"
 """Of a calendar or a key that a ledger of schema 0001 did not keep: the next run that gives one records it."""
 VALUES: Final = json.dumps({"kind": "values"})
+ALLOW_EMPTY: Final = "allow_empty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,7 @@ class StreamSpec:
     """What a stream is.
 
     ``domain`` and ``calendar`` are JSON, ``key`` is the id of the bounding key, ``per_timestamp`` says how charges add
-    up, and ``payload`` what kind of thing is released.
+    up, ``payload`` what kind of thing is released, and ``membership`` (JSON) on which population it draws.
     """
 
     name: str
@@ -34,18 +37,53 @@ class StreamSpec:
     key: str | None = None
     per_timestamp: bool = False
     payload: str = VALUES
+    membership: str | None = None
+
+    def __post_init__(self) -> None:
+        texts = (self.name, self.guarantee, self.mechanism, self.payload)
+        maybe = (self.domain, self.calendar, self.key)
+        with rows_of_stream(str(self.name)):
+            if not all(is_a(text, str) for text in (*texts, *(text for text in maybe if text is not None))):
+                raise TypeError
+            if not all(is_a(number, int) for number in (self.bins, self.max_contribution)):
+                raise TypeError
 
     @property
     def anchor(self) -> Anchor | None:
         """Which time each step is, where that is recorded."""
-        return None if self.calendar in (None, UNRECORDED) else Anchor.from_json(self.calendar)
+        if self.calendar is None or self.calendar == UNRECORDED:
+            return None
+        with rows_of_stream(self.name):
+            return Anchor.from_json(self.calendar)
+
+    @property
+    def allow_empty(self) -> bool | None:
+        """Whether steps after the last row are released, where that is recorded."""
+        with rows_of_stream(self.name):
+            recorded: bool | None = json.loads(self.payload).get(ALLOW_EMPTY)
+            return recorded
 
     def recorded_domain(self) -> Domain | None:
         """The public bins, where they are recorded."""
-        if self.domain is None or not self.domain.startswith("{"):
+        if self.domain is None or not str(self.domain).startswith("{"):
             return None
-        loaded: dict[str, Any] = json.loads(self.domain)
-        return Domain.from_json(loaded)
+        with rows_of_stream(self.name):
+            loaded: dict[str, Any] = json.loads(self.domain)
+            return Domain.from_json(loaded)
+
+
+@contextmanager
+def rows_of_stream(stream: str) -> Generator[None]:
+    """Turns what a damaged row of a stream raises into an error of the ledger."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise LedgerError(
+            name="stream",
+            value=stream,
+            limit="what the ledger records of it is damaged; `veilstream ledger verify` says more",
+            outcome="nothing was read",
+        ) from None
 
 
 def domain_text(domain: Domain) -> str:
@@ -56,6 +94,15 @@ def domain_text(domain: Domain) -> str:
     '{"place":["a","b"]}'
     """
     return json.dumps(domain.to_json(), separators=(",", ":"))
+
+
+def recording_silence(payload: str, allow_empty: bool | None) -> str:
+    """A payload that says whether silence after the last row is data, where that is known.
+
+    >>> recording_silence(VALUES, None), recording_silence(VALUES, True)
+    ('{"kind": "values"}', '{"kind": "values", "allow_empty": true}')
+    """
+    return payload if allow_empty is None else json.dumps({**json.loads(payload), ALLOW_EMPTY: allow_empty})
 
 
 def boxes_of(shape: tuple[int, ...]) -> str:
@@ -82,12 +129,18 @@ class Given:
             recorded = replace(recorded, calendar=given.calendar)
         if recorded.key == UNRECORDED and given.key is not None:
             recorded = replace(recorded, key=given.key)
+        if recorded.allow_empty is None and given.allow_empty is not None:
+            recorded = replace(recorded, payload=recording_silence(recorded.payload, given.allow_empty))
         return recorded
 
     def check(self, recorded: StreamSpec, label: str) -> None:
         """Refuse a stream that is not the recorded one."""
+        spec = self.spec
+        if spec.allow_empty is None:
+            # Who does not say whether silence is data follows what the stream records.
+            spec = replace(spec, payload=recording_silence(spec.payload, recorded.allow_empty))
         for f in fields(StreamSpec):
-            given, known = getattr(self.spec, f.name), getattr(recorded, f.name)
+            given, known = getattr(spec, f.name), getattr(recorded, f.name)
             undated = given is None and (known == UNRECORDED or f.name == "calendar")
             if given != known and not undated:
                 raise LedgerMismatchError(
@@ -103,4 +156,5 @@ class Given:
 WHY: Final = {
     "calendar": "; steps would mean other times, and people would be charged twice",
     "key": "; other rows of a person would count than before",
+    "membership": "; a stream draws on one population, in one way, from its first step on",
 }

@@ -1,0 +1,202 @@
+"""Arguments of the wrong type, refused where they are given, by the annotations that are there anyway.
+
+Only types are looked at; what a value must be like stands with the code that uses it. No value is quoted, for it may
+be a private table.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from enum import Enum
+from functools import wraps
+from numbers import Integral, Rational, Real
+from typing import Any, Final, Literal, ParamSpec, TypeVar, Union, cast, get_args, get_origin
+
+from veilstream.errors import InvalidInputError, VeilstreamError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+WIDER: Final[dict[Any, tuple[type, ...]]] = {int: (Integral,), float: (Real,), complex: (Real, complex)}
+"""Kinds of numbers that stand for others, as those of NumPy do."""
+
+
+def checks_arguments(function: Callable[P, R], owners: Sequence[type[Any]] = ()) -> Callable[P, R]:
+    """Refuse arguments whose types the annotations of ``function`` do not allow.
+
+    >>> @checks_arguments
+    ... def wait(steps: int, why: str | None = None) -> int:
+    ...     return steps
+    >>> wait(3)
+    3
+    >>> wait("3")
+    Traceback (most recent call last):
+    ...
+    veilstream.errors.InvalidInputError: steps of wait: int is needed, not str; nothing was released
+    """
+    owner = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+    signature = inspect.signature(function)
+    hints: dict[str, Any] = {}
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not hints:
+            hints.update(_hints(function, owners))
+        for name, value in signature.bind(*args, **kwargs).arguments.items():
+            if signature.parameters[name].kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL):
+                _check(owner, name, value, hints.get(name, Any))
+        return function(*args, **kwargs)
+
+    return checked
+
+
+def check_arguments_of(kinds: Iterable[type[Any]]) -> None:
+    """Refuse arguments of the wrong type in the constructors of these classes."""
+    for kind in kinds:
+        kind.__init__ = checks_arguments(kind.__init__, kind.__mro__)
+
+
+def with_checked_arguments(kind: type[T]) -> type[T]:
+    """The same as a decorator of one class."""
+    check_arguments_of([kind])
+    return kind
+
+
+def is_a(value: object, *kinds: type) -> bool:
+    """``isinstance`` for values that come from outside, whose annotations a checker takes for granted.
+
+    >>> is_a("3", int, float)
+    False
+    """
+    return isinstance(value, kinds)
+
+
+def _hints(function: Callable[..., Any], owners: Sequence[type[Any]]) -> dict[str, Any]:
+    """The annotations as types, in the modules of the classes that they come from; others allow anything."""
+    names = dict(vars(typing))
+    for module in (*(owner.__module__ for owner in reversed(owners)), inspect.unwrap(function).__module__):
+        names.update(vars(sys.modules[module]))
+    found: dict[str, Any] = {"": Any}
+    for name, annotation in function.__annotations__.items():
+        try:
+            found[name] = eval(annotation, names) if isinstance(annotation, str) else annotation
+        except (NameError, TypeError, AttributeError):
+            found[name] = Any
+    return found
+
+
+def _check(owner: str, name: str, value: object, hint: Any) -> None:
+    if name not in ("self", "cls") and not allows(hint, value):
+        needed = _in_words(hint)
+        raise InvalidInputError(name=name, of=owner, limit=f"{needed} is needed, not {type(value).__name__}")
+
+
+def allows(hint: Any, value: Any) -> bool:
+    """Whether an annotation allows a value; one that is not understood allows everything.
+
+    >>> allows(int | None, None), allows(tuple[int, ...], [1, "2"]), allows(float, True), allows(Any, object())
+    (True, False, False, True)
+    """
+    origin = get_origin(hint)
+    if hint is Any:
+        return True
+    if hint is None or hint is type(None):
+        return value is None
+    if origin in (Union, types.UnionType):
+        return any(allows(part, value) for part in get_args(hint))
+    if origin is Literal:
+        return any(type(value) is type(known) and value == known for known in get_args(hint))
+    if origin is not None:
+        return _allows_parts(origin, get_args(hint), value)
+    if not isinstance(hint, type):
+        return True
+    return _is_one(hint, value)
+
+
+def _allows_parts(origin: Any, parts: tuple[Any, ...], value: Any) -> bool:
+    """Containers by their own type, and tuples and lists by what they hold."""
+    if origin is tuple:
+        if not isinstance(value, tuple | list):
+            return False
+        held = cast("Sequence[Any]", value)
+        if len(parts) == 2 and parts[1] is ...:
+            return all(allows(parts[0], one) for one in held)
+        return len(held) == len(parts) and all(map(allows, parts, held))
+    if origin is type:
+        return isinstance(value, type)
+    if origin in (list, dict, Mapping, Sequence, Iterable, Collection):
+        return isinstance(value, origin) and (origin is not Sequence or not isinstance(value, bytes | bytearray))
+    return not isinstance(origin, type) or origin.__module__.partition(".")[0] != "veilstream" or _is_one(origin, value)
+
+
+def _is_one(kind: type[Any], value: Any) -> bool:
+    if kind is object:
+        return True
+    if getattr(kind, "_is_protocol", False):
+        # A class has the methods of its instances and is none.
+        return not getattr(kind, "_is_runtime_protocol", False) or (
+            isinstance(value, kind) and not isinstance(value, type)
+        )
+    if issubclass(kind, Enum):
+        return isinstance(value, kind | str)
+    if isinstance(value, bool):
+        return kind is bool
+    if issubclass(kind, Rational):
+        return isinstance(value, Rational)
+    return isinstance(value, WIDER.get(kind, (kind,)))
+
+
+def _in_words(hint: Any) -> str:
+    parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    return " or ".join(dict.fromkeys(_word(part) for part in parts))
+
+
+def _word(hint: Any) -> str:
+    if hint is type(None) or hint is None:
+        return "None"
+    if get_origin(hint) is Literal:
+        return " or ".join(map(repr, get_args(hint)))
+    return str(getattr(get_origin(hint) or hint, "__name__", hint))
+
+
+FOREIGN: Final = (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, OSError, RecursionError)
+"""What libraries raise about values that they cannot read."""
+
+
+def refuses(name: str, limit: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Turn what libraries raise about values of a user into an ``InvalidInputError`` that quotes none of them.
+
+    >>> @refuses("share", "a number is needed")
+    ... def half(text: str) -> float:
+    ...     return float(text) / 2
+    >>> half("x")
+    Traceback (most recent call last):
+    ...
+    veilstream.errors.InvalidInputError: share: a number is needed; nothing was released
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return function(*args, **kwargs)
+            except VeilstreamError:
+                raise
+            except BaseException as error:
+                if not is_about_values(error):
+                    raise
+            raise InvalidInputError(name=name, limit=limit)
+
+        return guarded
+
+    return decorate
+
+
+def is_about_values(error: BaseException) -> bool:
+    """Whether a library complains about what it was given: also Polars, whose panics are no ``Exception``."""
+    kind = type(error)
+    return isinstance(error, FOREIGN) or kind.__name__ == "PanicException" or kind.__module__.startswith("polars.")
