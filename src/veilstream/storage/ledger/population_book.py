@@ -28,9 +28,9 @@ from veilstream.storage.ledger.population import (
     reserved,
     usages,
 )
+from veilstream.storage.ledger.records import moment
 from veilstream.storage.ledger.schema import populations
 from veilstream.storage.ledger.spec import StreamSpec
-from veilstream.storage.ledger.transaction import now
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Populations:
 
     def _insert(self, connection: Connection, population: Population) -> Population:
         key = find_key(connection, self._label)
-        row = {"name": population.name, "promise": population.to_json(), "recorded": now(), "mac": ""}
+        row = {"name": population.name, "promise": population.to_json(), "recorded": moment(), "mac": ""}
         try:
             number = connection.execute(sa.insert(populations).returning(populations.c.id), row).scalar_one()
             mac = digest_of_population(key, {"id": number, **row})
