@@ -27,6 +27,7 @@ SUITES: Final = {
     "personalised": "benchmarks.personalised",
     "metric": "benchmarks.metric",
     "audit": "benchmarks.audit",
+    "ledger": "benchmarks.ledger",
     "serve": "benchmarks.serve",
     "serve-load": "benchmarks.serve_load",
 }

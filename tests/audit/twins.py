@@ -128,7 +128,7 @@ def dsat(present: bool, trials: int, noise: PooledNoise) -> Floats:
         spacing=0.0,
     )
     guarantee = Guarantee(2, w=None)
-    plan = mechanism.sampler().plan(guarantee, dsft_thesis.PUBLIC.size)
+    plan = mechanism.rule().plan(guarantee, dsft_thesis.PUBLIC.size)
     above = round(mechanism.margin * plan.noise_std(1.0)) - dsat_clamped.UNDER
     far = dsft_thesis.PUBLIC + np.array([above + present, 0])
     stream = np.vstack([dsft_thesis.PUBLIC, *[far] * (dsat_clamped.LAST - 1)])

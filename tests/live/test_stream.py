@@ -19,7 +19,7 @@ from veilstream.errors import (
     UnknownValueError,
 )
 from veilstream.live import LiveStream, Spool, StreamDefinition, open_async_stream, open_stream
-from veilstream.live.clock import Schedule, SettableClock, moment, tick_of
+from veilstream.live.clock import SettableClock, Timetable, moment, tick_of
 from veilstream.storage.ledger import Ledger
 
 HOUR = 3_600_000_000
@@ -246,7 +246,7 @@ def test_a_definition_says_what_is_wrong_with_it(changes: dict[str, Any], words:
 @pytest.mark.parametrize("every", ["1s", "15m", "1d", "1w", "1mo"])
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Paris"])
 def test_steps_follow_one_another_and_know_their_own_beginning(every: str, zone: str) -> None:
-    schedule = Schedule("2024-01-01", every, zone, grace=5, delay=4)
+    schedule = Timetable("2024-01-01", every, zone, grace=5, delay=4)
     for t in (0, 1, 90, 1000):
         assert schedule.ends(t) == schedule.begins(t + 1)
         assert schedule.step_at(schedule.begins(t)) == t

@@ -15,14 +15,14 @@ from veilstream.privacy.windows import fullest_window
 from veilstream.testing.checks import check_stream
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
-from veilstream.trusted.threshold import Threshold
+from veilstream.trusted.threshold import SealedThreshold
 from veilstream.values.values import Values
 
 
 @dataclass(frozen=True)
 class State:
     last: Values | None = None
-    threshold: Threshold | None = None
+    threshold: SealedThreshold | None = None
 
 
 @dataclass(frozen=True)

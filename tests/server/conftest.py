@@ -60,7 +60,7 @@ class Running:
 
     def until_visible(self, name: str, step: int) -> None:
         """Move the clock to the moment at which the step is shown, and wait for it."""
-        self.clock.tick = max(self.clock.tick, self.service.boards[name].definition.schedule.shown(step))
+        self.clock.tick = max(self.clock.tick, self.service.boards[name].definition.timetable.shown(step))
         deadline = time.monotonic() + 30
         while self.service.boards[name].visible < step:
             assert time.monotonic() < deadline, f"step {step} of {name} is not shown"

@@ -60,8 +60,8 @@ def test_releases_as_tables(start_server: StartServer, form: str, read: Any) -> 
 
 def test_nothing_is_seen_before_its_public_time_however_early_it_was_published(start_server: StartServer) -> None:
     server = start_server(definition(public=True, grace="5m", delay="10s"))
-    schedule = server.service.boards["visits"].definition.schedule
-    server.clock.tick = schedule.shown(0) - 1
+    timetable = server.service.boards["visits"].definition.timetable
+    server.clock.tick = timetable.shown(0) - 1
     deadline = time.monotonic() + 10
     while server.service.boards["visits"].published < 0 and time.monotonic() < deadline:
         time.sleep(0.01)

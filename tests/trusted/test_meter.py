@@ -25,7 +25,7 @@ from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.opening import opened
 from veilstream.trusted.statistics import JointScores, Scores, quantile_scores
-from veilstream.trusted.threshold import Threshold
+from veilstream.trusted.threshold import SealedThreshold
 
 
 def meter_at(t: int, guarantee: Guarantee, bins: int = 3) -> tuple[Meter, NoNoise]:
@@ -284,7 +284,7 @@ def compare_all(
     """
     positives: list[int] = []
     accountant = Accountant(guarantee, 1)
-    threshold: Threshold | None = None
+    threshold: SealedThreshold | None = None
     meter: Meter | None = None
     for t, positive in enumerate(answers):
         meter = Meter(accountant, NoNoise(), t)

@@ -28,7 +28,7 @@ from veilstream.trusted.statistics.base import JointScores, Scores
 from veilstream.trusted.statistics.clusters import Boundaries, Stretches, boundaries, stretches
 from veilstream.trusted.statistics.empirical_risk import SealedExamples
 from veilstream.trusted.statistics.metric import SmoothValue
-from veilstream.trusted.threshold import Threshold
+from veilstream.trusted.threshold import SealedThreshold
 
 SECRET = 918_273_645
 NOW = Span(0, 0)
@@ -50,7 +50,7 @@ SAMPLES: dict[type[Opaque[Any]], Opaque[Any]] = {
     SealedExamples: SealedExamples(np.array([[SECRET / 1e9]]), np.array([1]), np.array([0])),
     SmoothValue: SmoothValue(SECRET, Fraction(SECRET), NOW, Fraction(1), 0, 1 << 40),
     NoiseBlock: NoiseBlock(EXACT[None], 1, 0, Fraction(1), Fraction(1), "look"),
-    Threshold: Threshold(EXACT, 1, 0, Fraction(1), Fraction(1), Fraction(1), "decide"),
+    SealedThreshold: SealedThreshold(EXACT, 1, 0, Fraction(1), Fraction(1), Fraction(1), "decide"),
 }
 
 

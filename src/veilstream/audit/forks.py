@@ -30,7 +30,7 @@ from veilstream.testing.batch import Disagreement, ForkingMeter, RepeatedNoise, 
 from veilstream.trusted.block_noise import BlockSource, NoiseBlock
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import NoiseSource
-from veilstream.trusted.threshold import Threshold
+from veilstream.trusted.threshold import SealedThreshold
 from veilstream.values.values import Values
 
 A = TypeVar("A")
@@ -181,7 +181,7 @@ def _rows_of(state: Any, runs: int, rows: Rows) -> Any:
     if isinstance(state, np.ndarray):
         array = cast(NDArray[Any], state)
         return array[rows] if array.ndim and len(array) == runs else array
-    if isinstance(state, Threshold | NoiseBlock):
+    if isinstance(state, SealedThreshold | NoiseBlock):
         return state.of_runs(rows)
     if dataclasses.is_dataclass(state) and not isinstance(state, type):
         fields = [f.name for f in dataclasses.fields(state) if f.init]

@@ -136,7 +136,7 @@ def _by_distance(make: Callable[[int, int | None], DSFT | DSAT]) -> list[Claim]:
 
 def _level(mechanism: DSFT | DSAT, guarantee: Guarantee) -> int:
     """The distance at which a comparison is about as likely to be answered yes as no."""
-    return round(1 / mechanism.sampler().plan(guarantee, 1).share)
+    return round(1 / mechanism.rule().plan(guarantee, 1).share)
 
 
 def dsft() -> list[Claim]:

@@ -138,7 +138,13 @@ def make_schedule(
 ) -> Planned:
     """The schedule for ``weights`` that repeat up to ``steps``, or for ever."""
     from veilstream.errors import InvalidInputError
-    from veilstream.mechanisms.allocation import OnlineRule, OnlineState, PowerError, fullest_window, optimal_schedule
+    from veilstream.mechanisms.allocation import (
+        OnlineRule,
+        OnlineState,
+        PowerError,
+        largest_window_sum,
+        optimal_schedule,
+    )
     from veilstream.mechanisms.allocation.schedule import exact_weights
     from veilstream.privacy.guarantee import Guarantee
 
@@ -184,7 +190,7 @@ def make_schedule(
         _cost(weights, budgets, power),
         _cost(weights, (equal,) * len(weights), power),
         best.lower,
-        fullest_window(budgets, span, cyclic=repeats),
+        largest_window_sum(budgets, span, cyclic=repeats),
     )
 
 

@@ -16,6 +16,7 @@ from veilstream.arguments import is_a, refuses, with_checked_arguments
 from veilstream.data.instants import Instants, instants, numbers
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.durations import DAYS, MICROSECONDS, MONTHS, parse_duration
+from veilstream.values.origin import StepTime
 
 OUTSIDE: Final = -1
 """The step of a time before the start or from the end on."""
@@ -144,6 +145,14 @@ class Calendar:
         """The beginning of step ``t`` as text."""
         begin = self.begins(t)
         return begin.isoformat() if isinstance(begin, datetime) else str(begin)
+
+    def step_time(self, t: int) -> StepTime:
+        """The public time of step ``t``, which counts of it carry to the publisher.
+
+        >>> Calendar("2024-01-01", "2024-01-08", "1d").step_time(3)
+        StepTime(begins='2024-01-04T00:00:00+00:00', every='1d', zone='UTC')
+        """
+        return StepTime(self.label(t), str(self.every), self.zone)
 
     @cached_property
     def _first(self) -> int:

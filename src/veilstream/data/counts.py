@@ -18,6 +18,7 @@ from veilstream.data.readers import AS_FOUND, open_batches
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed, seal
+from veilstream.values.origin import Origin
 
 
 def read_counts(
@@ -96,7 +97,8 @@ def _snapshots(
         rows = slice(ends[step], ends[step + 1])
         dense = np.zeros(domain.bins, dtype=np.int64)
         dense[cell[rows] - step * domain.bins] = count[rows]
-        yield seal(dense, first_t + step, max_contribution, domain.shape or None, presence_rule)
+        origin = Origin(calendar.step_time(step), presence_rule)
+        yield seal(dense, first_t + step, max_contribution, domain.shape or None, origin)
 
 
 def whole_counts(column: pl.Series) -> NDArray[np.int64]:

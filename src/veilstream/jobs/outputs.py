@@ -22,6 +22,17 @@ def refuse_overwriting(outputs: Mapping[str, str | Path | None], inputs: Mapping
     ...
     veilstream.errors.InvalidInputError: out visits.csv: it would overwrite file visits.csv; nothing was read
     """
+    try:
+        _refuse_overwriting(outputs, inputs)
+    except OSError as error:
+        raise InvalidInputError(
+            name="output",
+            limit=f"whether it would overwrite what is read cannot be told: {error.strerror}",
+            outcome="nothing was read",
+        ) from None
+
+
+def _refuse_overwriting(outputs: Mapping[str, str | Path | None], inputs: Mapping[str, Any]) -> None:
     taken: dict[str, Path] = {}
     for name, given in outputs.items():
         if given is None:

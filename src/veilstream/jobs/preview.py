@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from veilstream.jobs.prepare import PreparedJob
 from veilstream.jobs.wording import number, promise
-from veilstream.mechanisms.allocation import fullest_window
+from veilstream.mechanisms.allocation import largest_window_sum
 from veilstream.mechanisms.streams.usefulness import forecast
 from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.guarantee import Guarantee
@@ -99,7 +99,7 @@ def preview(prepared: PreparedJob) -> Preview:
 def _fullest(spent: Sequence[Fraction], window: int, guarantee: Guarantee) -> Fraction:
     """What one person can meet of what each step cost."""
     if guarantee.presence is None:
-        return fullest_window(spent, window)
+        return largest_window_sum(spent, window)
     paid = list(enumerate(spent))
     near = [paid[max(0, t - window + 1) : t] for t, _ in paid]
     return max(guarantee.met(before, t) + cost for before, (t, cost) in zip(near, paid, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -17,7 +17,7 @@ from veilstream.jobs.prepare import PreparedJob, database_file, require_ledger
 from veilstream.jobs.rows import open_snapshots
 from veilstream.jobs.summary import Summary, write_outputs
 from veilstream.release.publisher import Publisher
-from veilstream.storage.keys import StreamKey, key_path, load, store
+from veilstream.storage.keys import StreamKey, begun_path, key_path, load, settle, store
 from veilstream.storage.ledger import Ledger
 from veilstream.trusted.counts import Sealed
 from veilstream.values.release import Release
@@ -71,32 +71,22 @@ def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> 
             write_outputs(prepared, ledger, summary)
         return summary
     known = load(key_file, job.stream)
-    key = known or StreamKey.fresh(job.stream)
+    key = known or load(begun_path(key_file), job.stream) or StreamKey.fresh(job.stream)
     # Every row is read and checked here, before the ledger is touched.
     with open_snapshots(prepared, key, summary, key_file.with_name(f"{key_file.name}.presence")) as snapshots:
         if not prepared.job.allow_empty:
             _refuse_silence(prepared, summary)
-        if store(key_file, key) != key:
+        if known is None and store(begun_path(key_file), key) != key:
             raise LedgerBusyError(
                 name="key file", value=key_file, limit="another process wrote it meanwhile; try again"
             )
-        with _opened(prepared, url, key, None if known else key_file) as publisher:
+        with Ledger.open(url) as ledger:
+            publisher = _publisher(prepared, ledger, key)
+            if known is None:
+                settle(key_file)
             _feed(prepared, publisher, snapshots, summary, say=say, advance=advance)
-            write_outputs(prepared, publisher.ledger, summary)
+            write_outputs(prepared, ledger, summary)
     return summary
-
-
-@contextmanager
-def _opened(prepared: PreparedJob, url: str, key: StreamKey, fresh_key: Path | None) -> Generator[Publisher[Any]]:
-    """The stream's publisher; a key of which no ledger knows is taken back, for it would look like a lost ledger."""
-    with ExitStack() as stack:
-        try:
-            publisher = _publisher(prepared, stack.enter_context(Ledger.open(url)), key)
-        except BaseException:
-            if fresh_key is not None:
-                fresh_key.unlink(missing_ok=True)
-            raise
-        yield publisher
 
 
 def _refuse_silence(prepared: PreparedJob, summary: Summary) -> None:
@@ -123,7 +113,7 @@ def _as_begun(prepared: PreparedJob, url: str, database: Path | None) -> Prepare
     """The job with what its stream records, if that exists: the mechanism, where the job leaves the choice to us, and
     whether silence is data."""
     job = prepared.job
-    if database is not None and not database.exists():
+    if not _there(database):
         return prepared
     with Ledger.open(url) as ledger:
         recorded = {spec.name: spec for spec in ledger.streams()}.get(job.stream)
@@ -143,17 +133,28 @@ def _as_begun(prepared: PreparedJob, url: str, database: Path | None) -> Prepare
     return replace(prepared, job=job.model_copy(update={"allow_empty": True}))
 
 
+def _there(database: Path | None) -> bool:
+    """Whether there is a ledger that can be asked; a server is."""
+    try:
+        return database is None or database.exists()
+    except OSError as error:
+        raise LedgerError(
+            name="ledger", value=database, limit=f"{error.strerror}", outcome="nothing was opened"
+        ) from None
+
+
 def _head(prepared: PreparedJob, url: str, database: Path | None, key_file: Path) -> int | None:
     """The last released step, after checking that the ledger's stream is this one; nothing is created."""
     stream = prepared.job.stream
     known = load(key_file, stream)
-    if database is not None and not database.exists():
+    if not _there(database):
         _refuse_lost_ledger(known, key_file, stream)
         return None
     with Ledger.open(url) as ledger:
         if stream not in [spec.name for spec in ledger.streams()]:
             _refuse_lost_ledger(known, key_file, stream)
             return None
+        known = known or load(begun_path(key_file), stream)
         if known is None:
             raise LedgerError(
                 name="key file",

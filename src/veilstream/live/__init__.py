@@ -1,6 +1,6 @@
 """Streams that rows are added to while time goes on: the public clock, the durable spool, closing by time."""
 
-from veilstream.live.clock import ScaledClock, Schedule, WallClock
+from veilstream.live.clock import ScaledClock, Timetable, WallClock
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.spool import Spool
 from veilstream.live.stream import AsyncLiveStream, LiveStream, open_async_stream, open_stream
@@ -9,9 +9,9 @@ __all__ = [
     "AsyncLiveStream",
     "LiveStream",
     "ScaledClock",
-    "Schedule",
     "Spool",
     "StreamDefinition",
+    "Timetable",
     "WallClock",
     "open_async_stream",
     "open_stream",

@@ -101,14 +101,14 @@ def duration(text: str) -> int:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Timetable:
     """Steps without an end, and the public moments of each.
 
     A row of step t counts iff it arrives before ``deadline(t)`` = end(t) + ``grace``. The step is closed at
     ``closes(t)``, half of ``delay`` later, so that batches which were under way are stored, and readers see its
     release at ``shown(t)`` = end(t) + ``grace`` + ``delay``, whatever the rows were.
 
-    >>> hours = Schedule("2024-01-01", "1h", grace=60_000_000, delay=10_000_000)
+    >>> hours = Timetable("2024-01-01", "1h", grace=60_000_000, delay=10_000_000)
     >>> [moment(hours.deadline(0)), moment(hours.closes(0)), moment(hours.shown(0))]
     ['2024-01-01T01:01:00+00:00', '2024-01-01T01:01:05+00:00', '2024-01-01T01:01:10+00:00']
     >>> hours.step_at(hours.begins(7))

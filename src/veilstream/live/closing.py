@@ -11,6 +11,8 @@ A kill between any two of these leaves a step that is frozen and not done; it is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -20,11 +22,13 @@ from veilstream.data.bounding.private import cleared_on_error
 from veilstream.errors import BudgetExceededError, LedgerMismatchError, VeilstreamError
 from veilstream.live.spool import Spool, SpooledStream
 from veilstream.release.publisher import Publisher
+from veilstream.release.together import feed_together
 from veilstream.storage.ledger import Ledger
 from veilstream.trusted.counts import Sealed, seal
 from veilstream.values.release import Release
 
 STEPS_AT_ONCE = 256
+BINS_TO_A_COMMIT = 1 << 18
 
 
 class Closer:
@@ -34,7 +38,7 @@ class Closer:
         stream = spool.stream(name)
         assert stream is not None
         self.name, self.definition = name, stream.definition
-        self._spool, self._ledger = spool, ledger
+        self._spool, self.ledger = spool, ledger
         self._publisher: Publisher[Any] = Publisher(
             stream.definition.bound_domain,
             stream.definition.guarantee,
@@ -42,7 +46,7 @@ class Closer:
             ledger,
             stream=name,
             max_contribution=stream.definition.counts_per_user,
-            calendar=stream.definition.schedule.calendar,
+            calendar=stream.definition.timetable.calendar,
             key=stream.key,
         )
         head = ledger.head(name)
@@ -54,10 +58,13 @@ class Closer:
                 "the ledger was put back, and steps would be published twice: restore the present one",
             )
 
-    def publish(self, stream: SpooledStream, step: int) -> Release:
-        """Publish a frozen step from the rows of the spool."""
+    def snapshot(self, stream: SpooledStream, step: int) -> Sealed:
+        """The bounded counts of a frozen step from the rows of the spool."""
         with cleared_on_error():
-            snapshot = sealed_step(self._spool, stream, step)
+            return sealed_step(self._spool, stream, step)
+
+    def publish(self, snapshot: Sealed) -> Release:
+        """Publish the counts of a frozen step."""
         try:
             return self._publisher.feed(snapshot)
         except BudgetExceededError:
@@ -77,8 +84,8 @@ def sealed_step(spool: Spool, stream: SpooledStream, step: int) -> Sealed:
 
 def due(stream: SpooledStream, now: int) -> int:
     """The last step that may be closed at ``now``; below ``stream.done`` if there is none."""
-    schedule = stream.definition.schedule
-    step = schedule.step_at(now - schedule.grace - schedule.settle) - 1
+    timetable = stream.definition.timetable
+    step = timetable.step_at(now - timetable.grace - timetable.settle) - 1
     return max(step, stream.frozen - 1)
 
 
@@ -91,9 +98,9 @@ def close_due(
 ) -> int:
     """Close all steps of the streams that are due at their ``now``; how many were published.
 
-    Streams that are due together share the commits that freeze and forget; of a stream that is far behind some steps
-    are taken at a time. A stream that fails is left for the next call and told to ``failed``; without it the error is
-    raised.
+    Streams that are due together share the commits that freeze, publish and forget; of a stream that is far behind
+    some steps are taken at a time. A stream that fails is left for the next call and told to ``failed``; without it
+    the error is raised.
     """
     count, waiting = 0, dict(now)
     while True:
@@ -104,20 +111,43 @@ def close_due(
         spool.freeze(last)
         done: dict[str, int] = {}
         try:
-            for name, stream in work.items():
-                try:
-                    for step in range(stream.done, last[name] + 1):
-                        published(closers[name].publish(stream, step))
-                        done[name] = step
-                        count += 1
-                except VeilstreamError as error:
-                    if failed is None:
-                        raise
-                    failed(name, error)
+            for step, name, made in _published(closers, work, last):
+                if isinstance(made, Release):
+                    published(made)
+                    done[name] = step
+                    count += 1
+                elif failed is None:
+                    raise made
+                else:
+                    failed(name, made)
                     del waiting[name]
         finally:
             if done:
                 spool.forget(done, max(now.values()))
+
+
+def _published(
+    closers: Mapping[str, Closer], work: Mapping[str, SpooledStream], last: Mapping[str, int]
+) -> Iterator[tuple[int, str, Release | VeilstreamError]]:
+    """The releases of all steps from each stream's next to its ``last``, many to a commit; an error ends its stream."""
+    at = {name: stream.done for name, stream in work.items()}
+    while behind := [name for name in at if at[name] <= last[name]]:
+        bins = accumulate(work[name].definition.bins for name in behind)
+        names = [name for name, before in zip(behind, chain([0], bins), strict=False) if before < BINS_TO_A_COMMIT]
+        # Rows are bounded before the ledger is locked.
+        feeds: list[Callable[[], Release]] = []
+        for name in names:
+            try:
+                feeds.append(partial(closers[name].publish, closers[name].snapshot(work[name], at[name])))
+            except VeilstreamError as error:
+                feeds.append(partial(_fail, error))
+        for name, made in zip(names, feed_together(closers[names[0]].ledger, feeds), strict=True):
+            yield at[name], name, made
+            at[name] = at[name] + 1 if isinstance(made, Release) else last[name] + 1
+
+
+def _fail(error: VeilstreamError) -> Release:
+    raise error
 
 
 def _behind(spool: Spool, now: Mapping[str, int]) -> Iterator[SpooledStream]:

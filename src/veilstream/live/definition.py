@@ -14,7 +14,7 @@ from veilstream.arguments import checks_arguments, refuses, with_checked_argumen
 from veilstream.data import Domain
 from veilstream.data.bounding.choice import Limit
 from veilstream.errors import InvalidInputError, LedgerMismatchError
-from veilstream.live.clock import ClockKind, Schedule, duration
+from veilstream.live.clock import ClockKind, Timetable, duration
 from veilstream.mechanisms.named import build_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.privacy.guarantee import Guarantee
@@ -91,7 +91,7 @@ class StreamDefinition:
         if self.user in (self.time, *self.bound_domain.names):
             raise InvalidInputError(f"column '{self.user}': it is the person's id and cannot be a time or an attribute")
         check_names(self.bound_domain)
-        _ = self.limit, self.schedule, self.ahead_ticks
+        _ = self.limit, self.timetable, self.ahead_ticks
         self.make_mechanism().start(self.guarantee, self.bins)
 
     @cached_property
@@ -108,10 +108,10 @@ class StreamDefinition:
         return Guarantee(self.epsilon, None if self.window == "user" else self.window, self.delta)
 
     @cached_property
-    def schedule(self) -> Schedule:
+    def timetable(self) -> Timetable:
         delay = 0 if self.clock == "manual" else duration(self.delay)
         grace = duration(self.grace) if isinstance(self.every, str) else 0
-        return Schedule(self.start, self.every, self.zone, grace, delay)
+        return Timetable(self.start, self.every, self.zone, grace, delay)
 
     @cached_property
     def limit(self) -> Limit:

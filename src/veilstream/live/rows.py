@@ -129,19 +129,19 @@ def _steps(frame: pl.DataFrame, definition: StreamDefinition, strict: bool) -> N
     """The step of every row; below ``ON_ARRIVAL`` for rows without one."""
     if definition.time is None:
         return np.full(len(frame), ON_ARRIVAL, np.int64)
-    column, schedule = frame[definition.time], definition.schedule
+    column, timetable = frame[definition.time], definition.timetable
     if strict:
-        steps = schedule.place(schedule.calendar.read(column))
+        steps = timetable.place(timetable.calendar.read(column))
         if (steps < 0).any():
             raise UnknownValueError(
                 f"time column '{column.name}': a row has no time, or one before the stream's start", outcome=NOT_SPOOLED
             )
         return steps
     ticks, present = np.zeros(len(column), np.int64), np.zeros(len(column), np.bool_)
-    for first, last, found in _readable(column, schedule.calendar.read):
+    for first, last, found in _readable(column, timetable.calendar.read):
         if found is not None:
             ticks[first:last], present[first:last] = found.ticks, found.present
-    steps = schedule.place(Instants(ticks, present, None))
+    steps = timetable.place(Instants(ticks, present, None))
     steps[(steps == OUTSIDE) | (steps == MISSING)] = ON_ARRIVAL - 1
     return steps
 

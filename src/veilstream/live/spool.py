@@ -100,7 +100,7 @@ class Spool:
             if row is None:
                 text = json.dumps(definition.to_json())
                 new = {"name": definition.name, "definition": text, "key": os.urandom(KEY_BYTES), "first": first}
-                start = definition.schedule.begins(first)
+                start = definition.timetable.begins(first)
                 new |= {"frozen": first, "done": first, "frozen_at": -FAR_FUTURE, "manual_now": start}
                 connection.execute(sa.insert(streams), new)
             else:
@@ -152,7 +152,7 @@ class Spool:
             for name, step in steps.items():
                 stream = _locked(connection, name)
                 if step >= stream.frozen:
-                    closed_at = max(stream.frozen_at, stream.definition.schedule.closes(step))
+                    closed_at = max(stream.frozen_at, stream.definition.timetable.closes(step))
                     values = {"frozen": step + 1, "frozen_at": closed_at}
                     connection.execute(sa.update(streams).where(streams.c.id == stream.id).values(**values))
 
@@ -211,9 +211,9 @@ def _store(connection: Connection, arrival: Arrival, now: int, room: bool) -> st
     if arrival.batch_id is not None and _known(connection, stream, arrival):
         return "duplicate"
     _check_positions(connection, arrival)
-    schedule = stream.definition.schedule
+    timetable = stream.definition.timetable
     manual = stream.definition.clock == "manual"
-    if not manual and now - arrival.received > schedule.settle:
+    if not manual and now - arrival.received > timetable.settle:
         raise StaleBatchError(
             name="batch",
             value=arrival.batch_id,
@@ -225,10 +225,10 @@ def _store(connection: Connection, arrival: Arrival, now: int, room: bool) -> st
     arrived = stream.manual_now if manual else max(arrival.received, stream.frozen_at)
     fates, stored = replace(arrival.encoded.fates), list[dict[str, Any]]()
     for given, rows in arrival.encoded.parts.items():
-        step = schedule.step_at(arrived) if given == ON_ARRIVAL else given
-        if arrived >= schedule.deadline(step) or step < stream.frozen:
+        step = timetable.step_at(arrived) if given == ON_ARRIVAL else given
+        if arrived >= timetable.deadline(step) or step < stream.frozen:
             fates.late += len(rows)
-        elif not manual and schedule.begins(step) > arrived + stream.definition.ahead_ticks:
+        elif not manual and timetable.begins(step) > arrived + stream.definition.ahead_ticks:
             fates.bad_time += len(rows)
         else:
             payload = pack(rows)

@@ -206,7 +206,7 @@ def _defined(
 def define(spool: Spool, definition: StreamDefinition, clock: Clock) -> SpooledStream:
     """Record the stream; a new one by the machine's clock begins with the step that is under way."""
     manual = definition.clock == "manual"
-    return spool.define(definition, 0 if manual else max(0, definition.schedule.step_at(clock.now())))
+    return spool.define(definition, 0 if manual else max(0, definition.timetable.step_at(clock.now())))
 
 
 class AsyncLiveStream:

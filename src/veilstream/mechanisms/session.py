@@ -14,6 +14,7 @@ from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.snapshots import AccountantSnapshot
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter, NoiseSource
 from veilstream.values.values import Values
@@ -68,11 +69,18 @@ class Session:
         self._meter = self._make_meter(self.accountant, self._noise, t)
         return self._meter
 
+    def snapshot(self) -> AccountantSnapshot:
+        """What the accountant knows, the present step included."""
+        return self.accountant.snapshot()
+
+    def restore(self, known: AccountantSnapshot) -> None:
+        """Begin with what an accountant of this stream knew, in place of the charges that it had counted."""
+        self.accountant.restore(known)
+        self._blocks = known.last_block
+
     def replay(self, t: int, charge: Charge) -> None:
         """Count what was charged at step ``t`` before, as a ledger recorded it."""
-        if self.accountant.now is None or t > self.accountant.now:
-            self.accountant.advance(t)
-        self.accountant.replay(charge)
+        self.accountant.replay_at(t, charge)
         self._blocks = max([self._blocks, *_blocks([charge])])
 
 

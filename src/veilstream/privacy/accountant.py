@@ -17,6 +17,7 @@ from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.past_windows import ZERO
 from veilstream.privacy.presence_timeline import presence_timeline
+from veilstream.privacy.snapshots import AccountantSnapshot, BinSnapshot, LineSnapshot, PresenceSnapshot, WindowSnapshot
 from veilstream.privacy.timeline import Timeline
 from veilstream.privacy.window_timeline import WindowTimeline
 
@@ -52,6 +53,7 @@ class Accountant:
         self._pure: Timeline = BinTimeline(bins) if self.per_timestamp else _timeline(guarantee)
         self._gaussian: Timeline = _timeline(guarantee)
         self._next_block = 0
+        self._last_block = 0
 
     @property
     def left(self) -> Fraction:
@@ -68,6 +70,21 @@ class Accountant:
     def gaussian_left(self) -> Fraction:
         """μ² left in the fullest window that includes now."""
         return self.guarantee.mu_squared - self._gaussian.current
+
+    @property
+    def fullest(self) -> tuple[Fraction, Fraction]:
+        """Pure epsilon and μ² of the fullest window so far; what is not known by itself is taken for its largest.
+
+        >>> from veilstream.privacy.charge import Span
+        >>> book = Accountant(Guarantee(1, w=2), bins=1)
+        >>> for t in (0, 5):
+        ...     book.advance(t)
+        ...     book.admit([Charge(Fraction(1, 2 + t), Span(t, t), "publish")])
+        >>> book.fullest
+        (Fraction(1, 2), Fraction(0, 1))
+        """
+        pure = self._pure.fullest
+        return pure * (self.guarantee.reach or 1) if self.per_timestamp else pure, self._gaussian.fullest
 
     @property
     def nominal_left(self) -> Fraction:
@@ -118,6 +135,49 @@ class Accountant:
         self._accept([charge])
         self._count(charge)
 
+    def snapshot(self) -> AccountantSnapshot:
+        """All that it knows, exactly, as plain data: see :meth:`restore`."""
+        return AccountantSnapshot(self.now, self._last_block, self._pure.snapshot(), self._gaussian.snapshot())
+
+    def restore(self, known: AccountantSnapshot) -> None:
+        """Know what an accountant of the same guarantee knew when it gave its snapshot, and nothing else.
+
+        >>> from veilstream.privacy.charge import Span
+        >>> book, other = Accountant(Guarantee(1, w=2), bins=1), Accountant(Guarantee(1, w=2), bins=1)
+        >>> book.advance(0)
+        >>> book.admit([Charge(Fraction(1, 4), Span(0, 0), "publish")])
+        >>> other.restore(book.snapshot())
+        >>> other.left
+        Fraction(3, 4)
+        """
+        self.now = known.now
+        self._next_block = self._last_block = known.last_block
+        self._pure, self._gaussian = self._restored(known.pure), self._restored(known.gaussian)
+
+    def _restored(self, known: LineSnapshot) -> Timeline:
+        rule = self.guarantee.rule
+        match known:
+            case BinSnapshot():
+                if known.edges.size == self.bins and (self.per_timestamp or rule is None):
+                    return BinTimeline.restored(self.bins, known)
+            case WindowSnapshot():
+                if rule is None:
+                    return WindowTimeline.restored(self.guarantee.w, known)
+            case PresenceSnapshot():
+                if rule is not None:
+                    line = presence_timeline(rule)
+                    line.restore(known)
+                    return line
+        raise InvalidInputError(
+            name="snapshot", value=type(known).__name__, limit=f"it is not of an accountant under {self.guarantee}"
+        )
+
+    def replay_at(self, t: int, charge: Charge) -> None:
+        """Let time pass up to step ``t`` where it has not, and count what was charged then."""
+        if self.now is None or t > self.now:
+            self.advance(t)
+        self.replay(charge)
+
     def _accept(self, charges: list[Charge]) -> None:
         """Refuse charges of a kind that the stream does not take."""
         for charge in charges:
@@ -166,6 +226,7 @@ class Accountant:
 
     def _count(self, charge: Charge) -> None:
         if charge.block is not None:
+            self._last_block = max(self._last_block, charge.block)
             self._next_block = max(self._next_block, charge.block)
             if charge.epsilon == 0:
                 self._pure.close(charge.block)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
+from math import gcd, lcm
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 
 from veilstream.privacy.blocks import Block, Piece
 from veilstream.privacy.charge import Charge, Names, Span, Times, time_type
+from veilstream.privacy.snapshots import BinSnapshot, numbers_of, whole_array
 
 SAFE: Final[dict[np.dtype[Any], int]] = {np.dtype(np.int32): 1 << 29, np.dtype(np.int64): 1 << 61}
 """The largest sum of costs that a type holds with room to spare; others hold any."""
+NO_EDGE: Final = int(np.iinfo(np.int64).min)
 ZERO: Final = Fraction(0)
 Bins: TypeAlias = Names | slice
 
@@ -80,6 +82,11 @@ class BinTimeline:
     @property
     def current(self) -> Fraction:
         return Fraction(int(self._cost.max(initial=0)), self._unit)
+
+    @property
+    def fullest(self) -> Fraction:
+        largest = max(self._old, int(self._new.max(initial=0)), int(self._cost.max(initial=0)))
+        return Fraction(largest, self._unit)
 
     @property
     def unit(self) -> str:
@@ -187,6 +194,42 @@ class BinTimeline:
     def by_bin(self, bins: int, now: int | None) -> BinTimeline:
         return self
 
+    def snapshot(self) -> BinSnapshot:
+        bins = self._cost.size
+        edges = np.full(bins, NO_EDGE, dtype=np.int64)
+        known = self._edge > np.iinfo(self._edge.dtype).min
+        edges[known] = self._edge[known]
+        everywhere = np.arange(bins)
+        # Refused charges may have made the unit smaller than it need be.
+        part = gcd(self._unit, self._old, _divisor(self._new), _divisor(self._cost))
+        return BinSnapshot(
+            self._at,
+            self._unit // part,
+            self._old // part,
+            edges,
+            whole_array(self._new // part),
+            whole_array(self._cost // part),
+            self._charged_now,
+            [everywhere[bins] for bins in self._closing],
+            self._blocks.copy(),
+        )
+
+    @classmethod
+    def restored(cls, bins: int, known: BinSnapshot) -> BinTimeline:
+        """The timeline of which ``known`` is the snapshot."""
+        line = cls(bins, now=known.now, blocks=known.blocks.copy())
+        since, present = numbers_of(known.since_edge), numbers_of(known.present)
+        line._unit, line._old = known.unit, known.old
+        line._bound = known.old + max(since, default=0) + max(present, default=0)
+        line._widen()
+        line._new[:] = since
+        line._cost[:] = present
+        edged = known.edges > NO_EDGE
+        line._edge[edged] = known.edges[edged]
+        line._charged_now = known.charged_now
+        line._closing = list(known.closing)
+        return line
+
     def _add_now(self, bins: Bins, present: NDArray[Any], step: int) -> None:
         if self._charged_now:
             self._cost[bins] = present + step
@@ -235,14 +278,20 @@ class BinTimeline:
             self._widen()
         if factor > 1:
             self._old *= factor
-            self._new = self._new * factor
-            self._cost = self._cost * factor
+            # Zeros stay as they are, also where the type is too narrow for the factor.
+            self._new = self._new * factor if self._new.any() else self._new
+            self._cost = self._cost * factor if self._cost.any() else self._cost
 
     def _widen(self) -> None:
         if self._bound > SAFE.get(self._cost.dtype, self._bound):
             dtype = next((wider for wider, most in SAFE.items() if self._bound <= most), np.dtype(np.object_))
             self._new = self._new.astype(dtype)
             self._cost = self._cost.astype(dtype)
+
+
+def _divisor(x: NDArray[Any]) -> int:
+    """The greatest common divisor of whole numbers, 0 if all are 0."""
+    return gcd(*x.tolist()) if x.dtype == np.object_ else int(np.gcd.reduce(x, initial=0))
 
 
 def _no_edges(bins: int, kind: type[np.int32] | type[np.int64]) -> Times:

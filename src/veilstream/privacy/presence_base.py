@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from math import lcm
+from math import gcd, lcm
 
 from veilstream.errors import ChargeError
 from veilstream.privacy.bin_timeline import BinTimeline
@@ -19,6 +19,7 @@ from veilstream.privacy.blocks import Block
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.presence import Rule
 from veilstream.privacy.presence_placement import Stretch
+from veilstream.privacy.snapshots import PresenceSnapshot, numbers_of, whole
 
 
 class PresenceTimeline(ABC):
@@ -54,6 +55,10 @@ class PresenceTimeline(ABC):
         large = 1 + self._upper_bound()
         found = self._dearest(self._now, [Stretch(self._now, self._now, large)], self._blocks)
         return Fraction(found - large, self._denominator)
+
+    @property
+    @abstractmethod
+    def fullest(self) -> Fraction: ...
 
     @property
     def unit(self) -> str:
@@ -103,6 +108,40 @@ class PresenceTimeline(ABC):
         raise ChargeError(
             name="bins", value=bins, limit="a person who counts in few steps may be in another bin at each of them"
         )
+
+    def snapshot(self) -> PresenceSnapshot:
+        past, past_ends, cut = self._summed_up()
+        stretches = [*self._stretches, *self._blocks.values()]
+        # Refused charges may have made the unit smaller than it need be.
+        part = gcd(self._denominator, *self._costs.values(), *past, *(s.amount for s in stretches))
+        # What passed zones cost is looked up again when it is needed.
+        return PresenceSnapshot(
+            self._now,
+            self._denominator // part,
+            whole(list(self._costs)),
+            whole([cost // part for cost in self._costs.values()]),
+            [(s.first, s.last, s.amount // part) for s in self._stretches],
+            {number: (s.first, s.last, s.amount // part) for number, s in self._blocks.items()},
+            whole([cost // part for cost in past]),
+            whole(past_ends),
+            cut,
+        )
+
+    def restore(self, known: PresenceSnapshot) -> None:
+        """Know what ``known`` says, and nothing else."""
+        self._now, self._denominator = known.now, known.unit
+        self._costs = dict(zip(numbers_of(known.times), numbers_of(known.costs), strict=True))
+        self._stretches = [Stretch(*stretch) for stretch in known.stretches]
+        self._blocks = {number: Stretch(*stretch) for number, stretch in known.blocks.items()}
+        self._zones.clear()
+        self._restore_past(list(numbers_of(known.past)), list(numbers_of(known.past_ends)), known.cut)
+
+    @abstractmethod
+    def _summed_up(self) -> tuple[list[int], list[int], int | None]:
+        """What is known of sets that were summed up: costs, until when, and the cut."""
+
+    @abstractmethod
+    def _restore_past(self, costs: list[int], ends: list[int], cut: int | None) -> None: ...
 
     @abstractmethod
     def _dearest(self, since: int, added: Sequence[Stretch], blocks: Mapping[int, Stretch]) -> int:

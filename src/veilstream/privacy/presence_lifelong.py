@@ -30,6 +30,9 @@ class LifelongTimeline(PresenceTimeline):
         self._cut = BEGINNING
 
     def advance(self, now: int) -> None:
+        if now == self._now:
+            # A step that is tried again: what is known must follow from the recorded charges alone.
+            return
         self._now = now
         self._prune()
 
@@ -37,6 +40,18 @@ class LifelongTimeline(PresenceTimeline):
         super().add(amount, charge)
         if len(self._stretches) + len(self._costs) > MAX_STRETCHES:
             self._fold()
+
+    @property
+    def fullest(self) -> Fraction:
+        if self._now is None:
+            return Fraction(0)
+        return Fraction(self._dearest(self._now, (), self._blocks), self._denominator)
+
+    def _summed_up(self) -> tuple[list[int], list[int], int | None]:
+        return self._before, [], self._cut
+
+    def _restore_past(self, costs: list[int], ends: list[int], cut: int | None) -> None:
+        self._before, self._cut = costs, BEGINNING if cut is None else cut
 
     def _upper_bound(self) -> int:
         return super()._upper_bound() + max(self._before)

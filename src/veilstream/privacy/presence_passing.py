@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from heapq import heappush, heappushpop, nlargest
 from typing import Final
 
@@ -34,6 +35,18 @@ class PassingTimeline(PresenceTimeline):
             self._now += 1
             self._forget(self._near() - self._rule.width)
         self._now = now
+
+    @property
+    def fullest(self) -> Fraction:
+        if self._now is None:
+            return Fraction(0)
+        return Fraction(max([self._dearest(self._now, (), self._blocks), *self._peaks[:1]]), self._denominator)
+
+    def _summed_up(self) -> tuple[list[int], list[int], int | None]:
+        return self._peaks, self._ends, None
+
+    def _restore_past(self, costs: list[int], ends: list[int], cut: int | None) -> None:
+        self._peaks, self._ends = costs, ends
 
     def _forget(self, oldest: int) -> None:
         for t in [t for t in self._costs if t < oldest]:

@@ -11,6 +11,7 @@ from veilstream.privacy.charge import Charge
 if TYPE_CHECKING:
     from veilstream.privacy.bin_timeline import BinTimeline
     from veilstream.privacy.blocks import Block
+    from veilstream.privacy.snapshots import LineSnapshot
 
 
 class Timeline(Protocol):
@@ -19,6 +20,11 @@ class Timeline(Protocol):
     @property
     def current(self) -> Fraction:
         """The cost of the fullest window, or bin and timestamp, that includes the present."""
+        ...
+
+    @property
+    def fullest(self) -> Fraction:
+        """The most that any window, or bin and timestamp, has cost so far; never too little."""
         ...
 
     @property
@@ -48,4 +54,8 @@ class Timeline(Protocol):
 
     def by_bin(self, bins: int, now: int | None) -> BinTimeline:
         """The same costs, from now on bin by bin."""
+        ...
+
+    def snapshot(self) -> LineSnapshot:
+        """All that it knows."""
         ...

@@ -21,6 +21,8 @@ from veilstream.privacy.bin_timeline import BinTimeline
 from veilstream.privacy.blocks import Block, Piece
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.past_windows import ZERO, PastWindows
+from veilstream.privacy.presence import BEGINNING
+from veilstream.privacy.snapshots import Amounts, WindowSnapshot, numbers_of, whole
 
 
 class WindowTimeline:
@@ -50,6 +52,10 @@ class WindowTimeline:
     def current(self) -> Fraction:
         """Cost of the window that ends now, the fullest of those still open."""
         return self._total
+
+    @property
+    def fullest(self) -> Fraction:
+        return self.peak(BEGINNING)
 
     @property
     def unit(self) -> str:
@@ -130,4 +136,24 @@ class WindowTimeline:
         return self._blocks
 
     def by_bin(self, bins: int, now: int | None) -> BinTimeline:
-        return BinTimeline(bins, before=self.peak(-(1 << 62)), cost=self._total, now=now, blocks=self._blocks.copy())
+        return BinTimeline(bins, before=self.fullest, cost=self._total, now=now, blocks=self._blocks.copy())
+
+    def snapshot(self) -> WindowSnapshot:
+        return WindowSnapshot(
+            self._now,
+            self._total,
+            whole([t for t, _ in self._recent]),
+            Amounts.of([amount for _, amount in self._recent]),
+            self._blocks.copy(),
+            whole(self._past.ends),
+            Amounts.of(self._past.costs),
+        )
+
+    @classmethod
+    def restored(cls, w: int | None, known: WindowSnapshot) -> WindowTimeline:
+        """The timeline of which ``known`` is the snapshot."""
+        line = cls(w)
+        line._now, line._total, line._blocks = known.now, known.total, known.blocks.copy()
+        line._recent.extend(zip(numbers_of(known.times), known.amounts.fractions(), strict=True))
+        line._past = PastWindows(list(numbers_of(known.past_ends)), known.past_costs.fractions())
+        return line

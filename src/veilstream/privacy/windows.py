@@ -25,6 +25,9 @@ def fullest_window(
     >>> fullest_window(charges, w=2), fullest_window(charges, w=None)
     ((Fraction(1, 2), Fraction(0, 1)), (Fraction(3, 4), Fraction(0, 1)))
     """
+    charges = list(charges)
+    if w is not None and not per_timestamp and all(charge.bins is None for charge in charges):
+        return swept_windows(charges, w)
     merged = list(merged_blocks(charges))
     if not merged:
         return Fraction(0), Fraction(0)
@@ -41,6 +44,34 @@ def fullest_window(
     }
     costs = [window_cost(merged, Span(end - w + 1, end), bins) for end in ends]
     return max(pure for pure, _ in costs), max(squared for _, squared in costs)
+
+
+def swept_windows(charges: Iterable[Charge], w: int) -> tuple[Fraction, Fraction]:
+    """Pure epsilon and μ² of the fullest window of ``w`` timestamps, in time that hardly grows faster than the charges.
+
+    A window is known by its last timestamp. A charge counts in those that end in first..last+w−1, one of a block in all
+    that any charge of the block reaches: what is added at the first and taken away after the last, summed in order.
+
+    >>> swept_windows([Charge(Fraction(1, 4), Span(t, t), "publish") for t in range(9)], w=5)
+    (Fraction(5, 4), Fraction(0, 1))
+    """
+    changes: dict[int, list[Fraction]] = {}
+    for same in merged_blocks(charges):
+        cost = max(c.epsilon for c in same), max(c.mu_squared for c in same)
+        until: int | None = None
+        for first, last in sorted((c.span.first, c.span.last + w) for c in same):
+            begin = first if until is None else max(first, until)
+            if begin < last:
+                for at, sign in ((begin, 1), (last, -1)):
+                    change = changes.setdefault(at, [Fraction(0), Fraction(0)])
+                    change[0] += sign * cost[0]
+                    change[1] += sign * cost[1]
+                until = last
+    pure = squared = worst = worst_squared = Fraction(0)
+    for at in sorted(changes):
+        pure, squared = pure + changes[at][0], squared + changes[at][1]
+        worst, worst_squared = max(worst, pure), max(worst_squared, squared)
+    return worst, worst_squared
 
 
 def window_cost(charges: Sequence[Sequence[Charge]], window: Span, bins: int) -> tuple[Fraction, Fraction]:

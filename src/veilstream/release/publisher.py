@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from veilstream.arguments import checks_arguments
 from veilstream.data import Calendar, Domain
 from veilstream.data.bounding.keyed import Key
-from veilstream.errors import InvalidInputError, OutOfOrderError
+from veilstream.errors import InvalidInputError, LedgerMismatchError, OutOfOrderError
 from veilstream.mechanisms.identity import describe, recognises
 from veilstream.mechanisms.protocols import Explains, StreamMechanism
 from veilstream.mechanisms.session import StreamSession
@@ -22,10 +22,11 @@ from veilstream.storage.codec import Encoded, decode
 from veilstream.storage.holder import LedgerHolder
 from veilstream.storage.keys import key_id
 from veilstream.storage.ledger import Ledger, StreamSpec
-from veilstream.storage.ledger.anchor import Anchor
+from veilstream.storage.ledger.anchor import Anchor, StepDates
 from veilstream.storage.ledger.spec import domain_text, values_of
 from veilstream.trusted.counts import Sealed, UndatedCounts
 from veilstream.trusted.frames import hide_frames
+from veilstream.values.origin import StepTime
 from veilstream.values.release import Release
 from veilstream.values.values import Values
 
@@ -89,7 +90,7 @@ class Publisher(LedgerHolder, Generic[S]):
         self._state_type = type(first.state)
         super().__init__(ledger)
         with self._closing_on_error():
-            self.ledger.register(
+            recorded = self.ledger.register(
                 StreamSpec(
                     name=stream,
                     guarantee=guarantee.to_json(),
@@ -105,6 +106,7 @@ class Publisher(LedgerHolder, Generic[S]):
                 lambda recorded: recognises(recorded, mechanism),
                 None if self.domain is None else self.domain.fingerprint(),
             )
+        self._dates = None if recorded.anchor is None else StepDates(recorded.anchor)
         self._noise = noise
         self._book = Book(self.ledger, stream, session)
 
@@ -194,15 +196,36 @@ class Publisher(LedgerHolder, Generic[S]):
                 f"takes {self.bins} bins of one step with max_contribution ≤ {self.max_contribution}"
             )
         wanted = self.guarantee.presence_rule
-        if wanted is not None and now.presence_rule != wanted:
+        if wanted is not None and now.origin.presence_rule != wanted:
             raise InvalidInputError(
                 name="snapshot",
-                value=f"bounded by the presence rule {now.presence_rule}",
+                value=f"bounded by the presence rule {now.origin.presence_rule}",
                 limit=f"the stream promises {self.guarantee}; bound the events with presence=guarantee",
             )
         if t is not None and t != now.span.first:
             raise InvalidInputError(f"t={t} for a snapshot of step {now.span.first}")
+        if now.origin.time is not None:
+            self._check_time(now.span.first, now.origin.time)
         return now.span.first
+
+    def _check_time(self, t: int, time: StepTime) -> None:
+        """Refuse counts of another time than the stream's step ``t``; the first counts of a stream say which it is."""
+        if self._dates is None and t == 0:
+            recorded = self.ledger.record_calendar(self.stream, Anchor.at(time))
+            self._dates = None if recorded.anchor is None else StepDates(recorded.anchor)
+        if self._dates is None:
+            return
+        known = self._dates.time_of(t)
+        if known != time:
+            raise LedgerMismatchError(
+                f"snapshot of {time.begins} every {time.every} ({time.zone}): step {t} of stream {self.stream!r} is "
+                f"{known.begins} every {known.every} ({known.zone}); people would be charged twice for the same time",
+                name="snapshot",
+                value=time.begins,
+                limit=f"step {t} is {known.begins}",
+                outcome="nothing was released",
+                next_step="bound the rows with the calendar of the stream, or use another stream",
+            )
 
 
 @hide_frames

@@ -110,7 +110,11 @@ def check_writable(path: str | Path, suffixes: Iterable[str]) -> None:
     if not target.name.lower().endswith(known):
         raise InvalidInputError(name="output", value=target, limit=f"its name must end in one of {', '.join(known)}")
     folder = target.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK) or target.is_dir():
+    try:
+        writable = folder.is_dir() and os.access(folder, os.W_OK) and not target.is_dir()
+    except OSError:
+        writable = False
+    if not writable:
         raise InvalidInputError(name="output", value=target, limit="it cannot be written there")
 
 

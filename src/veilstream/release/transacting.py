@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from veilstream.privacy.charge import Charge
+from veilstream.privacy.snapshots import AccountantSnapshot
 from veilstream.release.commits import Commits
 from veilstream.storage.codec import Encoded, encode
 from veilstream.storage.ledger import ChargeRow, Ledger, Transaction
-from veilstream.storage.ledger.chain import Mark
+from veilstream.storage.ledger.records import Mark
+from veilstream.storage.ledger.snapshots import INTERVAL
 from veilstream.values.release import Payload, Release
 
 
@@ -48,6 +50,19 @@ class Attempt(Protocol):
         ...
 
 
+@runtime_checkable
+class Resumable(Protocol):
+    """What need not replay all charges, because a ledger may keep a snapshot of it."""
+
+    def snapshot(self) -> AccountantSnapshot:
+        """What is known after the charges so far."""
+        ...
+
+    def restore(self, known: AccountantSnapshot) -> None:
+        """Know that, and nothing else."""
+        ...
+
+
 A = TypeVar("A", bound=Attempt)
 
 
@@ -68,9 +83,13 @@ class Book(Generic[A]):
     def forget(self) -> None:
         """Drop what was derived from the ledger."""
         self.session = self._derive()
+        session: object = self.session
+        self._resumable = session if isinstance(session, Resumable) else None
         self.at: int | None = None
         self._seen = 0
         self._mark = Mark()
+        self._replayed = 0
+        self._next_snapshot: int = INTERVAL
         self._touched = False
 
     @contextmanager
@@ -78,6 +97,7 @@ class Book(Generic[A]):
         """This process's turn and the stream's write lock."""
         with self.turn, self._ledger.transaction(self._stream) as transaction:
             self._touched = False
+            self._ledger.on_failure(self.forget)
             try:
                 yield transaction
             except BaseException:
@@ -94,17 +114,40 @@ class Book(Generic[A]):
     def catch_up(self, transaction: Transaction, load: Callable[[Encoded], None] | None = None) -> None:
         """Count charges that others made, and ``load`` the state that they left."""
         self._touched = True
+        self._resume(transaction)
         self._mark = transaction.verify(self._mark)
         self._replay(transaction.charges(after=self._seen))
         if load is not None and transaction.head != self.at:
             stored = transaction.state()
-            assert stored is not None
-            load(stored)
+            # Where steps were lost the mechanism begins anew.
+            if stored is not None:
+                load(stored)
             self.at = transaction.head
+
+    def _resume(self, transaction: Transaction) -> None:
+        """Begin with the last snapshot instead of the first charge, unless the first charge was counted already."""
+        session = self._resumable
+        if self._mark.number or self._seen or session is None:
+            return
+        found = transaction.resume()
+        if found is not None:
+            session.restore(found.known)
+            self._mark, self._seen = found.mark, found.mark.charge
+            self._next_snapshot = found.mark.number + INTERVAL + found.known.weight
+
+    def _snapshot(self, transaction: Transaction) -> AccountantSnapshot | None:
+        """What the accountant knows, if it is time to write it down."""
+        number, session = transaction.mark.number + 1, self._resumable
+        if session is None or (number < self._next_snapshot and self._replayed < INTERVAL):
+            return None
+        known = session.snapshot()
+        self._next_snapshot, self._replayed = number + INTERVAL + known.weight, 0
+        return known
 
     def _replay(self, rows: Iterable[ChargeRow]) -> None:
         for row in rows:
             self._seen = row.id
+            self._replayed += 1
             self.session.replay(row.t, row.charge)
 
     def transact(self, transaction: Transaction, t: int, measure: Callable[[], tuple[Payload, Any]]) -> Release:
@@ -119,7 +162,14 @@ class Book(Generic[A]):
             raise
         session = self.session
         release = transaction.commit_step(
-            t, session.charges, encoded, payload, session.spent, session.left, opened=session.opened
+            t,
+            session.charges,
+            encoded,
+            payload,
+            session.spent,
+            session.left,
+            opened=session.opened,
+            snapshot=self._snapshot(transaction),
         )
         Commits.note()
         self.at = t

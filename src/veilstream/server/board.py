@@ -82,10 +82,10 @@ class StreamBoard:
 
     def advance(self, now: int) -> bool:
         """Show what has been published and whose public time has come; whether there is anything new."""
-        before, schedule = self.visible, self.definition.schedule
+        before, timetable = self.visible, self.definition.timetable
         if self.definition.clock == "manual":
             self.visible = self.published
-        while self.visible < self.published and schedule.shown(self.visible + 1) <= now:
+        while self.visible < self.published and timetable.shown(self.visible + 1) <= now:
             self.visible += 1
         if self.visible > before:
             self._news.set()
@@ -94,7 +94,7 @@ class StreamBoard:
 
     def next_moment(self) -> int | None:
         """When the next published release may be seen."""
-        return self.definition.schedule.shown(self.visible + 1) if self.visible < self.published else None
+        return self.definition.timetable.shown(self.visible + 1) if self.visible < self.published else None
 
     async def news(self, after: int) -> None:
         """Wait until a step beyond ``after`` is visible."""
@@ -125,7 +125,7 @@ class StreamBoard:
 
 def page_json(board: StreamBoard, releases: list[Shown], upto: int) -> dict[str, Any]:
     """A page of releases, column by column; ``next`` is the step to ask for next, null at the end."""
-    schedule = board.definition.schedule
+    timetable = board.definition.timetable
     last = releases[-1].step if releases else upto
     return {
         "stream": board.definition.name,
@@ -133,7 +133,7 @@ def page_json(board: StreamBoard, releases: list[Shown], upto: int) -> dict[str,
         "head": board.visible,
         "next": last + 1 if last < min(upto, board.visible) else None,
         "step": [one.step for one in releases],
-        "time": [schedule.label(one.step) for one in releases],
+        "time": [timetable.label(one.step) for one in releases],
         "fresh": [one.fresh for one in releases],
         "values": [one.values.tolist() for one in releases],
         "half": [one.half.tolist() if isinstance(one.half, np.ndarray) else one.half for one in releases],

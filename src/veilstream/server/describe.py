@@ -50,7 +50,7 @@ def labels(domain: Domain) -> list[str]:
 
 def stream_info(board: StreamBoard, clock: Clock) -> dict[str, Any]:
     """What is public about a stream, and how far it is."""
-    definition, schedule = board.definition, board.definition.schedule
+    definition, timetable = board.definition, board.definition.timetable
     upcoming = board.visible + 1
     spark = board.totals()
     return {
@@ -66,7 +66,7 @@ def stream_info(board: StreamBoard, clock: Clock) -> dict[str, Any]:
         "labels": labels(definition.bound_domain),
         "every": str(definition.every),
         "zone": definition.zone,
-        "start": schedule.label(0),
+        "start": timetable.label(0),
         "epsilon": definition.epsilon,
         "delta": definition.delta,
         "window": definition.window,
@@ -79,7 +79,7 @@ def stream_info(board: StreamBoard, clock: Clock) -> dict[str, Any]:
         "first": board.first,
         "head": board.visible,
         "next_step": upcoming,
-        "next_shown": moment(schedule.shown(upcoming)),
+        "next_shown": moment(timetable.shown(upcoming)),
         "now": moment(clock.now()),
         "spark": {
             "step": [step for step, _, _ in spark],
@@ -98,7 +98,7 @@ def budget(board: StreamBoard) -> dict[str, Any]:
     spent = sum((Fraction(one.spent) for one in recent), Fraction(0))
     left = Fraction(recent[-1].left) if recent else definition.guarantee.epsilon
     returns = [
-        {"step": one.step, "epsilon": one.spent, "at": moment(definition.schedule.begins(one.step + window))}
+        {"step": one.step, "epsilon": one.spent, "at": moment(definition.timetable.begins(one.step + window))}
         for one in recent
         if window is not None and Fraction(one.spent) > 0
     ]

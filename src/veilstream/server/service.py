@@ -151,7 +151,7 @@ class Service:
         return max(0.001, min(wait, LONGEST_SLEEP))
 
     def _next_closing(self, name: str) -> int:
-        return self.spooled[name].definition.schedule.closes(self.boards[name].published + 1)
+        return self.spooled[name].definition.timetable.closes(self.boards[name].published + 1)
 
     def _published(self, release: Release) -> None:
         self.problems.pop(release.stream, None)
@@ -192,7 +192,7 @@ class Service:
             if board.advance(now):
                 changed = True
                 for step in range(before + 1, board.visible + 1):
-                    behind = self.clock.now() - board.definition.schedule.shown(step)
+                    behind = self.clock.now() - board.definition.timetable.shown(step)
                     self.metrics.observe("release_delay_seconds", behind / 1e6)
         if changed:
             self.any_news.set()

@@ -21,7 +21,7 @@ def table(board: StreamBoard, releases: list[Shown]) -> pl.DataFrame:
     definition = board.definition
     labels, bins = definition.bound_domain.labels(), definition.bins
     steps = np.array([one.step for one in releases], dtype=np.int64)
-    begins: list[Any] = [definition.schedule.begins(one.step) for one in releases]
+    begins: list[Any] = [definition.timetable.begins(one.step) for one in releases]
     if isinstance(definition.every, str):
         begins = [EPOCH + timedelta(microseconds=tick) for tick in begins]
     repeated = np.repeat(np.arange(len(releases)), bins)

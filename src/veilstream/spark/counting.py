@@ -21,6 +21,7 @@ from veilstream.spark.notes import Note, settle
 from veilstream.spark.shipping import ship
 from veilstream.spark.worker import COUNTED, DEALT, NOTES, Job, adding, bounding, encoding, payloads, unpacked_run
 from veilstream.trusted.counts import Sealed, seal
+from veilstream.values.origin import Origin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -182,4 +183,5 @@ def _steps_of(table: Any, job: Job, part: int, first_t: int) -> Iterator[Sealed]
         for cells, numbers in runs:
             first, last = np.searchsorted(cells, [step * bins, (step + 1) * bins]).tolist()
             counts[cells[first:last] - step * bins] = numbers[first:last]
-        yield seal(counts, first_t + step, job.limit.counts_per_user, job.domain.shape or None)
+        origin = Origin(job.calendar.step_time(step))
+        yield seal(counts, first_t + step, job.limit.counts_per_user, job.domain.shape or None, origin)

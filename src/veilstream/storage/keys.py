@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,27 @@ def key_path(database: Path | None, stream: str, given: str | None) -> Path:
             "key_file: missing; a ledger that is not a file needs --key-file for the stream's bounding key"
         )
     return database.with_name(f"{database.name}.{quote(stream, safe='')}.key")
+
+
+def begun_path(path: Path) -> Path:
+    """Where a key lies until the ledger knows its stream: a key under its own name without a stream is a lost ledger,
+    and a run that was killed in between must not look like one.
+
+    >>> begun_path(Path("b.db.visits.key")).name
+    'b.db.visits.key.begun'
+    """
+    return path.with_name(f"{path.name}.begun")
+
+
+def settle(path: Path) -> None:
+    """Give a begun key its own name, now that the ledger knows its stream."""
+    try:
+        # Another process of the same stream may have been quicker.
+        with suppress(FileNotFoundError):
+            begun_path(path).replace(path)
+        sync(path.parent)
+    except OSError as error:
+        raise LedgerError(name="key file", value=path, limit=f"{error.strerror}") from None
 
 
 def load(path: Path, stream: str) -> StreamKey | None:

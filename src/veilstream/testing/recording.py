@@ -19,7 +19,7 @@ from veilstream.trusted.points import SealedFlow
 from veilstream.trusted.records import SealedRecords
 from veilstream.trusted.statistics import JointScores, Scores
 from veilstream.trusted.statistics.metric import SmoothValue
-from veilstream.trusted.threshold import Threshold
+from veilstream.trusted.threshold import SealedThreshold
 from veilstream.values.boxes import Boxes
 from veilstream.values.values import Values
 
@@ -85,18 +85,18 @@ class _AskingMeter(Meter):
 
     def open_threshold(
         self, epsilon_rho: Fraction, epsilon_nu: Fraction, sensitivity: Fraction, purpose: str
-    ) -> Threshold:
+    ) -> SealedThreshold:
         question = ("open", epsilon_rho, epsilon_nu, sensitivity, purpose)
         return self._answer(
             question,
             lambda: super(_AskingMeter, self).open_threshold(epsilon_rho, epsilon_nu, sensitivity, purpose),
         )
 
-    def above(self, threshold: Threshold, x: Sealed, level: float) -> bool:
+    def above(self, threshold: SealedThreshold, x: Sealed, level: float) -> bool:
         question = ("above", threshold.block, x.span, level)
         return self._answer(question, lambda: super(_AskingMeter, self).above(threshold, x, level))
 
-    def is_open(self, block: Threshold | NoiseBlock) -> bool:
+    def is_open(self, block: SealedThreshold | NoiseBlock) -> bool:
         return self._answer(("is open", block.block), lambda: super(_AskingMeter, self).is_open(block))
 
 
@@ -120,7 +120,7 @@ class ReplayingMeter(_AskingMeter):
         super().__init__(accountant, noise, t)
         self._recording = recording
 
-    def close(self, threshold: Threshold) -> None:
+    def close(self, threshold: SealedThreshold) -> None:
         """Nothing was opened here."""
 
     def _answer(self, question: tuple[Any, ...], ask: Callable[[], A]) -> A:

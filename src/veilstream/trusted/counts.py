@@ -23,6 +23,7 @@ from veilstream.trusted.grids import PIECE, Index, distinct_positions, finer, on
 from veilstream.trusted.opening import opened
 from veilstream.trusted.sealed import Opaque
 from veilstream.trusted.spectrum import FOURIER_GRID, fourier_coordinates, fourier_slack
+from veilstream.values.origin import UNKNOWN, Origin
 from veilstream.values.values import Numbers
 
 
@@ -47,7 +48,7 @@ class Sealed(Opaque[NDArray[np.int64]]):
     veilstream.errors.SealedAccessError: exact values cannot be read; ask the Meter for a noisy answer
     """
 
-    __slots__ = ("_l1", "_l2", "_parts", "aligned", "bins", "grid", "presence_rule", "shape", "span", "starts")
+    __slots__ = ("_l1", "_l2", "_parts", "aligned", "bins", "grid", "origin", "shape", "span", "starts")
 
     def __init__(
         self,
@@ -62,11 +63,11 @@ class Sealed(Opaque[NDArray[np.int64]]):
         starts: Times | None = None,
         aligned: bool = False,
         parts: int | None = None,
-        presence_rule: str | None = None,
+        origin: Origin = UNKNOWN,
     ) -> None:
         super().__init__(exact)
-        self.presence_rule = presence_rule
-        """In which steps people count in counts of one step as they were sealed; None if in all."""
+        self.origin = origin
+        """Of counts of one step as they were sealed; what is derived from them has none."""
         self.span = span
         self._l1 = l1
         self._l2 = l1 if l2 is None else l2
@@ -334,12 +335,9 @@ def seal(
     t: int,
     max_contribution: int = 1,
     shape: tuple[int, ...] | None = None,
-    presence_rule: str | None = None,
+    origin: Origin = UNKNOWN,
 ) -> Sealed:
-    """Close exact counts of timestamp ``t``, to which one unit contributes at most ``max_contribution`` in total.
-
-    ``presence_rule`` says in which steps people count, see ``Guarantee.presence_rule``; None if in all.
-    """
+    """Close exact counts of timestamp ``t``, to which one unit contributes at most ``max_contribution`` in total."""
     if np.size(counts) == 0:
         raise InvalidInputError(f"counts of 0 bins at t={t}: at least 1 is needed")
     return Sealed(
@@ -348,7 +346,7 @@ def seal(
         Fraction(max_contribution),
         shape=shape,
         aligned=True,
-        presence_rule=presence_rule,
+        origin=origin,
     )
 
 

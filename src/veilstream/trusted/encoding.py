@@ -13,7 +13,7 @@ from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.opening import opened
-from veilstream.trusted.threshold import Threshold
+from veilstream.trusted.threshold import SealedThreshold
 
 
 @hide_frames
@@ -49,7 +49,7 @@ def sealed_from_plain(plain: dict[str, Any]) -> Sealed:
 
 
 @hide_frames
-def threshold_to_plain(x: Threshold) -> dict[str, Any]:
+def threshold_to_plain(x: SealedThreshold) -> dict[str, Any]:
     """Everything that ``threshold_from_plain`` needs, the secret noise included."""
     return {
         "block": x.block,
@@ -63,9 +63,9 @@ def threshold_to_plain(x: Threshold) -> dict[str, Any]:
 
 
 @hide_frames
-def threshold_from_plain(plain: dict[str, Any]) -> Threshold:
+def threshold_from_plain(plain: dict[str, Any]) -> SealedThreshold:
     """The block that was stored."""
-    return Threshold(**plain)
+    return SealedThreshold(**plain)
 
 
 @hide_frames

@@ -29,7 +29,7 @@ from veilstream.trusted.points import SealedFlow, carried, degrees, edges_of
 from veilstream.trusted.records import SealedRecords
 from veilstream.trusted.statistics.base import JointScores, Scores, entries_of
 from veilstream.trusted.statistics.metric import SmoothValue
-from veilstream.trusted.threshold import THRESHOLD_GRID, Threshold
+from veilstream.trusted.threshold import THRESHOLD_GRID, SealedThreshold
 from veilstream.values.boxes import Boxes, cells_of
 from veilstream.values.values import NoiseLaw, Values
 
@@ -261,7 +261,7 @@ class Meter:
     @hide_frames
     def open_threshold(
         self, epsilon_rho: Fraction, epsilon_nu: Fraction, sensitivity: Fraction, purpose: str
-    ) -> Threshold:
+    ) -> SealedThreshold:
         """Draw the secret noise of a sparse-vector block for queries of at most ``sensitivity``.
 
         Opening charges ``epsilon_rho``, and every positive answer ``epsilon_nu`` more, to each window that any
@@ -277,10 +277,10 @@ class Meter:
         block = self._accountant.new_block()
         self._admit([Charge(epsilon_rho, Span(self.t, self.t), purpose, block=block)])
         rho = self._noise.laplace(scale, self._draw_shape(1))
-        return Threshold(rho, block, self.t, sensitivity, epsilon_rho, epsilon_nu, purpose)
+        return SealedThreshold(rho, block, self.t, sensitivity, epsilon_rho, epsilon_nu, purpose)
 
     @hide_frames
-    def above(self, threshold: Threshold, x: Sealed, level: float) -> bool:
+    def above(self, threshold: SealedThreshold, x: Sealed, level: float) -> bool:
         """Whether x + ν ≥ level + ρ, for a one-number ``x`` and a public ``level``."""
         moved = self._sensitivity(x.span, x.l1)
         if x.size != 1 or x.grid > THRESHOLD_GRID or moved > threshold.sensitivity:
@@ -313,18 +313,18 @@ class Meter:
             self._admit([replace(grown, epsilon=block.amount + nu), own])
         return answer
 
-    def is_open(self, block: Threshold | NoiseBlock) -> bool:
+    def is_open(self, block: SealedThreshold | NoiseBlock) -> bool:
         """Whether a block can still be asked, by the charges on record: a public fact.
 
         A step that failed keeps its charges, and so the end of blocks that it closed and the rows of noise that it
         used, though not the mechanism's state.
         """
         known = self._accountant.open_block(block.block)
-        if known is None or isinstance(block, Threshold):
+        if known is None or isinstance(block, SealedThreshold):
             return known is not None
         return known.last == block.looked and (block.block, block.used) not in self._rows_used
 
-    def close(self, threshold: Threshold) -> None:
+    def close(self, threshold: SealedThreshold) -> None:
         """The block will not be compared with any more; what it cost stays."""
         block = Span(threshold.opened, self.t)
         self._admit([Charge(Fraction(0), block, threshold.purpose, block=threshold.block)])

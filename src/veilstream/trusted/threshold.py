@@ -15,7 +15,7 @@ THRESHOLD_GRID: Final = 8
 """Comparisons are made on multiples of 2⁻⁸."""
 
 
-class Threshold(Opaque[NDArray[np.int64]]):
+class SealedThreshold(Opaque[NDArray[np.int64]]):
     """An open sparse-vector block: a secret noise ρ that is compared with again and again.
 
     All but ρ is public. Close it with ``Meter.close`` when it will not be used any more.
@@ -42,9 +42,9 @@ class Threshold(Opaque[NDArray[np.int64]]):
         self.epsilon_nu = epsilon_nu
         self.purpose = purpose
 
-    def of_runs(self, runs: NDArray[np.int64]) -> Threshold:
+    def of_runs(self, runs: NDArray[np.int64]) -> SealedThreshold:
         """The same block for some of many simulated runs, each of which has a ρ of its own."""
-        return Threshold(
+        return SealedThreshold(
             opened(self)[runs],
             self.block,
             self.opened,
@@ -56,6 +56,6 @@ class Threshold(Opaque[NDArray[np.int64]]):
 
     def __repr__(self) -> str:
         return (
-            f"Threshold(block={self.block}, opened={self.opened}, sensitivity={self.sensitivity}, "
+            f"SealedThreshold(block={self.block}, opened={self.opened}, sensitivity={self.sensitivity}, "
             f"epsilon_rho={self.epsilon_rho}, epsilon_nu={self.epsilon_nu}, purpose={self.purpose!r})"
         )

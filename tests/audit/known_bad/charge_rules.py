@@ -12,13 +12,13 @@ from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.opening import open_counts, opened
 from veilstream.trusted.rows import SealedRows
-from veilstream.trusted.threshold import THRESHOLD_GRID, Threshold
+from veilstream.trusted.threshold import THRESHOLD_GRID, SealedThreshold
 
 
 class _WrongMeter(Meter):
     """Compares as the Meter does, and charges as ``_charges`` says: for the block, and for a positive."""
 
-    def above(self, threshold: Threshold, x: Sealed, level: float) -> bool:
+    def above(self, threshold: SealedThreshold, x: Sealed, level: float) -> bool:
         if self._sensitivity(x.span, x.l1) > threshold.sensitivity or not self.is_open(threshold):
             return super().above(threshold, x, level)
         grown, tentative, positive = self._charges(threshold, self._until_now(x.span))
@@ -30,7 +30,7 @@ class _WrongMeter(Meter):
             self._admit(positive)
         return answer
 
-    def _charges(self, threshold: Threshold, read: Span) -> tuple[Charge, list[Charge], list[Charge]]:
+    def _charges(self, threshold: SealedThreshold, read: Span) -> tuple[Charge, list[Charge], list[Charge]]:
         raise NotImplementedError
 
 
@@ -41,7 +41,7 @@ class PositivesForgotten(_WrongMeter):
     claim of 1 a block with some positives lost 1.28, and with more of them 1.85.
     """
 
-    def _charges(self, threshold: Threshold, read: Span) -> tuple[Charge, list[Charge], list[Charge]]:
+    def _charges(self, threshold: SealedThreshold, read: Span) -> tuple[Charge, list[Charge], list[Charge]]:
         block = Span(min(threshold.opened, read.first), self.t)
         secret = Charge(threshold.epsilon_rho, block, threshold.purpose, block=threshold.block)
         shares = [Charge(threshold.epsilon_nu, span, threshold.purpose) for span in (block, read)]
@@ -51,7 +51,7 @@ class PositivesForgotten(_WrongMeter):
 class OldDataForFree(_WrongMeter):
     """A block charges the windows since it was opened, though a comparison may read what lies before: 1.6 for 1."""
 
-    def _charges(self, threshold: Threshold, read: Span) -> tuple[Charge, list[Charge], list[Charge]]:
+    def _charges(self, threshold: SealedThreshold, read: Span) -> tuple[Charge, list[Charge], list[Charge]]:
         known = self._accountant.open_block(threshold.block)
         assert known is not None
         block, nu = Span(threshold.opened, self.t), threshold.epsilon_nu

@@ -18,7 +18,7 @@ from veilstream.mechanisms.allocation import (
     GeometricError,
     PowerError,
     Schedule,
-    fullest_window,
+    largest_window_sum,
     optimal_schedule,
 )
 from veilstream.mechanisms.allocation.offline import solve
@@ -152,10 +152,10 @@ def test_clipping_alone_makes_any_proposal_safe(units: list[int], window: int, l
 
 
 @given(st.lists(st.fractions(0, 9), min_size=1, max_size=12), st.integers(1, 40))
-def test_fullest_window_is_the_definition(budgets: list[Fraction], window: int) -> None:
-    assert fullest_window(budgets, window) == by_definition(budgets, window)
+def test_the_largest_window_sum_is_the_definition(budgets: list[Fraction], window: int) -> None:
+    assert largest_window_sum(budgets, window) == by_definition(budgets, window)
     unrolled = budgets * (2 + window // len(budgets))
-    assert fullest_window(budgets, window, cyclic=True) == by_definition(unrolled, window)
+    assert largest_window_sum(budgets, window, cyclic=True) == by_definition(unrolled, window)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilstream.errors import InvalidBudgetError, InvalidInputError
-from veilstream.mechanisms.allocation import OnlineRule, OnlineState, PowerError, fullest_window, optimal_schedule
+from veilstream.mechanisms.allocation import OnlineRule, OnlineState, PowerError, largest_window_sum, optimal_schedule
 from veilstream.mechanisms.allocation.bounds import log_up, whole_root
 
 
@@ -60,7 +60,7 @@ def test_no_window_ever_passes_epsilon(
     weights, bounds = stream
     rule = OnlineRule(epsilon, window, bounds, power, steady)
     budgets = budgets_of(rule, weights)
-    assert fullest_window(budgets, window) <= epsilon
+    assert largest_window_sum(budgets, window) <= epsilon
     assert all(budget == 0 for budget, weight in zip(budgets, weights, strict=True) if weight == 0)
 
 

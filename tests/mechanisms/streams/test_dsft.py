@@ -135,7 +135,7 @@ def test_it_is_the_algorithm_written_by_hand(w: int | None, releases: int) -> No
     rng = np.random.default_rng(3)  # noqa: TID251 (data)
     stream = np.cumsum(rng.integers(0, 40, (60, BINS)), axis=0)
     mechanism = DSFT(threshold=150, releases=releases, horizon=61)
-    plan = mechanism.sampler().plan(guarantee, BINS)
+    plan = mechanism.rule().plan(guarantee, BINS)
     outputs, fresh = by_hand(stream, plan, w, 150, seed=11)
     run = walk(mechanism, guarantee, stream, seed=11)
     assert run.fresh == fresh
@@ -147,7 +147,7 @@ def test_the_last_step_of_a_horizon_spends_what_remains() -> None:
     guarantee = Guarantee(1, w=None)
     run = walk(DSFT(releases=4, horizon=30), guarantee, hard_streams(30)["constant"])
     assert run.fresh == [0, 29]
-    plan = DSFT(releases=4, horizon=30).sampler().plan(guarantee, BINS)
+    plan = DSFT(releases=4, horizon=30).rule().plan(guarantee, BINS)
     assert [c.epsilon for c in run.charges[-1]] == [guarantee.pure - plan.share - plan.epsilon_rho]
     assert run.fullest(None) == 1
     with pytest.raises(BudgetExceededError, match="step 31 of a stream planned for 30"):
@@ -182,7 +182,7 @@ def test_negative_answers_are_free_for_ever() -> None:
     run = walk(DSFT(threshold=10**6, releases=3), Guarantee(1, w=50), hard_streams(200)["constant"])
     assert run.fresh == [0]
     assert len(run.states[-1].releases) == 0
-    plan = DSFT(threshold=10**6, releases=3).sampler().plan(Guarantee(1, w=50), BINS)
+    plan = DSFT(threshold=10**6, releases=3).rule().plan(Guarantee(1, w=50), BINS)
     assert run.fullest(50) == plan.share + plan.epsilon_rho
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import veilstream as vs
 from veilstream.errors import BudgetExceededError, InvalidInputError
-from veilstream.mechanisms.allocation import fullest_window, optimal_schedule
+from veilstream.mechanisms.allocation import largest_window_sum, optimal_schedule
 from veilstream.mechanisms.histograms import Gaussian
 from veilstream.mechanisms.identity import describe
 from veilstream.mechanisms.streams import Scheduled, Uniform
@@ -105,7 +105,7 @@ def test_online_memory_is_bounded_by_the_window_and_the_budget_returns() -> None
     guarantee = vs.Guarantee(1, w=6)
     mechanism = Scheduled(WEEK, online=True)
     y = vs.simulate(mechanism, guarantee, np.full((300, 2), 10), seed=2)
-    assert fullest_window(y.spent, 6) <= 1
+    assert largest_window_sum(y.spent, 6) <= 1
     assert min(y.spent[200:]) > Fraction(1, 40)
     state: Any = mechanism.start(guarantee, 2)
     rule = mechanism._rule(guarantee)  # pyright: ignore[reportPrivateUsage]
@@ -117,7 +117,7 @@ def test_online_memory_is_bounded_by_the_window_and_the_budget_returns() -> None
 
 def test_a_weigher_sees_the_last_release_only() -> None:
     y = vs.simulate(Scheduled(ByActivity(), online=True, bounds=(1, 8)), vs.Guarantee(1, w=4), FLAT, seed=1)
-    assert fullest_window(y.spent, 4) <= 1
+    assert largest_window_sum(y.spent, 4) <= 1
     assert not Scheduled(ByActivity(), online=True, bounds=(1, 8)).oblivious
 
 

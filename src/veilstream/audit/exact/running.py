@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veilstream.audit.exact.programs import Action, Choice, Close, Compare, Fill, Kind, Look, Noise, Open, Program, Step
 from veilstream.audit.exact.reads import SHAPE, Integers, Read
 from veilstream.errors import BudgetExceededError, InvalidBudgetError, InvalidInputError
-from veilstream.mechanisms.session import MakeMeter
+from veilstream.mechanisms.session import MakeMeter, Session
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
 from veilstream.trusted.block_noise import NoiseBlock
@@ -21,7 +21,7 @@ from veilstream.trusted.counts import Sealed, seal
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedTable, ordered_rows
 from veilstream.trusted.statistics.quantile import quantile_scores
-from veilstream.trusted.threshold import Threshold
+from veilstream.trusted.threshold import SealedThreshold
 
 FAR = 1 << 40
 """Noise that decides a comparison whatever the data."""
@@ -103,32 +103,33 @@ class _Run:
     source: _Source = field(default_factory=_Source)
     history: list[Sealed] = field(default_factory=list[Sealed])
     recorded: list[tuple[int, Charge]] = field(default_factory=list[tuple[int, Charge]])
-    thresholds: dict[int, tuple[Threshold, float]] = field(default_factory=dict[int, tuple[Threshold, float]])
+    thresholds: dict[int, tuple[SealedThreshold, float]] = field(
+        default_factory=dict[int, tuple[SealedThreshold, float]]
+    )
     noise_block: tuple[NoiseBlock, float] | None = None
     answers: list[bool] = field(default_factory=list[bool])
     events: list[Event] = field(default_factory=list[Event])
     refused: int = 0
 
     def all_steps(self) -> None:
-        accountant = self._accountant()
+        session = self._session()
         for t, step in enumerate(self.program.steps):
             if step.restarts:
-                accountant = self._accountant()
+                session = self._session()
                 for at, charge in self.recorded:
-                    accountant.advance(max(at, accountant.now or 0))
-                    accountant.replay(charge)
+                    session.replay(at, charge)
             self.history.append(_snapshot(self.program, t))
-            meter = self.make_meter(accountant, self.source, t)
             before, block = dict(self.thresholds), self.noise_block
-            self._step(step, meter)
-            self.recorded += [(t, charge) for charge in meter.charges]
+            self._step(step, session.at(t))
+            self.recorded += [(t, charge) for charge in session.charges]
             if step.fails:
                 self.thresholds, self.noise_block = before, block
 
-    def _accountant(self) -> Accountant:
+    def _session(self) -> Session:
         program = self.program
         paid_apart = program.kind is Kind.PENDING
-        return Accountant(program.guarantee, program.counts.shape[1], per_timestamp=paid_apart)
+        accountant = Accountant(program.guarantee, program.counts.shape[1], per_timestamp=paid_apart)
+        return Session(accountant, self.source, self.make_meter)
 
     def _step(self, step: Step, meter: Meter) -> None:
         for guarded in step.actions:
@@ -194,7 +195,7 @@ class _Run:
                 continue
             self.events.append(Added(read, float(self.source.scale), gaussian=False))
 
-    def _compare(self, threshold: Threshold, scale_rho: float, read: Read, level: float, meter: Meter) -> None:
+    def _compare(self, threshold: SealedThreshold, scale_rho: float, read: Read, level: float, meter: Meter) -> None:
         position = len(self.answers)
         wanted = self.script[position] if position < len(self.script) else False
         self.source.decided = wanted

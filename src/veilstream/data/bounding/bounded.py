@@ -26,6 +26,7 @@ from veilstream.data.events import Events
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed, seal
+from veilstream.values.origin import Origin
 
 MEMORY_BYTES = 512 << 20
 
@@ -75,7 +76,8 @@ class Bounded(Private):
         for step, (first, last) in zip(steps, pairwise(ends), strict=True):
             flat = cells[first:last] - step * self.domain.bins
             counts = np.bincount(flat, minlength=self.domain.bins).astype(np.int64, copy=False)
-            yield seal(counts, first_t + step, self.limit.counts_per_user, self.domain.shape or None, presence_rule)
+            origin = Origin(self.calendar.step_time(step), presence_rule)
+            yield seal(counts, first_t + step, self.limit.counts_per_user, self.domain.shape or None, origin)
 
     @property
     def history(self) -> PresenceHistory | None:

@@ -3,7 +3,7 @@
 from veilstream.mechanisms.allocation.errors_of_budget import ErrorFunction, GeometricError, PowerError
 from veilstream.mechanisms.allocation.offline import optimal_schedule
 from veilstream.mechanisms.allocation.online import OnlineRule, OnlineState
-from veilstream.mechanisms.allocation.schedule import Schedule, fullest_window
+from veilstream.mechanisms.allocation.schedule import Schedule, largest_window_sum
 
 __all__ = [
     "ErrorFunction",
@@ -12,6 +12,6 @@ __all__ = [
     "OnlineState",
     "PowerError",
     "Schedule",
-    "fullest_window",
+    "largest_window_sum",
     "optimal_schedule",
 ]

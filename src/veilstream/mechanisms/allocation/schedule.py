@@ -38,14 +38,16 @@ class Schedule:
     @property
     def fullest(self) -> Fraction:
         """What the fullest window costs, exactly."""
-        return fullest_window(self.budgets, self.window, cyclic=self.cyclic)
+        return largest_window_sum(self.budgets, self.window, cyclic=self.cyclic)
 
 
-def fullest_window(budgets: Sequence[Fraction], window: int, *, cyclic: bool = False) -> Fraction:
+def largest_window_sum(budgets: Sequence[Fraction], window: int, *, cyclic: bool = False) -> Fraction:
     """The largest sum of ``window`` successive budgets, exactly.
 
-    >>> fullest_window([Fraction(1), Fraction(2), Fraction(3)], 2), fullest_window([Fraction(1)], 5, cyclic=True)
-    (Fraction(5, 1), Fraction(5, 1))
+    >>> largest_window_sum([Fraction(1), Fraction(2), Fraction(3)], 2)
+    Fraction(5, 1)
+    >>> largest_window_sum([Fraction(1)], 5, cyclic=True)
+    Fraction(5, 1)
     """
     whole, rest = divmod(window, len(budgets)) if cyclic else (0, window)
     # A window that crosses the seam of a cycle sees its beginning again.
@@ -87,7 +89,7 @@ def clip_cycle(units: Sequence[int], limit: int, window: int) -> list[int]:
     All are scaled down by the same whole-number division until the fullest window fits.
     """
     clipped = list(units)
-    while (most := fullest_window([Fraction(unit) for unit in clipped], window, cyclic=True)) > limit:
+    while (most := largest_window_sum([Fraction(unit) for unit in clipped], window, cyclic=True)) > limit:
         clipped = [math.floor(unit * limit / most) for unit in clipped]
     return clipped
 

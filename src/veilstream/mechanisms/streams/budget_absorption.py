@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from veilstream.mechanisms.streams import schedule
+from veilstream.mechanisms.streams import horizons
 from veilstream.mechanisms.streams.dissimilarity import ByDissimilarity, changed_columns, publish_columns
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
@@ -59,8 +59,8 @@ class BudgetAbsorption(ByDissimilarity):
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
         guarantee = meter.guarantee
-        schedule.within_horizon(guarantee, state.step, self.horizon)
-        unit = schedule.share(guarantee, self.horizon, 1, self) / 2
+        horizons.within_horizon(guarantee, state.step, self.horizon)
+        unit = horizons.share(guarantee, self.horizon, 1, self) / 2
         if state.last is None:
             shares, bins = 1, np.ones(now.size, dtype=np.bool_)
         else:

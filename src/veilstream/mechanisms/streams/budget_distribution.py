@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from veilstream.mechanisms.streams import schedule
+from veilstream.mechanisms.streams import horizons
 from veilstream.mechanisms.streams.dissimilarity import ByDissimilarity, changed_columns, publish_columns
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
@@ -71,7 +71,7 @@ class BudgetDistribution(ByDissimilarity):
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
         guarantee = meter.guarantee
-        schedule.within_horizon(guarantee, state.step, self.horizon)
+        horizons.within_horizon(guarantee, state.step, self.horizon)
         remembered = guarantee.remembered(state.spent, state.step)
         left = guarantee.pure / 2 - guarantee.met(remembered, state.step)
         share = half_of(left)
@@ -81,7 +81,7 @@ class BudgetDistribution(ByDissimilarity):
             return State(state.step + 1, state.last, remembered), state.last.repeated()
         else:
             error = float(now.l1 / share)
-            asked = schedule.share(guarantee, self.horizon, 1, self) / 2
+            asked = horizons.share(guarantee, self.horizon, 1, self) / 2
             bins = changed_columns(now, state.last, self.columns, asked, error, meter)
             if not bins.any():
                 return State(state.step + 1, state.last, remembered), state.last.repeated()

@@ -10,7 +10,7 @@ from typing import ClassVar
 from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.mechanisms.streams.controller import Controlling
-from veilstream.mechanisms.streams.decision import Sampler, State
+from veilstream.mechanisms.streams.decision import DistanceRule, State
 from veilstream.mechanisms.streams.usefulness import (
     Useful,
     distance_population,
@@ -38,16 +38,16 @@ class ByDistance(ABC):
     batchable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        self.sampler()
+        self.rule()
 
     @abstractmethod
     def control(self) -> tuple[Controlling, float | None]:
         """What moves the threshold, and where it starts above the floor (None: by ``margin``)."""
 
-    def sampler(self) -> Sampler:
+    def rule(self) -> DistanceRule:
         """The shared machinery with these parameters."""
         controller, threshold = self.control()
-        return Sampler(
+        return DistanceRule(
             self,
             controller,
             self.histogram,
@@ -61,23 +61,23 @@ class ByDistance(ABC):
         )
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
-        return self.sampler().start(guarantee, bins)
+        return self.rule().start(guarantee, bins)
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
-        return self.sampler().step(state, now, meter)
+        return self.rule().step(state, now, meter)
 
     def expected_error(self, guarantee: Guarantee, bins: int, max_contribution: int = 1) -> float:
         """Mean absolute noise per bin of a release."""
-        return mean_error(distance_release(self.sampler(), guarantee, bins, max_contribution))
+        return mean_error(distance_release(self.rule(), guarantee, bins, max_contribution))
 
     def usefulness(
         self, guarantee: Guarantee, bins: int, sigma: float, query_bins: int = 1, max_contribution: int = 1
     ) -> Useful:
         """How far sums of bins may be off with probability at most ``sigma``, at the first threshold."""
-        return distance_usefulness(self.sampler(), guarantee, bins, sigma, query_bins, max_contribution)
+        return distance_usefulness(self.rule(), guarantee, bins, sigma, query_bins, max_contribution)
 
     def smallest_population(
         self, guarantee: Guarantee, bins: int, sigma: float = 0.05, max_contribution: int = 1
     ) -> int:
         """The number of people below which even a complete change may go unnoticed at the first threshold."""
-        return distance_population(self.sampler(), guarantee, bins, sigma, max_contribution)
+        return distance_population(self.rule(), guarantee, bins, sigma, max_contribution)

@@ -13,12 +13,12 @@ import numpy as np
 
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.protocols import HistogramMechanism
-from veilstream.mechanisms.streams import schedule
+from veilstream.mechanisms.streams import horizons
 from veilstream.mechanisms.streams.controller import Control, Controlling, Feedback
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
-from veilstream.trusted.threshold import Threshold
+from veilstream.trusted.threshold import SealedThreshold
 from veilstream.values.values import NoiseLaw, Values
 
 FRESH_AFTER_EACH = 5
@@ -144,7 +144,7 @@ class State:
     unit: float = 0.0
     released: int = 0
     releases: tuple[int, ...] = ()
-    threshold: Threshold | None = None
+    threshold: SealedThreshold | None = None
     control: Control | None = None
     origin: int | None = None
 
@@ -155,7 +155,7 @@ def default_releases(steps: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampler:
+class DistanceRule:
     """The parameters and the step of a mechanism that releases by distance; ``owner`` lends its name to errors."""
 
     owner: object
@@ -171,8 +171,8 @@ class Sampler:
 
     def __post_init__(self) -> None:
         name = type(self.owner).__name__
-        schedule.whole(self.releases, "releases", self.owner)
-        schedule.whole(self.horizon, "horizon", self.owner)
+        horizons.whole(self.releases, "releases", self.owner)
+        horizons.whole(self.horizon, "horizon", self.owner)
         if type(self.burn_in) is not int or self.burn_in < 0:
             raise InvalidInputError(f"burn_in {self.burn_in!r} of {name}: a whole number of at least 0 is needed")
         share: Any = self.decision_share
@@ -188,7 +188,7 @@ class Sampler:
 
     def plan(self, guarantee: Guarantee, bins: int) -> Plan:
         """The budgets under ``guarantee``."""
-        steps = schedule.steps_to_cover(guarantee, self.horizon, self.owner)
+        steps = horizons.steps_to_cover(guarantee, self.horizon, self.owner)
         releases = default_releases(steps) if self.releases is None else self.releases
         return make_plan(guarantee, steps, releases, self.decision_share, bins)
 
@@ -203,7 +203,7 @@ class Sampler:
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
         """One timestamp: the first release, the last one at user level, a pause, or a decision."""
         guarantee = meter.guarantee
-        schedule.within_horizon(guarantee, state.step, self.horizon)
+        horizons.within_horizon(guarantee, state.step, self.horizon)
         plan = self.plan(guarantee, now.size)
         if state.origin is None:
             state = replace(state, origin=now.span.last - state.step)
@@ -276,7 +276,7 @@ class Sampler:
         return replace(state, step=state.step + 1), last.repeated()
 
 
-def _is_past(plan: Plan, state: State, threshold: Threshold, now: Sealed) -> bool:
+def _is_past(plan: Plan, state: State, threshold: SealedThreshold, now: Sealed) -> bool:
     """Whether the secret was drawn in an earlier one of the successive stretches of w timestamps.
 
     Timestamps, not steps of the mechanism: where some were skipped, blocks would be shorter than planned otherwise, and

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
-from veilstream.mechanisms.streams import schedule
+from veilstream.mechanisms.streams import horizons
 from veilstream.mechanisms.streams.usefulness import Useful, mean_error, release_of_zeros, sum_bound
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
@@ -31,8 +31,8 @@ class ByDissimilarity(ABC):
     batchable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        schedule.whole(self.horizon, "horizon", self)
-        schedule.whole(self.columns, "columns", self)
+        horizons.whole(self.horizon, "horizon", self)
+        horizons.whole(self.columns, "columns", self)
 
     @abstractmethod
     def best_release(self, guarantee: Guarantee) -> Fraction:
@@ -40,7 +40,7 @@ class ByDissimilarity(ABC):
 
     def check(self, guarantee: Guarantee, bins: int) -> None:
         """Refuse a guarantee without an end to its horizon, and more parts than bins."""
-        schedule.share(guarantee, self.horizon, 1, self)
+        horizons.share(guarantee, self.horizon, 1, self)
         if self.columns > bins:
             raise InvalidInputError(
                 f"columns {self.columns} of {type(self).__name__}: the stream has {bins} bins, and every part needs one"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
-from veilstream.mechanisms.streams import schedule
+from veilstream.mechanisms.streams import horizons
 from veilstream.mechanisms.streams.filters import Belief, KalmanBank, ParticleCloud
 from veilstream.mechanisms.streams.sampling import Budgeted, Errors, LookPacer, Looks, SamplingRule
 from veilstream.mechanisms.traits import Traits
@@ -109,7 +109,7 @@ class Fast:
 
     def __post_init__(self) -> None:
         for name in ("samples", "horizon", "memory", "particles"):
-            schedule.whole(getattr(self, name), name, self)
+            horizons.whole(getattr(self, name), name, self)
         for name, kinds in (("filter", Filter), ("sampling", SamplingRule)):
             self._one_of(name, kinds)
         for name in ("process_variance", "theta", "set_point", "hurry"):
@@ -143,7 +143,7 @@ class Fast:
         return State()
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
-        schedule.within_horizon(meter.guarantee, state.step, self.horizon)
+        horizons.within_horizon(meter.guarantee, state.step, self.horizon)
         if state.belief is not None and not state.looks.is_due(state.step):
             std = state.belief.std_after(state.step - state.looks.last)
             return replace(state, step=state.step + 1), Values(state.belief.level, std, fresh=False)
@@ -207,7 +207,7 @@ class Fast:
 
     def _share(self, guarantee: Guarantee, budgeted: Budgeted) -> Fraction:
         if self.sampling is SamplingRule.FIXED:
-            return schedule.share(guarantee, budgeted.steps, budgeted.even, self)
+            return horizons.share(guarantee, budgeted.steps, budgeted.even, self)
         return guarantee.pure / guarantee.shares(budgeted.samples)
 
     def _default_samples(self, guarantee: Guarantee, steps: int) -> int:

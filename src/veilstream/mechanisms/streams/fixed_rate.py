@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
-from veilstream.mechanisms.streams import schedule
+from veilstream.mechanisms.streams import horizons
 from veilstream.mechanisms.streams.plain_release import PlainRelease
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
@@ -44,8 +44,8 @@ class FixedRate(PlainRelease):
     oblivious: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        schedule.whole(self.interval, "interval", self)
-        schedule.whole(self.horizon, "horizon", self)
+        horizons.whole(self.interval, "interval", self)
+        horizons.whole(self.horizon, "horizon", self)
 
     @classmethod
     def variants(cls, steps: int) -> list[dict[str, Any]]:
@@ -57,7 +57,7 @@ class FixedRate(PlainRelease):
         return State()
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
-        schedule.within_horizon(meter.guarantee, state.step, self.horizon)
+        horizons.within_horizon(meter.guarantee, state.step, self.horizon)
         if state.last is not None and state.step % self.interval:
             return State(state.step + 1, state.last), state.last.repeated()
         epsilon = self.epsilon_of_release(meter.guarantee)
@@ -65,4 +65,4 @@ class FixedRate(PlainRelease):
         return State(state.step + 1, values), values
 
     def epsilon_of_release(self, guarantee: Guarantee) -> Fraction:
-        return schedule.share(guarantee, self.horizon, self.interval, self)
+        return horizons.share(guarantee, self.horizon, self.interval, self)

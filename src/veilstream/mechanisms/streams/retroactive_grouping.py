@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
-from veilstream.mechanisms.streams import schedule
+from veilstream.mechanisms.streams import horizons
 from veilstream.mechanisms.streams.group_plan import GroupPlan, longer
 from veilstream.mechanisms.streams.window_sums import LONGEST, WindowSums, coarse
 from veilstream.privacy.guarantee import Guarantee
@@ -88,8 +88,8 @@ class RetroactiveGrouping:
     largest_group: int | None = None
 
     def __post_init__(self) -> None:
-        schedule.whole(self.window, "window", self)
-        schedule.whole(self.largest_group, "largest_group", self)
+        horizons.whole(self.window, "window", self)
+        horizons.whole(self.largest_group, "largest_group", self)
         for name in ("window", "largest_group"):
             if (getattr(self, name) or 1) > LONGEST:
                 raise InvalidInputError(

@@ -16,7 +16,7 @@ from veilstream.mechanisms.allocation import OnlineRule, OnlineState, PowerError
 from veilstream.mechanisms.allocation.schedule import in_units
 from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
-from veilstream.mechanisms.streams import schedule
+from veilstream.mechanisms.streams import horizons
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.rationals import GRID, Exact, rational
 from veilstream.trusted.counts import Sealed
@@ -95,12 +95,12 @@ class Scheduled:
         return guarantee
 
     def __post_init__(self) -> None:
-        schedule.whole(self.horizon, "horizon", self)
+        horizons.whole(self.horizon, "horizon", self)
         if self.horizon is not None and self.horizon > MAX_HORIZON:
             raise InvalidInputError(
                 name="horizon", of="Scheduled", value=self.horizon, limit=f"a schedule has at most {MAX_HORIZON} steps"
             )
-        schedule.whole(self.power, "power", self)
+        horizons.whole(self.power, "power", self)
         if isinstance(self.weights, Weigher):
             if not self.online or self.bounds is None:
                 raise InvalidInputError(
@@ -134,7 +134,7 @@ class Scheduled:
         return numbers[0], numbers[1]
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
-        schedule.steps_to_cover(guarantee, self.horizon, self)
+        horizons.steps_to_cover(guarantee, self.horizon, self)
         if self.online:
             self._rule(guarantee)
             return State(online=OnlineState())
@@ -170,7 +170,7 @@ class Scheduled:
         """The offline schedule under ``guarantee``: one period, or all steps of the horizon."""
         if isinstance(self.weights, Weigher):
             raise InvalidInputError("plan of weights that come step by step: there is none")
-        window, error = schedule.steps_to_cover(guarantee, self.horizon, self), PowerError(power=self.power)
+        window, error = horizons.steps_to_cover(guarantee, self.horizon, self), PowerError(power=self.power)
         if self.horizon is None:
             return optimal_schedule(self._period, guarantee.pure, window, error=error, repeat=True)
         weights = [self._period[step % len(self._period)] for step in range(self.horizon)]
@@ -186,7 +186,7 @@ class Scheduled:
         return self._period[state.step % len(self._period)]
 
     def _rule(self, guarantee: Guarantee) -> OnlineRule:
-        window = schedule.steps_to_cover(guarantee, self.horizon, self)
+        window = horizons.steps_to_cover(guarantee, self.horizon, self)
         bounds = cast(tuple[Fraction, Fraction] | None, self.bounds)
         if bounds is None:
             used = [weight for weight in self._period if weight]

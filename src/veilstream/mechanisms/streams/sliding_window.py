@@ -8,7 +8,7 @@ from typing import ClassVar
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
-from veilstream.mechanisms.streams import schedule
+from veilstream.mechanisms.streams import horizons
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -52,7 +52,7 @@ class SlidingWindow:
     window_sums: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        schedule.whole(self.window, "window", self)
+        horizons.whole(self.window, "window", self)
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
         if not guarantee.endless:

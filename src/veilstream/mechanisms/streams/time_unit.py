@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
-from veilstream.mechanisms.streams import schedule
+from veilstream.mechanisms.streams import horizons
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -57,16 +57,16 @@ class TimeUnit:
     window_sums: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        schedule.whole(self.window, "window", self)
-        schedule.whole(self.horizon, "horizon", self)
+        horizons.whole(self.window, "window", self)
+        horizons.whole(self.horizon, "horizon", self)
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
-        schedule.share(guarantee, self.horizon, 1, self)
+        horizons.share(guarantee, self.horizon, 1, self)
         return State()
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
-        schedule.within_horizon(meter.guarantee, state.step, self.horizon)
-        unit = self.histogram.estimate(now, schedule.share(meter.guarantee, self.horizon, 1, self), meter)
+        horizons.within_horizon(meter.guarantee, state.step, self.horizon)
+        unit = self.histogram.estimate(now, horizons.share(meter.guarantee, self.horizon, 1, self), meter)
         new_variance: float | NDArray[np.float64] = unit.std * unit.std
         units, variances = list(state.units), list(state.variances)
         total: Numbers = unit.numbers if state.total is None else _sum(state.total, unit.numbers)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
-from veilstream.mechanisms.streams import schedule
+from veilstream.mechanisms.streams import horizons
 from veilstream.mechanisms.streams.plain_release import PlainRelease
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
@@ -42,16 +42,16 @@ class Uniform(PlainRelease):
     oblivious: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        schedule.whole(self.horizon, "horizon", self)
+        horizons.whole(self.horizon, "horizon", self)
 
     def start(self, guarantee: Guarantee, bins: int) -> State:
         self.epsilon_of_release(guarantee)
         return State()
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
-        schedule.within_horizon(meter.guarantee, state.step, self.horizon)
+        horizons.within_horizon(meter.guarantee, state.step, self.horizon)
         epsilon = self.epsilon_of_release(meter.guarantee)
         return State(state.step + 1), self.histogram.estimate(now, epsilon, meter)
 
     def epsilon_of_release(self, guarantee: Guarantee) -> Fraction:
-        return schedule.share(guarantee, self.horizon, 1, self)
+        return horizons.share(guarantee, self.horizon, 1, self)

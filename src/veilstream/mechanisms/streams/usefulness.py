@@ -29,7 +29,7 @@ from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.no_noise import NoNoise
 from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism
 from veilstream.mechanisms.session import Session, StreamSession
-from veilstream.mechanisms.streams.decision import Plan, Sampler
+from veilstream.mechanisms.streams.decision import DistanceRule, Plan
 from veilstream.mechanisms.streams.noise_sums import laplace_sum_quantile
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
@@ -163,27 +163,29 @@ def suggested_releases(guarantee: Guarantee, bins: int, population: int, steps: 
     return min(max(1, math.isqrt(math.floor(2 * guarantee.pure * population / (bins * max_contribution)))), steps)
 
 
-def distance_release(sampler: Sampler, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
+def distance_release(rule: DistanceRule, guarantee: Guarantee, bins: int, max_contribution: int) -> Values:
     """A release of zeros of a mechanism that releases by distance."""
-    return release_of_zeros(sampler.histogram, guarantee, sampler.plan(guarantee, bins).share, bins, max_contribution)
+    return release_of_zeros(rule.histogram, guarantee, rule.plan(guarantee, bins).share, bins, max_contribution)
 
 
 def distance_usefulness(
-    sampler: Sampler, guarantee: Guarantee, bins: int, sigma: float, query_bins: int, max_contribution: int
+    rule: DistanceRule, guarantee: Guarantee, bins: int, sigma: float, query_bins: int, max_contribution: int
 ) -> Useful:
     """Theorems 5.1 and 5.2, corrected: T + x after a negative answer, whatever the query."""
-    plan = sampler.plan(guarantee, bins)
-    release = distance_release(sampler, guarantee, bins, max_contribution)
-    floor, above = sampler.first_threshold(plan, release, bins, max_contribution)
+    plan = rule.plan(guarantee, bins)
+    release = distance_release(rule, guarantee, bins, max_contribution)
+    floor, above = rule.first_threshold(plan, release, bins, max_contribution)
     between = floor + above + decision_bound(plan, max_contribution, sigma) if plan.decision else None
     return Useful(sigma, query_bins, sum_bound(release, query_bins, sigma), between)
 
 
-def distance_population(sampler: Sampler, guarantee: Guarantee, bins: int, sigma: float, max_contribution: int) -> int:
+def distance_population(
+    rule: DistanceRule, guarantee: Guarantee, bins: int, sigma: float, max_contribution: int
+) -> int:
     """Theorem 5.3, corrected: n people move the distance by at most 2·l1·n."""
-    plan = sampler.plan(guarantee, bins)
-    _, above = sampler.first_threshold(
-        plan, distance_release(sampler, guarantee, bins, max_contribution), bins, max_contribution
+    plan = rule.plan(guarantee, bins)
+    _, above = rule.first_threshold(
+        plan, distance_release(rule, guarantee, bins, max_contribution), bins, max_contribution
     )
     return (
         math.ceil((above + decision_bound(plan, max_contribution, sigma)) / (2 * max_contribution))

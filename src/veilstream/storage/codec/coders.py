@@ -16,7 +16,7 @@ from veilstream.trusted.encoding import (
     threshold_from_plain,
     threshold_to_plain,
 )
-from veilstream.trusted.threshold import Threshold
+from veilstream.trusted.threshold import SealedThreshold
 
 
 class Coder(NamedTuple):
@@ -37,6 +37,6 @@ def _to_fraction(plain: tuple[int, int]) -> Fraction:
 CODERS: Final[dict[type[Any], Coder]] = {
     Fraction: Coder(_from_fraction, _to_fraction),
     Sealed: Coder(sealed_to_plain, sealed_from_plain),
-    Threshold: Coder(threshold_to_plain, threshold_from_plain),
+    SealedThreshold: Coder(threshold_to_plain, threshold_from_plain),
     NoiseBlock: Coder(noise_block_to_plain, noise_block_from_plain),
 }

@@ -33,7 +33,7 @@ ACCEPTED_AS: Final[dict[type[Any], tuple[Any, ...]]] = {
 """By what annotations a value of each type may stand, as the numeric tower of typing has it."""
 
 
-RENAMED: Final = {"Law": "NoiseLaw"}
+RENAMED: Final = {"Law": "NoiseLaw", "Threshold": "SealedThreshold"}
 """Names of classes in states of earlier versions, and what they are called now."""
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -24,11 +24,15 @@ from sqlalchemy.exc import IntegrityError
 
 from veilstream.arguments import checks_arguments
 from veilstream.errors import LedgerError
+from veilstream.storage.ledger.anchor import Anchor
 from veilstream.storage.ledger.arrays import Remembered
 from veilstream.storage.ledger.backend import Backend, connect
-from veilstream.storage.ledger.chain import Mark, check_stream, digest_of_stream, find_key, last_mark
+from veilstream.storage.ledger.chain import digest_of_stream, find_key, last_mark
+from veilstream.storage.ledger.group import CommitGroup
 from veilstream.storage.ledger.marks import Marks, check_mark
+from veilstream.storage.ledger.opening import LOCK_STREAM, open_stream
 from veilstream.storage.ledger.readers import grant_reader
+from veilstream.storage.ledger.records import Mark
 from veilstream.storage.ledger.rows import (
     RELEASE_AT,
     RELEASES,
@@ -37,20 +41,16 @@ from veilstream.storage.ledger.rows import (
     read_charges,
     read_releases,
 )
-from veilstream.storage.ledger.schema import streams
+from veilstream.storage.ledger.schema import steps, streams
 from veilstream.storage.ledger.spec import Given, StreamSpec
-from veilstream.storage.ledger.transaction import HEAD, Transaction, now
+from veilstream.storage.ledger.transaction import Transaction, head_of, now
 from veilstream.storage.ledger.turns import Turn
 from veilstream.values.release import Release
 
 __all__ = ["ChargeRow", "Ledger", "StreamSpec", "Transaction"]
 
-PAGE: Final = 256
+PAGE: Final = 4096
 PAGE_NUMBERS: Final = 1 << 22
-ROW: Final = sa.select(streams).where(streams.c.name == sa.bindparam("name"))
-LOCK_STREAM: Final = (
-    sa.select(streams.c.id).where(streams.c.name == sa.bindparam("name")).with_for_update(key_share=True)
-)
 
 
 class Ledger:
@@ -68,6 +68,7 @@ class Ledger:
         self._backend = backend
         self._marks = Marks(backend.file)
         self._remembered: dict[str, Remembered] = {}
+        self._group: CommitGroup | None = None
 
     @classmethod
     @checks_arguments
@@ -142,6 +143,20 @@ class Ledger:
             self._sign(connection, given.spec.name)
             connection.commit()
 
+    def record_calendar(self, stream: str, anchor: Anchor) -> StreamSpec:
+        """Record which time step 0 is, if the stream has no calendar and released nothing yet; what is recorded."""
+        with self._backend.write() as connection:
+            connection.execute(LOCK_STREAM, {"name": stream})
+            recorded = _found(connection, stream)
+            released = sa.select(steps.c.seq).join(streams).where(streams.c.name == stream).limit(1)
+            if recorded.calendar is None and connection.execute(released).first() is None:
+                recorded = replace(recorded, calendar=anchor.to_json())
+                dated = sa.update(streams).where(streams.c.name == stream)
+                connection.execute(dated.values(calendar=recorded.calendar))
+                self._sign(connection, stream)
+                connection.commit()
+        return recorded
+
     def _sign(self, connection: Connection, stream: str) -> None:
         """Put the keyed digest of a stream's row into it."""
         key = find_key(connection, self._backend.label)
@@ -152,33 +167,69 @@ class Ledger:
     @contextmanager
     def transaction(self, stream: str) -> Generator[Transaction]:
         """The stream's write lock for one step; leaving without a commit rolls back."""
-        with self._backend.write() as connection:
-            # PostgreSQL locks this row; SQLite leaves FOR UPDATE out and holds the whole file already.
-            stream_id = connection.execute(LOCK_STREAM, {"name": stream}).scalar_one_or_none()
-            if stream_id is None:
+        with self._writing() as (connection, commit):
+            opened = open_stream(connection, stream, self._backend.label)
+            if opened is None:
                 raise self._unknown(stream)
-            self._check_row(connection, stream)
             remembered = self._remembered.setdefault(stream, Remembered())
             transaction = Transaction(
                 connection,
-                stream_id,
+                opened,
                 stream,
                 self._backend.label,
                 remembered,
                 before_commit=self._backend.check_file,
+                commit=commit,
                 after_commit=partial(self._committed, stream),
             )
-            end, seen = transaction.mark, self._marks.seen(stream)
-            check_mark(connection, stream_id, stream, self._backend.label, end, seen)
+            seen = self._marks.seen(stream)
+            check_mark(connection, opened.stream_id, stream, self._backend.label, opened.mark, seen)
             yield transaction
 
+    @contextmanager
+    def _writing(self) -> Generator[tuple[Connection, Callable[[], None]]]:
+        """A connection for one step, and what commits it: by itself, or within the group of this thread."""
+        if (group := self._my_group()) is not None:
+            with group.step() as step:
+                yield step
+            return
+        with self._backend.write() as connection:
+            yield connection, connection.commit
+
+    def _my_group(self) -> CommitGroup | None:
+        return self._group if self._group is not None and self._group.is_mine() else None
+
+    @contextmanager
+    def commit_together(self) -> Generator[None]:
+        """Steps of this thread inside the block are committed at its end, all with one wait for the disk.
+
+        What they released must not be shown before: :func:`veilstream.release.together.feed_together` sees to that.
+        If the block raises, nothing of it was committed.
+        """
+        with self._backend.write() as connection:
+            group = self._group = CommitGroup(connection)
+            try:
+                yield
+                self._backend.check_file()
+                for stream, mark in group.commit().items():
+                    self._marks.note(stream, mark)
+                self._backend.committed()
+            finally:
+                self._group = None
+                group.abandon()
+
+    def on_failure(self, undo: Callable[[], None]) -> None:
+        """Call ``undo`` if the group of steps that this thread is in is not committed; without one there is no need."""
+        if (group := self._my_group()) is not None:
+            group.on_failure(undo)
+
     def _committed(self, stream: str, mark: Mark) -> None:
+        if (group := self._my_group()) is not None:
+            group.note(stream, mark)
+            group.on_failure(self._remembered.clear)
+            return
         self._marks.note(stream, mark)
         self._backend.committed()
-
-    def _check_row(self, connection: Connection, stream: str) -> None:
-        row = connection.execute(ROW, {"name": stream}).mappings().one()
-        check_stream(find_key(connection, self._backend.label), row, self._backend.label)
 
     @checks_arguments
     def releases(self, stream: str | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[Release]:
@@ -225,11 +276,9 @@ class Ledger:
 
     @checks_arguments
     def head(self, stream: str) -> int | None:
-        """The last released step, or ``None`` if there is none."""
+        """The last step that is released or lost, or ``None`` if there is none."""
         with self._backend.read() as connection:
-            found = connection.execute(HEAD, {"stream": self._stream_id(connection, stream)})
-            head: int | None = found.scalar_one()
-        return head
+            return head_of(connection, self._stream_id(connection, stream))
 
     def spec(self, stream: str) -> StreamSpec:
         """What a stream is."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -10,13 +12,12 @@ from sqlalchemy import Connection
 from veilstream.storage.ledger.chain import (
     SLOT_DIGESTS,
     STATE,
-    Mark,
     append,
-    covered_rows,
     digest_of_state,
     digest_of_stream,
     find_key,
 )
+from veilstream.storage.ledger.records import Mark, Rows
 from veilstream.storage.ledger.schema import charges, failures, secret_states, steps, streams
 
 
@@ -32,8 +33,13 @@ def adopt(connection: Connection) -> None:
             for table, column in ((charges, charges.c.id), (steps, steps.c.seq), (failures, failures.c.id))
         ]
         end = Mark(0, "", *last)
-        mark = append(connection, key, stream_id, end, covered_rows(connection, stream_id, Mark(), end))
+        mark = append(connection, key, stream_id, end, _all_rows(connection, stream_id, end))
         _adopt_state(connection, key, stream_id, mark)
+
+
+def _all_rows(connection: Connection, stream_id: int, end: Mark) -> list[list[Any]]:
+    with closing(Rows(connection, stream_id, Mark())) as rows:
+        return rows.until(end)
 
 
 def _adopt_state(connection: Connection, key: bytes, stream_id: int, mark: Mark) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 from veilstream.data import Calendar
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.durations import parse_duration
+from veilstream.values.origin import StepTime
 
 LONGEST: Final = {
     "us": timedelta(microseconds=1),
@@ -51,6 +52,11 @@ class Anchor:
     def from_json(cls, text: str) -> Anchor:
         return cls(**json.loads(text))
 
+    @classmethod
+    def at(cls, time: StepTime) -> Anchor:
+        """The anchor of a stream whose step 0 has this time."""
+        return cls(time.begins, time.every, time.zone)
+
     def to_json(self) -> str:
         return json.dumps(asdict(self), sort_keys=True)
 
@@ -67,3 +73,21 @@ class Anchor:
                 name="steps", value=steps, limit="they end after the last year that has a date"
             ) from None
         return Calendar(self.start, end, self.every, self.zone)
+
+
+class StepDates:
+    """The times of the steps of a stream that has no end."""
+
+    def __init__(self, anchor: Anchor) -> None:
+        self._anchor = anchor
+        self._calendar = anchor.calendar(1)
+
+    def time_of(self, t: int) -> StepTime:
+        """The public time of step ``t``.
+
+        >>> StepDates(Anchor("2024-01-01T00:00:00+00:00", "1d", "UTC")).time_of(59).begins
+        '2024-02-29T00:00:00+00:00'
+        """
+        if t >= self._calendar.steps:
+            self._calendar = self._anchor.calendar(2 * t + 1)
+        return self._calendar.step_time(t)

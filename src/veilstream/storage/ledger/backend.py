@@ -286,6 +286,9 @@ def connect(url: str | Path | None, timeout: float) -> Backend:
         backend.prepare()
         if backend.file is not None:
             refuse_readable_by_others(backend.file, "ledger")
+    except OSError as error:
+        backend.close()
+        raise _not_opened(backend.label, error) from None
     except BaseException:
         backend.close()
         raise
@@ -329,16 +332,26 @@ def _create_private(path: Path) -> None:
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     except FileExistsError:
-        if not path.is_file():
-            raise LedgerError(
-                name="ledger", value=str(path), limit="not a file", outcome="nothing was opened"
-            ) from None
+        _refuse_other_than_file(path)
         return
     except OSError as error:
-        raise LedgerError(
-            name="ledger", value=str(path), limit=f"{error.strerror}", outcome="nothing was opened"
-        ) from None
+        raise _not_opened(str(path), error) from None
     os.close(descriptor)
+
+
+def _refuse_other_than_file(path: Path) -> None:
+    try:
+        usual = path.is_file()
+    except OSError as error:
+        raise _not_opened(str(path), error) from None
+    if not usual:
+        raise LedgerError(name="ledger", value=str(path), limit="not a file", outcome="nothing was opened") from None
+
+
+def _not_opened(label: str, error: OSError) -> LedgerError:
+    return LedgerError(
+        name="ledger", value=label, limit=error.strerror or "it cannot be reached", outcome="nothing was opened"
+    )
 
 
 def _configure_sqlite(connection: Any, _record: object) -> None:

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import hmac
 import json
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy import Connection, RowMapping
+from sqlalchemy import Connection
 
 from veilstream.errors import LedgerError
+from veilstream.storage.ledger.records import IN_PAGES, Fields, Mark, Rows, events_since, plain
 from veilstream.storage.ledger.schema import (
-    arrays,
     chain,
     charges,
+    compactions,
     failures,
+    losses,
     secret_arrays,
     secret_keys,
     secret_states,
@@ -31,48 +32,21 @@ from veilstream.storage.ledger.schema import (
     streams,
 )
 
-Fields: TypeAlias = Mapping[str, Any] | RowMapping
 PURPOSE: Final = "chain"
 KEY_BYTES: Final = 32
 UNCHAINED: Final = ("mac",)
-CHARGE: Final = tuple(
-    column.name for column in charges.c if column.name not in ("stream_id", "bins_array", "starts_array")
-)
-STEP: Final = tuple(
-    column.name for column in steps.c if column.name not in ("stream_id", "values_array", "std_array", "corners_array")
-)
-FAILURE: Final = tuple(column.name for column in failures.c if column.name != "stream_id")
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """How far a stream's history reaches: its last entry, with the last charge, step and failure that it covers."""
-
-    number: int = 0
-    digest: str = ""
-    charge: int = 0
-    seq: int = 0
-    failure: int = 0
 
 
 def find_key(connection: Connection, label: str) -> bytes:
     """The key of the chain."""
-    found = connection.execute(KEY).scalar_one_or_none()
+    return checked_key(connection.execute(KEY).scalar_one_or_none(), label)
+
+
+def checked_key(found: bytes | None, label: str) -> bytes:
+    """The key of a chain as it was found."""
     if found is None or len(bytes(found)) != KEY_BYTES:
         raise LedgerError(name="ledger", value=label, limit="the key of its chain is missing or damaged; restore it")
     return bytes(found)
-
-
-def record(kind: str, names: Sequence[str], row: Fields, *digests: str | None) -> list[Any]:
-    """A row as the chain sees it: its columns by name, and its arrays by their digests."""
-    return [kind, *[_plain(row[name]) for name in names], *digests]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and math.isnan(value):
-        # SQLite keeps NaN as NULL.
-        return None
-    return value
 
 
 def digest_of_entry(key: bytes, stream_id: int, before: Mark, number: int, rows: Iterable[list[Any]]) -> str:
@@ -83,7 +57,7 @@ def digest_of_entry(key: bytes, stream_id: int, before: Mark, number: int, rows:
 
 def digest_of_stream(key: bytes, row: Fields) -> str:
     """The digest of a stream's own row."""
-    named = [[column.key, _plain(row[column.key])] for column in streams.c if column.key not in UNCHAINED]
+    named = [[column.key, plain(row[column.key])] for column in streams.c if column.key not in UNCHAINED]
     return hmac.digest(key, json.dumps(["stream", named]).encode(), "sha256").hex()
 
 
@@ -96,7 +70,7 @@ def digest_of_state(key: bytes, entry: str, t: int, header: bytes, digests: Sequ
 def last_mark(connection: Connection, stream_id: int) -> Mark:
     """The end of a stream's chain as it is recorded."""
     row = connection.execute(LAST, {"stream": stream_id}).mappings().one_or_none()
-    return Mark() if row is None else _mark(row)
+    return Mark() if row is None else Mark.of(row)
 
 
 def append(connection: Connection, key: bytes, stream_id: int, end: Mark, rows: Sequence[list[Any]]) -> Mark:
@@ -108,34 +82,55 @@ def append(connection: Connection, key: bytes, stream_id: int, end: Mark, rows: 
     return mark
 
 
+def base_of(connection: Connection, stream_id: int) -> Mark:
+    """Where the rows of a stream begin: at its summary, if it was compacted."""
+    row = connection.execute(LAST_COMPACTION, {"stream": stream_id}).mappings().one_or_none()
+    return Mark() if row is None else Mark(row["through"], row["digest"], row["charge"], row["seq"], row["failure"])
+
+
 def verified(connection: Connection, key: bytes, stream_id: int, stream: str, label: str, since: Mark) -> Mark:
-    """The end of the chain, after checking every entry behind ``since`` against the rows that it covers."""
+    """The end of the chain, after checking every entry behind ``since`` against the rows that it covers.
+
+    Of a compacted stream the entries behind its summary: the entry that compacted it says what the summary is.
+    """
+    base = base_of(connection, stream_id)
+    mark = base if since.number < base.number else since
+    mark = checked_entries(connection, key, stream_id, stream, label, mark, None)
+    found: Sequence[int | None] = connection.execute(LAST_ROWS, {"stream": stream_id}).one()
+    refuse_beyond(connection, stream_id, stream, label, mark, found)
+    return mark
+
+
+def checked_entries(
+    connection: Connection, key: bytes, stream_id: int, stream: str, label: str, since: Mark, until: int | None
+) -> Mark:
+    """The mark of entry ``until`` (None: of the last one), after checking those behind ``since`` up to it."""
     mark = since
-    entries = connection.execute(ENTRIES, {"stream": stream_id, "number": since.number}).mappings().all()
-    if entries:
-        rows = _Rows(connection, stream_id, since)
-        for entry in entries:
-            after = _mark(entry)
-            covered = rows.until(after)
+    query = ENTRIES if until is None else ENTRIES.where(chain.c.number <= until)
+    events = events_since(connection, stream_id, since)
+    entries = connection.execute(query, {"stream": stream_id, "number": since.number}, execution_options=IN_PAGES)
+    with closing(entries), closing(Rows(connection, stream_id, since)) as rows:
+        for entry in entries.mappings():
+            after = Mark.of(entry)
+            covered = [*rows.until(after), *events.pop(after.number, [])]
             if after.number != mark.number + 1 or not hmac.compare_digest(
                 after.digest, digest_of_entry(key, stream_id, mark, after.number, covered)
             ):
-                raise _broken(label, stream, f"entry {after.number} of its chain does not fit its {_what(covered)}")
+                raise broken(label, stream, f"entry {after.number} of its chain does not fit its {_what(covered)}")
             mark = after
-    return _nothing_beyond(connection, stream_id, stream, label, mark)
-
-
-def _nothing_beyond(connection: Connection, stream_id: int, stream: str, label: str, mark: Mark) -> Mark:
-    """Refuse rows that no entry covers."""
-    for name, query, last in (
-        ("charge", LAST_CHARGE, mark.charge),
-        ("step", LAST_STEP, mark.seq),
-        ("failure", LAST_FAILURE, mark.failure),
-    ):
-        found = connection.execute(query, {"stream": stream_id}).scalar_one()
-        if (found or 0) != last:
-            raise _broken(label, stream, f"the last {name} is {found or 'missing'}, the chain ends with {last}")
+    if until is None and events:
+        raise broken(label, stream, "a snapshot, summary or loss belongs to no entry of its chain")
     return mark
+
+
+def refuse_beyond(
+    connection: Connection, stream_id: int, stream: str, label: str, mark: Mark, found: Sequence[int | None]
+) -> None:
+    """Refuse rows that no entry covers: ``found`` are the last charge, step and failure."""
+    for name, there in zip(KINDS, found, strict=True):
+        last: int = getattr(mark, name)
+        if (there or 0) != last and (there or getattr(base_of(connection, stream_id), name)) != last:
+            raise broken(label, stream, f"the last {name} is {there or 'missing'}, the chain ends with {last}")
 
 
 def check_state(connection: Connection, key: bytes, stream_id: int, stream: str, label: str) -> None:
@@ -143,8 +138,9 @@ def check_state(connection: Connection, key: bytes, stream_id: int, stream: str,
     row = connection.execute(STATE, {"stream": stream_id}).mappings().one_or_none()
     released = connection.execute(sa.select(sa.func.max(steps.c.t)).where(steps.c.stream_id == stream_id)).scalar_one()
     if row is None:
-        if released is not None:
-            raise _broken(label, stream, "its state is missing")
+        lost = connection.execute(LOST_UNTIL, {"stream": stream_id}).scalar_one()
+        if released is not None and (lost is None or lost < released):
+            raise broken(label, stream, "its state is missing")
         return
     digests = {row.slot: row.digest for row in connection.execute(SLOT_DIGESTS, {"stream": stream_id})}
     slots: list[int] = json.loads(row["slots"])
@@ -153,16 +149,17 @@ def check_state(connection: Connection, key: bytes, stream_id: int, stream: str,
         key, entry or "", row["t"], bytes(row["header"]), [digests.get(slot, "missing") for slot in slots]
     )
     if entry is None or row["t"] != released or not hmac.compare_digest(row["mac"], expected):
-        raise _broken(label, stream, "its state was altered, or is not that of its last step")
+        raise broken(label, stream, "its state was altered, or is not that of its last step")
 
 
 def check_stream(key: bytes, row: Fields, label: str) -> None:
     """Refuse a stream's row that was altered."""
     if not hmac.compare_digest(row["mac"], digest_of_stream(key, row)):
-        raise _broken(label, str(row["name"]), "what it is was altered")
+        raise broken(label, str(row["name"]), "what it is was altered")
 
 
-def _broken(label: str, stream: str, what: str) -> LedgerError:
+def broken(label: str, stream: str, what: str) -> LedgerError:
+    """What is said of a stream that does not fit its chain."""
     return LedgerError(
         name="stream",
         value=stream,
@@ -178,69 +175,16 @@ def _what(rows: Sequence[list[Any]]) -> str:
     return f"rows ({first[0]} {first[1]} to {last[0]} {last[1]})"
 
 
-def _mark(row: Fields) -> Mark:
-    return Mark(row["number"], row["digest"], row["charge"], row["seq"], row["failure"])
-
-
-def covered_rows(connection: Connection, stream_id: int, since: Mark, end: Mark) -> list[list[Any]]:
-    """The rows of a stream behind ``since`` up to ``end``, as the chain sees them."""
-    return _Rows(connection, stream_id, since).until(end)
-
-
-class _Rows:
-    """Charges, failures and steps of a stream in the order of their numbers, up to one entry after the other."""
-
-    def __init__(self, connection: Connection, stream_id: int, since: Mark) -> None:
-        after = {"stream": stream_id, "charge": since.charge, "seq": since.seq, "failure": since.failure}
-        self._charges = _peekable(connection, CHARGES_SINCE, after, "charge", CHARGE, ("bins_digest", "starts_digest"))
-        self._failures = _peekable(connection, FAILURES_SINCE, after, "failure", FAILURE, ())
-        self._steps = _peekable(
-            connection, STEPS_SINCE, after, "step", STEP, ("values_digest", "std_digest", "corners_digest")
-        )
-
-    def until(self, mark: Mark) -> list[list[Any]]:
-        return [
-            *self._charges.until(mark.charge),
-            *self._failures.until(mark.failure),
-            *self._steps.until(mark.seq),
-        ]
-
-
-class _Peekable:
-    def __init__(self, rows: Iterator[list[Any]]) -> None:
-        self._rows = rows
-        self._next: list[Any] | None = None
-
-    def until(self, number: int) -> list[list[Any]]:
-        found: list[list[Any]] = []
-        while True:
-            if self._next is None:
-                self._next = next(self._rows, None)
-            # The number of a row is its first column.
-            if self._next is None or self._next[1] > number:
-                return found
-            found.append(self._next)
-            self._next = None
-
-
-def _peekable(
-    connection: Connection,
-    query: sa.Select[Any],
-    after: dict[str, int],
-    kind: str,
-    names: Sequence[str],
-    digests: Sequence[str],
-) -> _Peekable:
-    rows = connection.execute(query, after).mappings()
-    return _Peekable(record(kind, names, row, *[row[name] for name in digests]) for row in rows)
-
-
 _stream: sa.BindParameter[int] = sa.bindparam("stream")
 KEY: Final = sa.select(secret_keys.c.key).where(secret_keys.c.purpose == PURPOSE)
 LAST: Final = sa.select(chain).where(chain.c.stream_id == _stream).order_by(chain.c.number.desc()).limit(1)
-LAST_CHARGE: Final = sa.select(sa.func.max(charges.c.id)).where(charges.c.stream_id == _stream)
-LAST_STEP: Final = sa.select(sa.func.max(steps.c.seq)).where(steps.c.stream_id == _stream)
-LAST_FAILURE: Final = sa.select(sa.func.max(failures.c.id)).where(failures.c.stream_id == _stream)
+KINDS: Final = ("charge", "seq", "failure")
+LAST_ROWS: Final = sa.select(
+    *[
+        sa.select(sa.func.max(column)).where(column.table.c.stream_id == _stream).scalar_subquery()
+        for column in (charges.c.id, steps.c.seq, failures.c.id)
+    ]
+)
 ENTRIES: Final = (
     sa.select(chain)
     .where(chain.c.stream_id == _stream, chain.c.number > sa.bindparam("number"))
@@ -248,33 +192,11 @@ ENTRIES: Final = (
 )
 ENTRY: Final = sa.select(chain.c.digest).where(chain.c.stream_id == _stream, chain.c.number == sa.bindparam("number"))
 APPEND: Final = sa.insert(chain)
+LAST_COMPACTION: Final = (
+    sa.select(compactions).where(compactions.c.stream_id == _stream).order_by(compactions.c.entry.desc()).limit(1)
+)
+LOST_UNTIL: Final = sa.select(sa.func.max(losses.c.resume) - 1).where(losses.c.stream_id == _stream)
 STATE: Final = sa.select(secret_states).where(secret_states.c.stream_id == _stream)
 SLOT_DIGESTS: Final = sa.select(secret_arrays.c.slot, secret_arrays.c.digest).where(
     secret_arrays.c.stream_id == _stream
-)
-_bins, _starts, _values, _std, _corners = (arrays.alias(name) for name in ("b", "f", "v", "d", "k"))
-CHARGES_SINCE: Final = (
-    sa.select(charges, _bins.c.digest.label("bins_digest"), _starts.c.digest.label("starts_digest"))
-    .outerjoin(_bins, _bins.c.id == charges.c.bins_array)
-    .outerjoin(_starts, _starts.c.id == charges.c.starts_array)
-    .where(charges.c.stream_id == _stream, charges.c.id > sa.bindparam("charge"))
-    .order_by(charges.c.id)
-)
-FAILURES_SINCE: Final = (
-    sa.select(failures)
-    .where(failures.c.stream_id == _stream, failures.c.id > sa.bindparam("failure"))
-    .order_by(failures.c.id)
-)
-STEPS_SINCE: Final = (
-    sa.select(
-        steps,
-        _values.c.digest.label("values_digest"),
-        _std.c.digest.label("std_digest"),
-        _corners.c.digest.label("corners_digest"),
-    )
-    .outerjoin(_values, _values.c.id == steps.c.values_array)
-    .outerjoin(_std, _std.c.id == steps.c.std_array)
-    .outerjoin(_corners, _corners.c.id == steps.c.corners_array)
-    .where(steps.c.stream_id == _stream, steps.c.seq > sa.bindparam("seq"))
-    .order_by(steps.c.seq)
 )

@@ -15,7 +15,8 @@ from urllib.parse import quote
 from sqlalchemy import Connection
 
 from veilstream.errors import LedgerError
-from veilstream.storage.ledger.chain import ENTRY, Mark
+from veilstream.storage.ledger.chain import ENTRY
+from veilstream.storage.ledger.records import Mark
 
 
 class Marks:
@@ -59,7 +60,7 @@ class Marks:
 
 def check_mark(connection: Connection, stream_id: int, stream: str, label: str, end: Mark, seen: Mark | None) -> None:
     """Refuse a ledger that is behind what was ``seen`` of it, or has parted from it."""
-    if seen is None or seen.number == 0:
+    if seen is None or seen.number == 0 or (seen.number, seen.digest) == (end.number, end.digest):
         return
     entry = connection.execute(ENTRY, {"stream": stream_id, "number": seen.number}).scalar_one_or_none()
     if seen.number > end.number or entry != seen.digest:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import sqlalchemy as sa
@@ -33,6 +34,8 @@ class ChargeRow:
     outcome: Literal["released", "failed"]
 
 
+PAGE: Final = 4096
+LAWS: Final = {law.value: law for law in NoiseLaw}
 DAMAGED: Final = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, AssertionError)
 """What reading a row raises that somebody has altered."""
 
@@ -55,38 +58,35 @@ def rows_of(label: str) -> Generator[None]:
 
 def read_releases(connection: Connection, query: sa.Select[Any], chosen: dict[str, int], label: str) -> list[Release]:
     """The releases that one of the queries below finds, in the order of their commits."""
-    rows = connection.execute(query, chosen).mappings().all()
+    rows: Sequence[Sequence[Any]] = connection.execute(query, chosen).all()
+    named: set[int | None] = set()
     for row in rows:
-        if row["format"] > STEP_FORMAT:
+        seq, written = row[:2]
+        if written > STEP_FORMAT:
             raise LedgerVersionError(
                 name="ledger",
                 value=label,
-                limit=f"step {row['seq']} has format {row['format']}, this version reads up to {STEP_FORMAT}; "
+                limit=f"step {seq} has format {written}, this version reads up to {STEP_FORMAT}; "
                 "written by a newer veilstream",
                 outcome="nothing was read",
             )
-    arrays = fetch_public(connection, _present(rows, "values_array", "std_array", "corners_array"), label)
+        named.update(row[2:5])
+    arrays = fetch_public(connection, {number for number in named if number is not None}, label)
+    found: list[Release] = []
     with rows_of(label):
-        return [
-            Release(
-                stream=row["name"],
-                seq=row["seq"],
-                t=row["t"],
-                payload=_payload(row, arrays),
-                spent=Fraction(row["spent"]),
-                left=Fraction(row["left"]),
-            )
-            for row in rows
-        ]
+        # There may be a million of them: columns by their place are much quicker than by their name.
+        for seq, _, values, stds, corners, std, law, fresh, t, spent, left, stream, payload in rows:
+            noise = (math.nan if std is None else std) if stds is None else arrays[stds]
+            if corners is None:
+                released: Payload = Values(arrays[values], noise, LAWS[law], bool(fresh))
+            else:
+                released = _boxes(payload, arrays[corners], arrays[values], noise)
+            found.append(Release(stream, seq, t, released, _fraction(spent), _fraction(left)))
+    return found
 
 
-def _payload(row: RowMapping, arrays: dict[int, NDArray[Any]]) -> Payload:
-    numbers = arrays[row["values_array"]]
-    std = _std(row) if row["std_array"] is None else arrays[row["std_array"]]
-    if row["corners_array"] is None:
-        return Values(numbers, std, NoiseLaw(row["law"]), row["fresh"])
-    corners = arrays[row["corners_array"]]
-    return Boxes(tuple(json.loads(row["payload"])["shape"]), corners[:, 0], corners[:, 1], numbers, std)
+def _boxes(payload: str, corners: NDArray[Any], values: NDArray[Any], std: float | NDArray[Any]) -> Boxes:
+    return Boxes(tuple(json.loads(payload)["shape"]), corners[:, 0], corners[:, 1], values, std)
 
 
 def read_charges(connection: Connection, stream_id: int, after: int, limit: int | None, label: str) -> list[ChargeRow]:
@@ -99,10 +99,10 @@ def read_charges(connection: Connection, stream_id: int, after: int, limit: int 
                 row["id"],
                 row["t"],
                 Charge(
-                    epsilon=Fraction(row["epsilon"]),
+                    epsilon=_fraction(row["epsilon"]),
                     span=Span(row["first"], row["last"]),
                     purpose=row["purpose"],
-                    mu_squared=Fraction(row["mu_squared"]),
+                    mu_squared=_fraction(row["mu_squared"]),
                     block=row["block"],
                     bins=arrays.get(row["bins_array"]),
                     starts=arrays.get(row["starts_array"]),
@@ -113,9 +113,20 @@ def read_charges(connection: Connection, stream_id: int, after: int, limit: int 
         ]
 
 
-def _std(row: RowMapping) -> float:
-    # SQLite keeps NaN as NULL.
-    return math.nan if row["std"] is None else row["std"]
+def charges_between(connection: Connection, stream_id: int, after: int, last: int, label: str) -> Iterator[ChargeRow]:
+    """Charges of a stream with an id above ``after`` and up to ``last``, oldest first, page by page."""
+    while after < last:
+        page = read_charges(connection, stream_id, after, PAGE, label)
+        yield from (row for row in page if row.id <= last)
+        if len(page) < PAGE:
+            return
+        after = page[-1].id
+
+
+@lru_cache(maxsize=4096)
+def _fraction(text: str) -> Fraction:
+    """An exact number from a row; most steps have one that many others have."""
+    return Fraction(text)
 
 
 def _present(rows: Sequence[RowMapping], *columns: str) -> set[int]:
@@ -123,19 +134,27 @@ def _present(rows: Sequence[RowMapping], *columns: str) -> set[int]:
     return {number for number in found if number is not None}
 
 
-RELEASES: Final = (
-    sa.select(steps, streams.c.name, streams.c.payload)
-    .join(streams, streams.c.id == steps.c.stream_id)
-    .where(steps.c.seq > sa.bindparam("after"))
-    .order_by(steps.c.seq)
-    .limit(sa.bindparam("size"))
+_RELEASE: Final = (
+    # SQLite keeps NaN as NULL.
+    sa.select(
+        steps.c.seq,
+        steps.c.format,
+        steps.c.values_array,
+        steps.c.std_array,
+        steps.c.corners_array,
+        steps.c.std,
+        steps.c.law,
+        steps.c.fresh,
+        steps.c.t,
+        steps.c.spent,
+        steps.c.left,
+        streams.c.name,
+        streams.c.payload,
+    ).join(streams, streams.c.id == steps.c.stream_id)
 )
+RELEASES: Final = _RELEASE.where(steps.c.seq > sa.bindparam("after")).order_by(steps.c.seq).limit(sa.bindparam("size"))
 RELEASES_OF_STREAM: Final = RELEASES.where(steps.c.stream_id == sa.bindparam("stream"))
-RELEASE_AT: Final = (
-    sa.select(steps, streams.c.name, streams.c.payload)
-    .join(streams, streams.c.id == steps.c.stream_id)
-    .where(steps.c.stream_id == sa.bindparam("stream"), steps.c.t == sa.bindparam("time"))
-)
+RELEASE_AT: Final = _RELEASE.where(steps.c.stream_id == sa.bindparam("stream"), steps.c.t == sa.bindparam("time"))
 CHARGES: Final = (
     sa.select(charges)
     .where(charges.c.stream_id == sa.bindparam("stream"), charges.c.id > sa.bindparam("after"))

@@ -137,7 +137,78 @@ chain = Table(
     Column("failure", BigInteger, nullable=False),
 )
 
-PUBLIC: Final = (streams, counter, arrays, steps, charges, blocks, failures, chain)
+# What the accountant knew after an entry: whoever reopens a stream replays only what came later. The bodies of earlier
+# ones are dropped; all of it follows from the charges.
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("stream_id", Id, ForeignKey("streams.id"), primary_key=True, autoincrement=False),
+    Column("entry", BigInteger, primary_key=True, autoincrement=False),
+    Column("t", BigInteger, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("body", LargeBinary),
+)
+
+# What an entry took away: all charges and failures up to the entry ``through``, of which a snapshot is the summary.
+compactions = Table(
+    "compactions",
+    metadata,
+    Column("stream_id", Id, ForeignKey("streams.id"), primary_key=True, autoincrement=False),
+    Column("entry", BigInteger, primary_key=True, autoincrement=False),
+    Column("through", BigInteger, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("charge", BigInteger, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("failure", BigInteger, nullable=False),
+    Column("summary", Text, nullable=False),
+    Column("removed_charges", BigInteger, nullable=False),
+    Column("removed_steps", BigInteger, nullable=False),
+    Column("kept_steps", Text),
+    Column("archived", Boolean, nullable=False),
+    Column("recorded", Text, nullable=False),
+)
+
+# Steps ``first..last`` that were published and are not here, after an old copy was put back; their whole budget counts
+# as spent, and the stream goes on at ``resume``. ``seen`` is the number of the last entry that was seen of them.
+losses = Table(
+    "losses",
+    metadata,
+    Column("stream_id", Id, ForeignKey("streams.id"), primary_key=True, autoincrement=False),
+    Column("entry", BigInteger, primary_key=True, autoincrement=False),
+    Column("first", BigInteger, nullable=False),
+    Column("last", BigInteger, nullable=False),
+    Column("resume", BigInteger, nullable=False),
+    Column("seen", BigInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("recorded", Text, nullable=False),
+)
+
+# What the holder decided about the ledger as a whole: a fresh start, an archive, the server that holds it.
+decisions = Table(
+    "decisions",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("stream", Text),
+    Column("facts", Text, nullable=False),
+    Column("recorded", Text, nullable=False),
+    Column("mac", Text, nullable=False),
+)
+
+PUBLIC: Final = (
+    streams,
+    counter,
+    arrays,
+    steps,
+    charges,
+    blocks,
+    failures,
+    chain,
+    snapshots,
+    compactions,
+    losses,
+    decisions,
+)
 """What a reader may be granted, with the view ``history``; rows here and their ids depend on nothing secret."""
 
 # Secret: exact sums that wait, the noise of thresholds.

@@ -140,7 +140,8 @@ class Given:
             spec = replace(spec, payload=recorded.payload)
         for f in fields(StreamSpec):
             given, known = getattr(spec, f.name), getattr(recorded, f.name)
-            if given != known and not (known == UNRECORDED and given is None):
+            undated = given is None and (known == UNRECORDED or f.name == "calendar")
+            if given != known and not undated:
                 raise LedgerMismatchError(
                     f"stream {self.spec.name!r} in ledger {label}: {f.name} is recorded as {known!r}, given {given!r}"
                     f"{WHY.get(f.name, '')}",

@@ -17,23 +17,22 @@ from sqlalchemy.exc import IntegrityError
 
 from veilstream.errors import InvalidInputError, LedgerError, OutOfOrderError
 from veilstream.privacy.charge import Charge
+from veilstream.privacy.snapshots import AccountantSnapshot
 from veilstream.storage.codec import Encoded
 from veilstream.storage.ledger.arrays import Named, Remembered, closed, fetch_secret, store_public, store_secret
 from veilstream.storage.ledger.chain import (
-    CHARGE,
-    FAILURE,
-    STEP,
-    Mark,
+    LOST_UNTIL,
     append,
     check_state,
     digest_of_state,
-    find_key,
-    last_mark,
-    record,
+    refuse_beyond,
     verified,
 )
+from veilstream.storage.ledger.opening import Opened
+from veilstream.storage.ledger.records import CHARGE, FAILURE, STEP, Mark, record
 from veilstream.storage.ledger.rows import RELEASE_AT, ChargeRow, read_charges, read_releases, rows_of
 from veilstream.storage.ledger.schema import STEP_FORMAT, blocks, charges, counter, failures, secret_states, steps
+from veilstream.storage.ledger.snapshots import Resumed, resumed, write_snapshot
 from veilstream.values.boxes import Boxes
 from veilstream.values.release import Payload, Release
 from veilstream.values.values import NoiseLaw, Values
@@ -51,38 +50,50 @@ class Transaction:
     def __init__(
         self,
         connection: Connection,
-        stream_id: int,
+        opened: Opened,
         stream: str,
         label: str,
         remembered: Remembered,
         *,
         before_commit: Callable[[], None],
+        commit: Callable[[], None],
         after_commit: Callable[[Mark], None],
     ) -> None:
         self._connection = connection
         self._before_commit = before_commit
+        self._commit_rows = commit
         self._after_commit = after_commit
         self._remembered = remembered
-        self._stream_id = stream_id
+        self._opened = opened
+        self._stream_id = opened.stream_id
         self._stream = stream
         self._label = label
         self._open = True
-        self._key = find_key(connection, label)
-        self.mark = last_mark(connection, stream_id)
-        self.head: int | None = connection.execute(HEAD, {"stream": stream_id}).scalar_one()
+        self._key = opened.key
+        self.mark = opened.mark
+        self.head = opened.head
 
     def verify(self, since: Mark) -> Mark:
         """Check what was committed since a mark against the chain; where it ends."""
         self._check_open()
         with rows_of(self._label):
-            return self._verified(since)
+            stream = self._stream_id, self._stream, self._label
+            if since == self.mark:
+                refuse_beyond(self._connection, *stream, since, self._opened.rows)
+                return since
+            return verified(self._connection, self._key, *stream, since)
 
-    def _verified(self, since: Mark) -> Mark:
-        return verified(self._connection, self._key, self._stream_id, self._stream, self._label, since)
+    def resume(self) -> Resumed | None:
+        """What the accountant knew at the last snapshot, whose entry is checked; :meth:`verify` what came later."""
+        self._check_open()
+        with rows_of(self._label):
+            return resumed(self._connection, self._key, self._stream_id, self._stream, self._label)
 
     def charges(self, after: int) -> list[ChargeRow]:
         """Charge rows of this stream with an id above ``after``, oldest first."""
         self._check_open()
+        if after >= self.mark.charge:
+            return []
         return read_charges(self._connection, self._stream_id, after, None, self._label)
 
     def state(self) -> Encoded | None:
@@ -115,10 +126,12 @@ class Transaction:
         left: Fraction,
         *,
         opened: Iterable[int] = (),
+        snapshot: AccountantSnapshot | None = None,
     ) -> Release:
         """Write charges, next state and payload in one commit, and give the release that now exists.
 
-        ``opened`` are the blocks of comparisons that the step began.
+        ``opened`` are the blocks of comparisons that the step began, ``snapshot`` is what the accountant knows after
+        it, where that is to be kept.
         """
         self._check_open()
         self._check_time(t)
@@ -143,9 +156,11 @@ class Transaction:
         digests = {one: named.digest for one, named in public.items()}
         arrays = [digests.get(name) for name in ("values_array", "std_array", "corners_array")]
         written.append(record("step", STEP, {"seq": seq, **row}, *arrays))
+        if snapshot is not None:
+            written += write_snapshot(self._connection, self._stream_id, self.mark.number + 1, t, snapshot)
         self._append(written, seq=seq)
         secret = [Named(x, self._remembered) for x in state.arrays]
-        slots = store_secret(self._connection, self._stream_id, secret)
+        slots = store_secret(self._connection, self._stream_id, secret) if secret or self._opened.slots else []
         self._write_state(t, state.header, slots, [one.digest for one in secret])
         self._remembered.keep([*public.values(), *secret])
         self._commit()
@@ -251,7 +266,7 @@ class Transaction:
     def _commit(self) -> None:
         self._open = False
         self._before_commit()
-        self._connection.commit()
+        self._commit_rows()
         self._after_commit(self.mark)
 
     def _check_open(self) -> None:
@@ -263,6 +278,12 @@ class Transaction:
     def _check_time(self, t: int) -> None:
         if not -LARGEST_TIME <= t <= LARGEST_TIME:
             raise InvalidInputError(f"step t={t} of stream {self._stream!r}: limit ±{LARGEST_TIME}")
+
+
+def head_of(connection: Connection, stream_id: int) -> int | None:
+    """The last step that is released or lost."""
+    found: Sequence[int | None] = connection.execute(HEAD, {"stream": stream_id}).one()
+    return max([t for t in found if t is not None], default=None)
 
 
 def now() -> str:
@@ -305,7 +326,10 @@ def _corners(boxes: Boxes) -> NDArray[np.int64]:
 
 
 _stream: sa.BindParameter[int] = sa.bindparam("stream")
-HEAD: Final = sa.select(sa.func.max(steps.c.t)).where(steps.c.stream_id == _stream)
+HEAD: Final = sa.select(
+    sa.select(sa.func.max(steps.c.t)).where(steps.c.stream_id == _stream).scalar_subquery(),
+    LOST_UNTIL.scalar_subquery(),
+)
 STATE: Final = sa.select(secret_states.c.header, secret_states.c.slots).where(secret_states.c.stream_id == _stream)
 NEXT_SEQ: Final = sa.update(counter).values(seq=counter.c.seq + 1).returning(counter.c.seq)
 INSERT_STEP: Final = sa.insert(steps)

@@ -14,13 +14,16 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from veilstream.errors import LedgerError, VeilstreamError
+from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee, gaussian_budget
 from veilstream.privacy.presence_windows import fullest
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.arrays import fetch_public, fetch_secret
-from veilstream.storage.ledger.chain import Mark, check_state, check_stream, find_key, verified
-from veilstream.storage.ledger.rows import DAMAGED
+from veilstream.storage.ledger.chain import base_of, check_state, check_stream, find_key, verified
+from veilstream.storage.ledger.records import Mark
+from veilstream.storage.ledger.rows import DAMAGED, charges_between
 from veilstream.storage.ledger.schema import arrays, blocks, charges, counter, secret_arrays, steps, streams
+from veilstream.storage.ledger.snapshots import numbered, packed, resumed, summary_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def verify(ledger: Ledger) -> list[Finding]:
     with ledger.reading() as connection:
         names = {row.id: row.name for row in connection.execute(sa.select(streams.c.id, streams.c.name))}
     for stream_id, name in names.items():
-        for check in (_stream_row, _chain, _state, _arrays, _blocks):
+        for check in (_stream_row, _chain, _state, _arrays, _blocks, _snapshots):
             found += _checked(ledger, name, partial(check, stream_id=stream_id))
         if not any(finding.stream == name for finding in found):
             found += _checked(ledger, name, partial(_windows, ledger, name))
@@ -124,6 +127,28 @@ def _blocks(connection: Connection, _label: str, stream_id: int) -> None:
     known = {tuple(row) for row in connection.execute(opened)}
     if known != {tuple(row) for row in connection.execute(charged)}:
         raise LedgerError(name="stream", value=_name(connection, stream_id), limit="its list of blocks was altered")
+
+
+def _snapshots(connection: Connection, label: str, stream_id: int) -> None:
+    """Every snapshot is what an accountant knows that counts the charges from the first one on."""
+    row = connection.execute(sa.select(streams).where(streams.c.id == stream_id)).mappings().one()
+    known = Accountant(Guarantee.from_json(row["guarantee"]), row["bins"], per_timestamp=row["per_timestamp"])
+    resumed(connection, find_key(connection, label), stream_id, row["name"], label)
+    after, base = 0, base_of(connection, stream_id)
+    for snapshot in numbered(connection, stream_id):
+        if snapshot["entry"] < base.number:
+            continue
+        if snapshot["entry"] == base.number:
+            known.restore(summary_of(connection, stream_id, row["name"], label))
+            after = base.charge
+        for charged in charges_between(connection, stream_id, after, snapshot["charge"], label):
+            known.replay_at(charged.t, charged.charge)
+        after = snapshot["charge"]
+        if known.now is None or snapshot["t"] > known.now:
+            known.advance(snapshot["t"])
+        if packed(known.snapshot())[0] != snapshot["digest"]:
+            limit = f"its snapshot of entry {snapshot['entry']} is not what its charges add up to"
+            raise LedgerError(name="stream", value=row["name"], limit=limit)
 
 
 def _windows(ledger: Ledger, stream: str, _connection: Connection, _label: str) -> None:

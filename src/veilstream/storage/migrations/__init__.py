@@ -7,8 +7,10 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from veilstream.errors import LedgerError
+
 VERSION_TABLE: Final = "ledger_version"
-REVISIONS: Final = ("0001", "0002", "0003")
+REVISIONS: Final = ("0001", "0002", "0003", "0004")
 HEAD: Final = REVISIONS[-1]
 
 
@@ -21,10 +23,20 @@ def upgrade(connection: Connection, current: str | None) -> None:
     from alembic.operations import Operations
     from alembic.runtime.migration import MigrationContext
     from alembic.script import ScriptDirectory
+    from alembic.script.revision import RevisionError
 
-    script = ScriptDirectory(str(Path(__file__).parent))
+    try:
+        script = ScriptDirectory(str(Path(__file__).parent))
+        path = list(script.iterate_revisions(HEAD, current or "base"))
+    except (OSError, RevisionError) as error:
+        # Such as a process that may open no more files.
+        raise LedgerError(
+            name="ledger schema",
+            value=HEAD,
+            limit=f"the way to it cannot be read ({type(error).__name__}); try again",
+            outcome="nothing was changed",
+        ) from None
     context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-    path = list(script.iterate_revisions(HEAD, current or "base"))
     with Operations.context(context):
         for revision in reversed(path):
             revision.module.upgrade()

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from veilstream.errors import InvalidInputError
-from veilstream.mechanisms.streams import schedule
+from veilstream.mechanisms.streams import horizons
 from veilstream.mechanisms.streams.model import looks as look_plans
 from veilstream.mechanisms.streams.model.bank import Bank, Mixture
 from veilstream.mechanisms.streams.model.calibration import Calibration
@@ -90,7 +90,7 @@ class ModelBased:
     batchable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        schedule.whole(self.horizon, "horizon", self)
+        horizons.whole(self.horizon, "horizon", self)
         if type(self.revise) is not int or not 0 <= self.revise <= MOST_REVISED:
             raise InvalidInputError(
                 name="revise",
@@ -119,7 +119,7 @@ class ModelBased:
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
         step, guarantee = state.step, meter.guarantee
-        schedule.within_horizon(guarantee, step, self.horizon)
+        horizons.within_horizon(guarantee, step, self.horizon)
         period = period_at(step, guarantee, self.horizon)
         if period.begins(step):
             state = _in_new_stretch(state, _unit(now, guarantee, period))

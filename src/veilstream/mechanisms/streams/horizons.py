@@ -1,4 +1,4 @@
-"""Shares of a budget for releases that follow a public schedule."""
+"""How many steps a budget must cover, and the share of it that each release at a public time gets."""
 
 from __future__ import annotations
 

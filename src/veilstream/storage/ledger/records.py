@@ -1,0 +1,156 @@
+"""The rows that the entries of a chain cover, as the chain sees them, and where an entry ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, RowMapping, Table
+
+from veilstream.storage.ledger.schema import arrays, charges, compactions, failures, losses, snapshots, steps
+
+Fields: TypeAlias = Mapping[str, Any] | RowMapping
+IN_PAGES: Final = {"yield_per": 2000}
+"""Histories are longer than memory."""
+CHARGE: Final = tuple(
+    column.name for column in charges.c if column.name not in ("stream_id", "bins_array", "starts_array")
+)
+STEP: Final = tuple(
+    column.name for column in steps.c if column.name not in ("stream_id", "values_array", "std_array", "corners_array")
+)
+FAILURE: Final = tuple(column.name for column in failures.c if column.name != "stream_id")
+SNAPSHOT: Final = ("entry", "t", "digest")
+COMPACTION: Final = tuple(column.name for column in compactions.c if column.name != "stream_id")
+LOSS: Final = tuple(column.name for column in losses.c if column.name != "stream_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a stream's history reaches: its last entry, with the last charge, step and failure that it covers."""
+
+    number: int = 0
+    digest: str = ""
+    charge: int = 0
+    seq: int = 0
+    failure: int = 0
+
+    @classmethod
+    def of(cls, row: Fields) -> Mark:
+        """The mark that a row of the chain says."""
+        return cls(row["number"], row["digest"], row["charge"], row["seq"], row["failure"])
+
+
+def record(kind: str, names: Sequence[str], row: Fields, *digests: str | None) -> list[Any]:
+    """A row as the chain sees it: its columns by name, and its arrays by their digests."""
+    return [kind, *[plain(row[name]) for name in names], *digests]
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it, the same from each database."""
+    if isinstance(value, float) and math.isnan(value):
+        # SQLite keeps NaN as NULL.
+        return None
+    return value
+
+
+class Rows:
+    """What the entries of a stream behind ``since`` cover, entry by entry."""
+
+    def __init__(self, connection: Connection, stream_id: int, since: Mark) -> None:
+        after = {"stream": stream_id, "charge": since.charge, "seq": since.seq, "failure": since.failure}
+        self._charges = _Peekable(
+            connection.execute(CHARGES_SINCE, after, execution_options=IN_PAGES),
+            "charge",
+            CHARGE,
+            ("bins_digest", "starts_digest"),
+        )
+        self._failures = _Peekable(
+            connection.execute(FAILURES_SINCE, after, execution_options=IN_PAGES), "failure", FAILURE, ()
+        )
+        self._steps = _Peekable(
+            connection.execute(STEPS_SINCE, after, execution_options=IN_PAGES),
+            "step",
+            STEP,
+            ("values_digest", "std_digest", "corners_digest"),
+        )
+
+    def until(self, mark: Mark) -> list[list[Any]]:
+        return [
+            *self._charges.until(mark.charge),
+            *self._failures.until(mark.failure),
+            *self._steps.until(mark.seq),
+        ]
+
+    def close(self) -> None:
+        for rows in (self._charges, self._failures, self._steps):
+            rows.close()
+
+
+def events_since(connection: Connection, stream_id: int, since: Mark) -> dict[int, list[list[Any]]]:
+    """By number of entry, what else entries behind ``since`` cover: snapshots, compactions, losses."""
+    found: dict[int, list[list[Any]]] = {}
+    for kind, table, names in EVENTS:
+        query = sa.select(*[table.c[name] for name in names]).where(
+            table.c.stream_id == stream_id, table.c.entry > since.number
+        )
+        for row in connection.execute(query).mappings():
+            found.setdefault(row["entry"], []).append(record(kind, names, row))
+    return found
+
+
+class _Peekable:
+    def __init__(self, found: sa.CursorResult[Any], kind: str, names: Sequence[str], digests: Sequence[str]) -> None:
+        self._found = found
+        self._rows = (record(kind, names, row, *[row[name] for name in digests]) for row in found.mappings())
+        self._next: list[Any] | None = None
+
+    def close(self) -> None:
+        self._found.close()
+
+    def until(self, number: int) -> list[list[Any]]:
+        found: list[list[Any]] = []
+        while True:
+            if self._next is None:
+                self._next = next(self._rows, None)
+            # The number of a row is its first column.
+            if self._next is None or self._next[1] > number:
+                return found
+            found.append(self._next)
+            self._next = None
+
+
+EVENTS: Final[Sequence[tuple[str, Table, Sequence[str]]]] = (
+    ("loss", losses, LOSS),
+    ("compaction", compactions, COMPACTION),
+    ("snapshot", snapshots, SNAPSHOT),
+)
+_stream: sa.BindParameter[int] = sa.bindparam("stream")
+_bins, _starts, _values, _std, _corners = (arrays.alias(name) for name in ("b", "f", "v", "d", "k"))
+CHARGES_SINCE: Final = (
+    sa.select(charges, _bins.c.digest.label("bins_digest"), _starts.c.digest.label("starts_digest"))
+    .outerjoin(_bins, _bins.c.id == charges.c.bins_array)
+    .outerjoin(_starts, _starts.c.id == charges.c.starts_array)
+    .where(charges.c.stream_id == _stream, charges.c.id > sa.bindparam("charge"))
+    .order_by(charges.c.id)
+)
+FAILURES_SINCE: Final = (
+    sa.select(failures)
+    .where(failures.c.stream_id == _stream, failures.c.id > sa.bindparam("failure"))
+    .order_by(failures.c.id)
+)
+STEPS_SINCE: Final = (
+    sa.select(
+        steps,
+        _values.c.digest.label("values_digest"),
+        _std.c.digest.label("std_digest"),
+        _corners.c.digest.label("corners_digest"),
+    )
+    .outerjoin(_values, _values.c.id == steps.c.values_array)
+    .outerjoin(_std, _std.c.id == steps.c.std_array)
+    .outerjoin(_corners, _corners.c.id == steps.c.corners_array)
+    .where(steps.c.stream_id == _stream, steps.c.seq > sa.bindparam("seq"))
+    .order_by(steps.c.seq)
+)

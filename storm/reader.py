@@ -1,0 +1,296 @@
+"""A reader of ledgers that shares no code with them: plain SQL and fractions, written from docs/ledger.md alone.
+
+It imports nothing of the library and nothing of this package, so that a mistake there cannot hide itself here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from hashlib import sha256
+from importlib import import_module
+from struct import pack, unpack
+from typing import Any, Final, TypeAlias
+
+Row: TypeAlias = dict[str, Any]
+TABLES: Final = ("streams", "counter", "arrays", "steps", "charges", "blocks", "failures", "chain", "secret_states")
+ROUNDING: Final = Fraction(1, 1 << 30)
+"""What discrete Gaussian noise costs beyond its μ²."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A release as recorded; ``print`` tells it from every other."""
+
+    t: int
+    seq: int
+    spent: Fraction
+    left: Fraction
+    values: list[float]
+    print: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """A charge: ``first`` by bin where it names bins, else under None."""
+
+    t: int
+    epsilon: Fraction
+    mu_squared: Fraction
+    first: dict[int | None, int]
+    last: int
+    block: int | None
+    outcome: str
+
+
+@dataclass(slots=True)
+class Stream:
+    """A stream as its rows tell it."""
+
+    name: str
+    guarantee: Row
+    bins: int
+    per_timestamp: bool
+    steps: dict[int, Step] = field(default_factory=dict[int, Step])
+    charges: list[Paid] = field(default_factory=list[Paid])
+    problems: list[str] = field(default_factory=list[str])
+
+
+def read(place: str) -> dict[str, list[Row]]:
+    """All rows of the tables of a ledger: a path, or the URL of a PostgreSQL database."""
+    connection: Any
+    if place.startswith("postgres"):
+        connection = import_module("psycopg").connect(place)
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    else:
+        connection = sqlite3.connect(place, isolation_level=None)
+        connection.execute("BEGIN")
+    try:
+        return {name: _rows(connection.execute(f"SELECT * FROM {name}")) for name in TABLES}
+    finally:
+        connection.close()
+
+
+def _rows(cursor: Any) -> list[Row]:
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def examine(tables: dict[str, list[Row]], budgets: Sequence[Fraction] | None = None) -> dict[str, Stream]:
+    """The streams of a ledger, each with what is wrong with it; ``budgets`` are those of bins that are people's levels.
+
+    What is wrong with the numbers of all commits is told of every stream.
+    """
+    numbers = sorted(row["seq"] for row in tables["steps"])
+    shared: list[str] = []
+    if numbers != list(range(1, len(numbers) + 1)):
+        shared.append(f"numbers of commits are not 1..{len(numbers)}")
+    if [row["seq"] for row in tables["counter"]] != [len(numbers)]:
+        shared.append("the counter is not at the last commit")
+    return {row["name"]: _stream(row, tables, shared, budgets) for row in tables["streams"]}
+
+
+def _stream(row: Row, tables: dict[str, list[Row]], shared: list[str], budgets: Sequence[Fraction] | None) -> Stream:
+    mine = {name: [one for one in tables[name] if one["stream_id"] == row["id"]] for name in TABLES[2:]}
+    stream = Stream(row["name"], json.loads(row["guarantee"]), row["bins"], bool(row["per_timestamp"]))
+    stream.problems += shared
+    try:
+        arrays = {one["id"]: one for one in mine["arrays"]}
+        for one in sorted(mine["steps"], key=lambda one: int(one["seq"])):
+            if one["t"] in stream.steps:
+                stream.problems.append(f"step {one['t']} is there twice")
+            stream.steps[one["t"]] = _step(one, arrays)
+        stream.charges = [_paid(one, arrays) for one in sorted(mine["charges"], key=lambda one: int(one["id"]))]
+        stream.problems += [*_order(stream, mine), *_blocks(stream, mine["blocks"])]
+        stream.problems += [*_spending(stream, budgets is None), *_windows(stream, budgets)]
+    except (ValueError, KeyError, TypeError, ArithmeticError, zlib.error) as error:
+        stream.problems.append(f"a row cannot be read ({error!r})")
+    return stream
+
+
+def _step(row: Row, arrays: dict[int, Row]) -> Step:
+    dtype, content = _content(arrays[row["values_array"]])
+    if row["std_array"] is not None:
+        std = _content(arrays[row["std_array"]])[1]
+    else:
+        std = pack("<d", math.nan if row["std"] is None else row["std"])
+    values = unpack(f"<{len(content) // 8}{'q' if dtype == '<i8' else 'd'}", content)
+    numbers = fingerprint(row["seq"], row["spent"], row["left"], dtype, content, std)
+    return Step(
+        row["t"], row["seq"], Fraction(row["spent"]), Fraction(row["left"]), [float(x) for x in values], numbers
+    )
+
+
+def fingerprint(seq: int, spent: str, left: str, dtype: str, values: bytes, std: bytes) -> str:
+    """A short text that is the same for the same release alone."""
+    return f"{seq} {spent} {left} {sha256(dtype.encode() + values + std).hexdigest()[:24]}"
+
+
+def _paid(row: Row, arrays: dict[int, Row]) -> Paid:
+    first: dict[int | None, int] = {None: row["first"]}
+    if row["bins_array"] is not None:
+        dtype, content = _content(arrays[row["bins_array"]])
+        flags = dtype == "|b1"
+        bins = [i for i, on in enumerate(content) if on] if flags else list(unpack(f"<{len(content) // 8}q", content))
+        starts = [row["first"]] * len(bins)
+        if row["starts_array"] is not None:
+            kind, given = _content(arrays[row["starts_array"]])
+            size = 4 if kind == "<i4" else 8
+            starts = list(unpack(f"<{len(given) // size}{'i' if size == 4 else 'q'}", given))
+        first = dict(zip(bins, starts, strict=True))
+    epsilon, squared = Fraction(row["epsilon"]), Fraction(row["mu_squared"])
+    if epsilon < 0 or squared < 0 or row["first"] > row["last"]:
+        raise ValueError(f"charge {row['id']}")
+    return Paid(row["t"], epsilon, squared, first, row["last"], row["block"], row["outcome"])
+
+
+def _content(row: Row) -> tuple[str, bytes]:
+    """An array's type and plain bytes, restored from its planes and compared with its digest."""
+    content = bytes(row["bytes"])
+    if row["packing"] == "varying planes+zlib":
+        content = zlib.decompress(content)
+    elif row["packing"] != "varying planes":
+        raise ValueError(row["packing"])
+    if sha256(f"{row['dtype']} {row['shape']}\n".encode() + content).hexdigest()[:40] != row["digest"]:
+        raise ValueError(f"array {row['id']} is not what its digest names")
+    size = math.prod(json.loads(row["shape"]))
+    width = int(row["dtype"][2:])
+    if content[0] == 0:
+        return row["dtype"], _planes(content[1:], width, size)
+    items = [*unpack("<q", content[1:9]), *unpack(f"<{size - 1}q", _planes(content[9:], 8, size - 1))]
+    total, restored = 0, list[int]()
+    for item in items:
+        total = (total + item + (1 << 63)) % (1 << 64) - (1 << 63)
+        restored.append(total)
+    return row["dtype"], pack(f"<{size}q", *restored)
+
+
+def _planes(content: bytes, width: int, size: int) -> bytes:
+    if size == 0:
+        return b""
+    varying, planes = content[width : 2 * width], content[2 * width :]
+    columns: list[bytes] = []
+    for place in range(width):
+        if varying[place]:
+            columns.append(planes[:size])
+            planes = planes[size:]
+        else:
+            columns.append(content[place : place + 1] * size)
+    return bytes(column[i] for i in range(size) for column in columns)
+
+
+def _order(stream: Stream, rows: dict[str, list[Row]]) -> Iterator[str]:
+    times = list(stream.steps)
+    if times and times != list(range(times[0], times[0] + len(times))):
+        yield f"steps are {times}, not one after the other"
+    failed = {row["t"] for row in rows["failures"]}
+    for paid in stream.charges:
+        if paid.outcome not in ("released", "failed"):
+            yield f"a charge of step {paid.t} has outcome {paid.outcome}"
+        elif paid.t not in (stream.steps if paid.outcome == "released" else failed):
+            yield f"step {paid.t} was charged, and is not there"
+    state = [row["t"] for row in rows["secret_states"]]
+    if state != times[-1:]:
+        yield f"the state is of step {state}, the last release of {times[-1:]}"
+    numbers = sorted(row["number"] for row in rows["chain"])
+    commits = len(stream.steps) + len(rows["failures"])
+    if numbers != list(range(1, commits + 1)):
+        yield f"the chain has entries {numbers} for {commits} commits"
+
+
+def _blocks(stream: Stream, rows: list[Row]) -> Iterator[str]:
+    opened = [(row["block"], row["t"]) for row in rows]
+    charged: dict[int, int] = {}
+    for paid in stream.charges:
+        if paid.block is not None:
+            charged[paid.block] = min(paid.t, charged.get(paid.block, paid.t))
+    if sorted(opened) != sorted(charged.items()):
+        yield f"blocks were opened {sorted(opened)}, charged first {sorted(charged.items())}"
+
+
+def _spending(stream: Stream, exact: bool) -> Iterator[str]:
+    """What a step says it spent is what its charges say; Gaussian charges count by their share of μ²."""
+    for step in stream.steps.values():
+        mine = [paid for paid in stream.charges if paid.t == step.t and paid.outcome == "released"]
+        if not exact or any(paid.mu_squared for paid in mine):
+            if bool(step.spent) != bool(mine):
+                yield f"step {step.t} spent {step.spent} in {len(mine)} charges"
+            continue
+        spent = sum((paid.epsilon for paid in mine if paid.block is None), Fraction(0))
+        for block in {paid.block for paid in mine if paid.block is not None and paid.epsilon}:
+            same = [paid for paid in mine if paid.block == block and paid.epsilon]
+            known = next(iter(same[0].first.values())) < same[0].last
+            spent += same[-1].epsilon - (same[0].epsilon if known else 0)
+        if spent != step.spent:
+            yield f"step {step.t} says that it spent {step.spent}, its charges are {spent}"
+        if step.left < 0:
+            yield f"step {step.t} has {step.left} left"
+
+
+def _windows(stream: Stream, budgets: Sequence[Fraction] | None) -> Iterator[str]:
+    """Every window, bin by bin, by the definition of the guarantee."""
+    given = stream.guarantee
+    if given.get("presence") is not None:
+        yield "its guarantee bounds presence, which this reader does not judge"
+        return
+    epsilon, delta, w = Fraction(given["epsilon"]), Fraction(given["delta"]), given["w"]
+    touched = _together(stream.charges)
+    bins: Iterable[int | None] = (None,)
+    if any(None not in paid.first for paid in stream.charges):
+        bins = range(stream.bins)
+    times = [t for paid in stream.charges for t in (*paid.first.values(), paid.last)]
+    if not times:
+        return
+    low, high = min(times), max(times)
+    windows = [(low, high)] if w is None else [(end - w + 1, end) for end in range(low, high + w)]
+    if stream.per_timestamp and w is not None and w > 1:
+        each = {t: max(_cost(touched, b, t, t)[0] for b in bins) for t in range(low, high + 1)}
+        costs = [
+            (sum((each.get(t, Fraction(0)) for t in range(a, z + 1)), Fraction(0)), Fraction(0), None, a)
+            for a, z in windows
+        ]
+    else:
+        costs = [(*_cost(touched, b, a, z), b, a) for b in bins for a, z in windows]
+    for pure, squared, b, start in costs:
+        limit = epsilon if budgets is None or b is None else budgets[b]
+        if pure > limit or (squared and not _affordable(limit - pure - ROUNDING, delta, squared)):
+            yield f"the window from {start} costs {pure} (and μ² {float(squared):g}) of {limit}"
+
+
+def _together(charges: Iterable[Paid]) -> list[list[Paid]]:
+    """Charges that count once: each by itself, those of one block together."""
+    blocks: dict[int, list[Paid]] = {}
+    alone: list[list[Paid]] = []
+    for paid in charges:
+        if paid.block is None:
+            alone.append([paid])
+        elif paid.epsilon:
+            blocks.setdefault(paid.block, []).append(paid)
+    return [*alone, *blocks.values()]
+
+
+def _cost(touched: list[list[Paid]], b: int | None, start: int, end: int) -> tuple[Fraction, Fraction]:
+    pure, squared = Fraction(0), Fraction(0)
+    for same in touched:
+        if any(_begins(paid, b) <= end and paid.last >= start for paid in same):
+            pure += max(paid.epsilon for paid in same)
+            squared += max(paid.mu_squared for paid in same)
+    return pure, squared
+
+
+def _begins(paid: Paid, b: int | None) -> float:
+    return paid.first[None] if None in paid.first else paid.first.get(b, math.inf)
+
+
+def _affordable(epsilon: Fraction, delta: Fraction, squared: Fraction) -> bool:
+    """Whether Gaussian charges of that μ² are (ε, δ)-private."""
+    if epsilon <= 0:
+        return False
+    mu, e = math.sqrt(squared), float(epsilon)
+    near, far = (math.erfc((e / mu + sign * mu / 2) / math.sqrt(2)) / 2 for sign in (-1, 1))
+    return near - math.exp(e) * far <= float(delta) * (1 + 1e-9)

