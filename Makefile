@@ -30,6 +30,7 @@ bench: $(VENV)/.installed-bench
 audit: $(VENV)/.installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/veilstream audit --deep --out .audit --page docs/privacy.md
 	$(BIN)/python -m pytest -n auto tests/audit tests/storage --run-audit
+	$(BIN)/python -m fuzz --inputs 1000000 --seed 1 --out .fuzz
 
 # The tests against the lowest versions that pyproject.toml allows, then against every listed Python that is found.
 PYTHONS ?= 3.11 3.12 3.13
@@ -65,4 +66,4 @@ $(VENV)/.installed-bench: $(VENV)/.created pyproject.toml
 	touch $@ $(VENV)/.installed-test $(VENV)/.installed
 
 clean:
-	rm -rf $(VENV) demo-output .audit
+	rm -rf $(VENV) demo-output .audit .fuzz

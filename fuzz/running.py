@@ -81,6 +81,21 @@ def try_chunk(seed: int, first: int, last: int, note: Path, skipped: Iterable[in
     return tally
 
 
+def replay(corpus: Path) -> Tally:
+    """Try what failed once: every file of the folder holds a list of cases."""
+    tally = Tally()
+    with Bench() as bench:
+        for path in sorted(corpus.glob("*.json")):
+            for number, kept in enumerate(json.loads(path.read_text())):
+                case = Case.from_json(kept["case"])
+                verdict = bench.attempt(case)
+                tally.inputs += 1
+                tally.outcomes[f"{case.kind} {verdict.outcome}"] += 1
+                if verdict.fault:
+                    tally.failures.append(failure(0, number, case, verdict.fault))
+    return tally
+
+
 def failure(seed: int, number: int, case: Case, fault: str) -> dict[str, Any]:
     """What is kept of an input that failed."""
     return {"seed": seed, "number": number, "fault": fault, "case": case.to_json()}

@@ -94,6 +94,18 @@ class Charge:
                 limit=f"{self.starts.size} starts, where each needs the position of its bin",
             )
 
+    def names_bins_of(self, bins: int) -> bool:
+        """Whether the bins that it names are among so many: a position that wraps around would charge another bin.
+
+        >>> Charge(Fraction(1), Span(0, 0), "publish", bins=np.array([-1])).names_bins_of(3)
+        False
+        """
+        if self.bins is None:
+            return True
+        if self.bins.dtype == np.bool_:
+            return self.bins.shape == (bins,)
+        return self.bins.size == 0 or (int(self.bins.min()) >= 0 and int(self.bins.max()) < bins)
+
     @property
     def positions(self) -> NDArray[np.int64] | None:
         """Of the bins that it names, None for all."""
