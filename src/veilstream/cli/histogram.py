@@ -71,6 +71,7 @@ def histogram(
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.jobs.prepare import chosen_axes
     from veilstream.privacy.guarantee import Guarantee
+    from veilstream.release.measure import Measure
     from veilstream.release.publisher import Publisher
     from veilstream.release.sinks import WRITERS, check_names, check_writable, release_tables, write_table
     from veilstream.storage.ledger import Ledger
@@ -99,9 +100,10 @@ def histogram(
         release = publisher.feed(snapshot)
         written = None
         if out is not None:
-            tables = release_tables(book, stream, listed, ONE_STEP, level=level)
+            measure = Measure.of_events(counts_per_user, None).label
+            tables = release_tables(book, stream, listed, ONE_STEP, level=level, measure=measure)
             # One release has no steps, and nothing in it is repeated.
-            written = write_table((table.drop("step", "time", "fresh") for table in tables), out)
+            written = write_table((table.drop("step", "time", "fresh", "as_of") for table in tables), out)
     _tell(_Done(release, "bin", listed.bins, before, written), stream, out, as_json)
     return ExitCode.OK
 

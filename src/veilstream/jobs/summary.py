@@ -61,7 +61,9 @@ def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary) -> No
         summary.left = last.left
         summary.noise_std = float(np.mean(last.std))
     if job.out is not None:
-        tables = release_tables(ledger, job.stream, prepared.domain, prepared.calendar, level=job.level)
+        tables = release_tables(
+            ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, measure=prepared.measure.label
+        )
         summary.outputs[job.out] = write_table(tables, job.out)
     if job.plot is not None:
         draw_releases(prepared, ledger, job.plot)

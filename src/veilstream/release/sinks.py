@@ -20,6 +20,7 @@ from veilstream.errors import InvalidInputError, OutputError
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.surroundings import clean_unfinished, sync
 from veilstream.values.release import Release
+from veilstream.values.values import NoiseLaw
 
 ROWS_AT_ONCE: Final = 1 << 20
 OWN_COLUMNS: Final = ("step", "time", "value", "low", "high", "fresh")
@@ -33,12 +34,14 @@ def release_tables(
     *,
     level: float = 0.95,
     bins: NDArray[np.int64] | None = None,
+    measure: str | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Tidy tables of a stream's releases within the calendar, a bounded number of rows at a time.
 
     Columns: ``step``, ``time`` (when the step begins), one per attribute, ``value``, ``low`` and ``high`` (which hold
     the count before noise with probability ``level``), ``fresh`` (or repeated from an earlier step). ``bins`` keeps
-    some flat bins only.
+    some flat bins only. With a ``measure`` three columns say how to read a row: ``as_of``, the step whose data it is
+    about; ``counted``, the measure; ``interval_of``, what ``low`` and ``high`` hold.
 
     >>> from veilstream import Guarantee, Publisher
     >>> from veilstream.data import Categories
@@ -56,14 +59,35 @@ def release_tables(
     labels = labels[kept] if domain.axes else labels
     steps_at_once = max(1, ROWS_AT_ONCE // max(1, len(kept)))
     page: list[Release] = []
+    as_of: list[int] = []
+    known = 0
+
+    def table() -> pl.DataFrame:
+        made = _table(page, kept, labels, calendar, level)
+        return made if measure is None else _explained(made, page, as_of, measure)
+
     for release in ledger.releases(stream):
+        if release.fresh or release.covers == NoiseLaw.MODEL.covers:
+            known = release.t
         if 0 <= release.t < calendar.steps:
             page.append(release)
+            as_of.append(known)
         if len(page) == steps_at_once:
-            yield _table(page, kept, labels, calendar, level)
-            page = []
+            yield table()
+            page, as_of = [], []
     if page:
-        yield _table(page, kept, labels, calendar, level)
+        yield table()
+
+
+def _explained(table: pl.DataFrame, page: list[Release], as_of: list[int], measure: str) -> pl.DataFrame:
+    """The table with what tells how to read it; an attribute of the same name keeps its place."""
+    each = np.repeat(np.arange(len(page)), len(table) // len(page))
+    more = (
+        pl.Series("as_of", np.array(as_of, dtype=np.int64)[each]),
+        pl.Series("counted", [measure]).new_from_index(0, len(table)),
+        pl.Series("interval_of", [release.covers for release in page]).gather(each),
+    )
+    return table.with_columns([series for series in more if series.name not in table.columns])
 
 
 def check_names(domain: Domain) -> None:
