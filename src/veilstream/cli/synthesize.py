@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veilstream.cli.options import AsJson, job_option
+from veilstream.cli.dry_run import tell_dry_run
+from veilstream.cli.options import AsJson, Decimal, Delimiter, DryRun, Encoding, job_option
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
@@ -53,12 +54,19 @@ def synthesize(
     measure: Annotated[
         str | None, typer.Option(help="Extra budget that measures true errors for the page.", show_default=False)
     ] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
     """Publish a private model of a table and draw synthetic rows from it; run it again to draw more for nothing."""
+    from veilstream.data import ReadOptions
+    from veilstream.data.readers import open_batches
     from veilstream.errors import InvalidInputError
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.jobs.wording import number
+    from veilstream.privacy.guarantee import Guarantee
     from veilstream.release.sinks import check_writable
     from veilstream.storage.ledger import Ledger
     from veilstream.synthesis import TableDomain, fit, read_rows
@@ -78,8 +86,13 @@ def synthesize(
     refuse_overwriting({"out": out, "report": report}, {"file": file, "domain": domain, "ledger": url})
     mechanism = _mechanism(method, margins, copula)
     schema = TableDomain.from_json(domain)
+    if dry_run:
+        guarantee = Guarantee(epsilon, w=None)
+        return tell_dry_run(guarantee, as_json, attributes=len(schema.names), method=method, ledger=url)
+    columns = [*schema.names] if user is None else [user, *schema.names]
+    source = open_batches(file, columns, ReadOptions(delimiter, encoding, decimal), user=user)
     sealed = read_rows(
-        file, schema, user=user, rows_per_user=rows_per_user, unknown="drop" if unknown == "drop" else "error"
+        source, schema, user=user, rows_per_user=rows_per_user, unknown="drop" if unknown == "drop" else "error"
     )
     with Ledger.open(url) as book:
         known = name in [spec.name for spec in book.streams()]
