@@ -234,9 +234,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         if isinstance(value, str):
             settings[name] = _beside(path, value)
         elif isinstance(value, list):
-            settings[name] = [
-                _beside(path, part) if isinstance(part, str) else part for part in cast("list[Any]", value)
-            ]
+            settings[name] = [_beside(path, part) if isinstance(part, str) else part for part in value]
     return settings
 
 
