@@ -42,6 +42,7 @@ def main() -> int:
 def report(total: Tally, out: Path) -> None:
     """A summary, and one file for each kind of failure, ready to be put into the corpus."""
     sys.stdout.write(f"{total.inputs:,} inputs, {len(total.failures):,} failures\n")
+    sys.stdout.write(f"{total.seconds:,.0f} s of processor time\n")
     for outcome, count in sorted(total.outcomes.items()):
         sys.stdout.write(f"  {outcome:<24}{count:>10,}\n")
     kinds: dict[str, list[dict[str, Any]]] = defaultdict(list)

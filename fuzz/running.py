@@ -33,19 +33,27 @@ class Tally:
     inputs: int = 0
     outcomes: Counter[str] = field(default_factory=Counter[str])
     failures: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    seconds: float = 0.0
+    """Of processor time."""
 
     def add(self, other: Tally) -> None:
         """Count another tally too."""
         self.inputs += other.inputs
         self.outcomes.update(other.outcomes)
         self.failures += other.failures
+        self.seconds += other.seconds
 
     def to_json(self) -> dict[str, Any]:
-        return {"inputs": self.inputs, "outcomes": dict(self.outcomes), "failures": self.failures}
+        return {
+            "inputs": self.inputs,
+            "outcomes": dict(self.outcomes),
+            "failures": self.failures,
+            "seconds": self.seconds,
+        }
 
     @classmethod
     def from_json(cls, kept: dict[str, Any]) -> Tally:
-        return cls(kept["inputs"], Counter(kept["outcomes"]), kept["failures"])
+        return cls(kept["inputs"], Counter(kept["outcomes"]), kept["failures"], kept["seconds"])
 
 
 def code_digest() -> str:
@@ -78,6 +86,7 @@ def try_chunk(seed: int, first: int, last: int, note: Path, skipped: Iterable[in
                     tally.failures.append(failure(seed, number, case, verdict.fault))
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    tally.seconds = time.process_time()
     return tally
 
 
