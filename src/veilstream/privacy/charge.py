@@ -100,10 +100,9 @@ class Charge:
         >>> Charge(Fraction(1), Span(0, 0), "publish", bins=np.array([-1])).names_bins_of(3)
         False
         """
-        if self.bins is None:
+        if self.bins is None or self.bins.dtype == np.bool_:
+            # Truth values are counted where they are read.
             return True
-        if self.bins.dtype == np.bool_:
-            return self.bins.shape == (bins,)
         return self.bins.size == 0 or (int(self.bins.min()) >= 0 and int(self.bins.max()) < bins)
 
     @property
