@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         FixedRate,
         ModelBased,
         RetroactiveGrouping,
+        RunningTotal,
         Sample,
         Scheduled,
         SlidingWindow,
@@ -105,8 +106,8 @@ _EXPORTS: Final = {
         "EFPA HISTOGRAMS PHP PSD Barak DPCube FilterPriority Gaussian Geometric NoiseFirst Privelet StructureFirst"
     ),
     "veilstream.mechanisms.streams": (
-        "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate ModelBased RetroactiveGrouping Sample "
-        "Scheduled SlidingWindow TimeUnit Uniform"
+        "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate ModelBased RetroactiveGrouping "
+        "RunningTotal Sample Scheduled SlidingWindow TimeUnit Uniform"
     ),
     "veilstream.privacy.charge": "Charge Span",
     "veilstream.privacy.guarantee": "Guarantee",
@@ -167,6 +168,7 @@ __all__ = [
     "Publisher",
     "Release",
     "RetroactiveGrouping",
+    "RunningTotal",
     "Sample",
     "Scheduled",
     "SealedAccessError",

@@ -23,10 +23,16 @@ from veilstream.audit.exact.sparse_vector import log_chance
 from veilstream.privacy.guarantee import Guarantee
 
 from .enumeration import laplace_pmf, laplace_tail
-from .known_bad.charge_rules import OldDataForFree, PositivesForgotten, parts_by_position
+from .known_bad.charge_rules import (
+    OldDataForFree,
+    PositivesForgotten,
+    RowsOfOneStep,
+    RowsOfThePresent,
+    parts_by_position,
+)
 
 QUICK, TWINS, DEEP = 1_000, 400, 100_000
-SEED = 18
+SEED = 22
 
 
 def test_no_admitted_program_loses_more_than_its_guarantee() -> None:
@@ -62,8 +68,10 @@ def test_no_admitted_program_of_a_hundred_thousand_loses_more_than_its_guarantee
         ({"make_meter": PositivesForgotten}, 1.05),
         ({"make_meter": OldDataForFree}, 1.05),
         ({"parts_of": parts_by_position}, 1.3),
+        ({"make_meter": RowsOfThePresent, "kinds": [Kind.TOTALS]}, 1.1),
+        ({"make_meter": RowsOfOneStep, "kinds": [Kind.TOTALS]}, 1.3),
     ],
-    ids=["positives forgotten", "old data for free", "parts by position"],
+    ids=["positives forgotten", "old data for free", "parts by position", "rows of the present", "rows of one step"],
 )
 def test_a_wrong_rule_of_charging_is_found_out(rule: dict[str, Any], loss: float) -> None:
     found = attack_programs(TWINS, SEED, **rule)

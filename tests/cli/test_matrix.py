@@ -91,8 +91,8 @@ def test_other_delimiters_encodings_and_decimal_signs_are_read(name: str, city: 
 def test_a_median_has_an_interval_of_ranks(city: City) -> None:
     done = run("points", "--json", "--level", "0.9", "--out", "median.csv")
     assert done.code == 0, done.err
-    assert done.json["interval"] == {"low": 1, "high": 40, "interval_of": "rank among the points"}
-    assert pl.read_csv(city.folder / "median.csv").columns == ["age", "low", "high", "interval_of"]
+    assert done.json["interval"] == {"low": 1, "high": 40, "covers": "rank among the points"}
+    assert pl.read_csv(city.folder / "median.csv").columns == ["age", "low", "high", "covers"]
 
 
 def test_one_time_tables_have_no_columns_of_steps(city: City) -> None:

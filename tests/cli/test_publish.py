@@ -22,7 +22,7 @@ from veilstream.storage.ledger import Ledger
 
 from .support import City, rows, veilstream
 
-READ = ("value", "low", "high", "fresh")
+READ = ("value", "low", "high", "fresh", "covers")
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_publishes_a_tidy_table(city: City) -> None:
     outcome = city.publish()
     assert outcome.code == 0, outcome.err
     table = pl.read_csv(city.table)
-    assert table.columns == ["step", "time", "place", "age", *READ, "as_of", "counted", "interval_of"]
+    assert table.columns == ["step", "time", "place", "age", *READ, "as_of", "counted"]
     assert len(table) == 6 * 6
     assert table["time"][0] == "2024-01-01T00:00:00+00:00"
     assert table.row(5)[:4] == (0, "2024-01-01T00:00:00+00:00", "market", "[65, 120]")
@@ -259,7 +259,7 @@ def test_bins_and_range_may_be_declared_public(city: City) -> None:
 def test_totals_need_no_attributes(city: City) -> None:
     (city.folder / "domain.json").write_text("{}")
     assert city.publish().code == 0
-    assert pl.read_csv(city.table).columns == ["step", "time", *READ, "as_of", "counted", "interval_of"]
+    assert pl.read_csv(city.table).columns == ["step", "time", *READ, "as_of", "counted"]
 
 
 def test_gaussian_noise_and_streams_side_by_side(city: City) -> None:
@@ -324,10 +324,10 @@ def test_tables_say_what_is_counted_and_of_which_step(city: City) -> None:
         3,
     ]
     assert table["counted"].unique().to_list() == ["rows, at most 3 per person, per hour"]
-    assert table["interval_of"].unique().to_list() == ["value before noise"]
+    assert table["covers"].unique().to_list() == ["value before noise"]
     assert city.publish(mechanism="model", stream="model").code == 0
     modelled = pl.read_csv(city.table)
-    assert modelled["interval_of"].unique().to_list() == ["count"]
+    assert modelled["covers"].unique().to_list() == ["count"]
     assert (modelled["as_of"] == modelled["step"]).all()
 
 

@@ -110,7 +110,9 @@ def test_the_picture_shows_the_intervals_of_the_table(
 def test_candidates_are_all_that_can_run() -> None:
     windows = candidates([vs.Guarantee(1, w=20)], 100, 5)
     assert {name.split()[0] for name in windows} == {
-        name for name, kind in vs.STREAMS.items() if not (Traits.of(kind).window_sums or Traits.of(kind).needs_weights)
+        name
+        for name, kind in vs.STREAMS.items()
+        if not (Traits.of(kind).window_sums or Traits.of(kind).needs_weights or Traits.of(kind).cumulative)
     }
     assert {m.interval for m in windows.values() if isinstance(m, FixedRate)} == {2, 4, 8, 16}
     users = candidates([vs.Guarantee(1, w=None)], 100, 5)

@@ -46,7 +46,7 @@ def test_no_module_keeps_a_list_of_mechanisms() -> None:
 def test_a_class_without_traits_has_the_defaults() -> None:
     assert Traits.of(object()) == Traits()
     assert {trait.name for trait in fields(Traits)} == {
-        "oblivious", "batchable", "per_timestamp", "window_sums", "needs_weights", "sparse", "gaussian_only",
+        "oblivious", "batchable", "per_timestamp", "window_sums", "cumulative", "needs_weights", "sparse", "gaussian_only",
     }  # fmt: skip
 
 

@@ -37,11 +37,11 @@ def test_points_are_released_once_and_charged_once(kind: str, tmp_path: Path) ->
     table = pl.read_csv(tmp_path / "out.csv")
     assert len(table) == first.json["rows"]
     if kind == "sorted":
-        assert table.columns == ["rank", "x", "low", "high", "interval_of"]
+        assert table.columns == ["rank", "x", "low", "high", "covers"]
         assert table["x"].is_sorted()
         assert len(table) == 400
     if kind == "grid":
-        assert table.columns == ["x", "y", "points", "low", "high", "interval_of"]
+        assert table.columns == ["x", "y", "points", "low", "high", "covers"]
         assert float(table["points"].sum()) == pytest.approx(400)
         assert float(table["x"].to_numpy().max()) == pytest.approx(10)
     shown = veilstream("ledger", "show", tmp_path / "budget.db", "--json").json["streams"][0]
@@ -61,6 +61,13 @@ def test_a_median_is_told_in_words(tmp_path: Path) -> None:
     assert float(value.removeprefix("value: ")) == pytest.approx(9, abs=3)
     assert "Moving one point by up to 0.05 (euclidean)" in done.out
     assert "nothing new" in veilstream(*write(tmp_path), "--release", "median", "--quantile", "9/10").out
+
+
+def test_only_sorted_points_are_said_to_be_put_in_order(tmp_path: Path) -> None:
+    said = {kind: veilstream(*write(tmp_path), "--release", kind, "--stream", kind).out for kind in ("sorted", "grid")}
+    assert "put in order" in said["sorted"]
+    assert "noise: standard deviation" in said["grid"]
+    assert "order" not in said["grid"]
 
 
 def test_the_first_row_of_a_person_counts(tmp_path: Path) -> None:

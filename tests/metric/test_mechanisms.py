@@ -21,7 +21,7 @@ from veilstream.metric import (
     SmoothMedian,
     SortedPoints,
     Space,
-    best_cells,
+    best_grid,
     count_between,
     nodes,
     release_points,
@@ -183,7 +183,8 @@ def test_ranges_of_a_plain_grid() -> None:
 def test_a_distance_of_the_whole_space_gives_a_grid_the_noise_of_a_replaced_person() -> None:
     guarantee = MetricGuarantee("1/2", PLANE.diameter, PLANE)
     values = simulate_points(HatGrid(cells=8), guarantee, points_in(PLANE, 20), seed=1)
-    assert float(np.max(values.std)) == pytest.approx(math.sqrt(2) * 2 / 0.5, rel=1e-6)
+    one_less = math.sqrt(1 - 1 / math.prod(nodes(PLANE, 8)))
+    assert float(np.max(values.std)) == pytest.approx(math.sqrt(2) * 2 / 0.5 * one_less, rel=1e-6)
 
 
 def test_noise_on_edges_is_less_than_on_nodes_for_ranges() -> None:
@@ -202,10 +203,30 @@ def test_noise_on_edges_is_less_than_on_nodes_for_ranges() -> None:
 def test_more_points_and_smaller_moves_want_finer_grids() -> None:
     plane = Space((0, 0), (1, 1))
     cells = [
-        best_cells(MetricGuarantee(1, d, plane), n) for d, n in (("0.01", 10**4), ("0.001", 10**4), ("0.001", 10**6))
+        best_grid(MetricGuarantee(1, d, plane), n)[0] for d, n in (("0.01", 10**4), ("0.001", 10**4), ("0.001", 10**6))
     ]
     assert cells[0] < cells[1] < cells[2]
-    assert best_cells(MetricGuarantee(10**6, "1e-9", plane), 10**9) <= 2048
+    assert best_grid(MetricGuarantee(10**6, "1e-9", plane), 10**9)[0] <= 2048
+
+
+@pytest.mark.parametrize("distance", ["0.0005", "0.3"])
+def test_long_moves_make_the_standard_histogram_the_better_grid_and_every_grid_keeps_the_total(distance: str) -> None:
+    guarantee = MetricGuarantee(1, distance, Space((0, 0), (1, 1)))
+    cells, noise = best_grid(guarantee, 3000)
+    assert noise == ("nodes" if distance == "0.3" else "flow")
+    points = points_in(guarantee.space, 3000)
+    values = simulate_points(HatGrid(), guarantee, points, seed=1, runs=2)
+    assert np.allclose(values.numbers.sum(axis=-1), 3000)
+    assert HatGrid().cells_for(guarantee, 3000) == cells
+    other = best_grid(guarantee, 3000, "flow" if noise == "nodes" else "nodes")
+    low, high = np.array([[0.3, 0.3]]), np.array([[0.5, 0.5]])
+    truth = int(((points >= low) & (points < high)).all(axis=1).sum())
+    errors = [
+        float(np.square(GridRanges(drawn.numbers, guarantee.space, each).count(low, high) - truth).mean())
+        for each, kind in ((cells, noise), other)
+        for drawn in [simulate_points(HatGrid(each, kind), guarantee, points, seed=5, runs=200)]
+    ]
+    assert errors[0] < errors[1]
 
 
 @pytest.mark.parametrize(

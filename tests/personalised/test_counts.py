@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tests.personalised.support import meter, seeded, town
 from veilstream.errors import BudgetExceededError, InvalidInputError, SealedAccessError
 from veilstream.personalised import (
+    Checked,
     CountMechanism,
     ExponentialCount,
     ExponentialMedian,
@@ -45,6 +46,7 @@ MECHANISMS: list[CountMechanism] = [
     Sampling("1"),
     Stretching(),
     Stretching(spread=0),
+    Checked(),
     Partitioned(),
     Partitioned(by="waste", k=2),
     Partitioned(by="waste", k=2, number=3),
@@ -88,6 +90,21 @@ def test_stated_noise_is_the_noise() -> None:
         values = [mechanism.estimate(x, meter(x, seed)) for seed in range(30)]
         noise = np.concatenate([one.numbers for one in values])
         assert float(noise.std()) == pytest.approx(float(values[0].std), rel=0.12)
+
+
+def test_a_check_finds_budgets_that_follow_the_data() -> None:
+    """Those with budget 2 are all in bin 1: stretched, 5,000 count as 9,524. The check allows 80·ln(400) = 480."""
+    roster = Roster.of_budgets([Fraction(1, 10)] * 5000 + [Fraction(2)] * 5000)
+    x = count_levels(roster, np.repeat([0, 1], 5000), np.repeat([0, 1], 5000), bins=2)
+    assert Stretching(0).worst_bias(roster) == pytest.approx(4524, abs=1)
+    paying = [meter(x, seed) for seed in range(20)]
+    checked = [np.abs(Checked(Stretching(0)).estimate(x, m).numbers - 5000).max() for m in paying]
+    # The noise is Lap(40/3): beyond 300 with probability e^{-22}.
+    assert max(checked) < 300
+    assert all(left >= 0 for m in paying for left in m.accounts.left())
+    assert np.abs(Stretching(0).estimate(x, meter(x, 1)).numbers - 5000).max() > 4000
+    with pytest.raises(InvalidInputError, match="check 1/2"):
+        Checked(check=Fraction(1, 2))
 
 
 def table_of(cells: list[tuple[int, int]], levels: int, bins: int) -> NDArray[np.int64]:

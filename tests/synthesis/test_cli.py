@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +77,52 @@ def test_a_page_costs_nothing_unless_it_measures(folder: Path) -> None:
     assert "nothing" in text
     with Ledger.open(folder / "b.db") as ledger:
         assert [spec.name for spec in ledger.streams()] == ["table"]
-    for _ in range(2):
-        run(folder, *options, "--measure", "1/10")
+    first, again = (run(folder, *options, "--measure", "1/10")[1] for _ in range(2))
+    assert "spent epsilon 0.1 (0.1 on the page)" in first
+    assert "nothing was spent" in again
     with Ledger.open(folder / "b.db") as ledger:
         charged = [sum(row.charge.epsilon for row in ledger.charges(name)) for name in ("table", "table quality")]
     assert [str(amount) for amount in charged] == ["1", "1/10"]
     assert "measured" in page.read_text()
+
+
+def test_what_a_page_measures_is_told_with_what_the_model_cost(folder: Path) -> None:
+    options = [
+        "--epsilon",
+        "1",
+        "--out",
+        str(folder / "o.csv"),
+        "--report",
+        str(folder / "p.html"),
+        "--measure",
+        "1/10",
+    ]
+    told = json.loads(run(folder, *options, "--json")[1])
+    assert (told["spent_now"], told["spent_on_model"], told["spent_on_page"]) == ("11/10", "1", "1/10")
+    assert json.loads(run(folder, *options, "--json")[1])["spent_now"] == "0"
+
+
+def test_an_operator_at_a_terminal_sees_how_far_the_fit_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[tuple[int, int]] = []
+
+    @contextmanager
+    def recorded(label: str, quiet: bool) -> Generator[Callable[[int, int], None]]:
+        assert (label, quiet) == ("reading rows, fitting, drawing", False)
+        yield lambda done, total: steps.append((done, total))
+
+    monkeypatch.setattr("veilstream.cli.synthesize.progress_bar", recorded)
+    run(folder, "--epsilon", "1", "--out", str(folder / "o.csv"))
+    assert steps == [(0, 3), (1, 3), (2, 3), (3, 3)]
+
+
+def test_marginals_of_pairs_are_drawn_and_shown_on_the_page(folder: Path) -> None:
+    page = folder / "page.html"
+    options = ["--method", "marginals", "--epsilon", "4", "--out", str(folder / "o.parquet"), "--report", str(page)]
+    code, said, _ = run(folder, *options, "--json")
+    assert code == 0
+    assert json.loads(said)["copula"] == ["marginals"]
+    assert "tables of pairs" in page.read_text()
+    assert "age × income" in page.read_text()
 
 
 @pytest.mark.parametrize("method", ["kendall", "mle", "hybrid"])
@@ -94,7 +136,7 @@ def test_every_method_and_the_choice_of_the_copula_run(folder: Path, method: str
 
 
 REFUSED: dict[str, tuple[list[str], str]] = {
-    "method": (["--method", "magic"], "choose from kendall, mle, hybrid"),
+    "method": (["--method", "magic"], "choose from auto, marginals, kendall, mle, hybrid"),
     "margins": (["--margins", "magic"], "margins 'magic'"),
     "rows": (["--rows", "-5"], "rows -5"),
     "measure": (["--measure", "1"], "give --report"),

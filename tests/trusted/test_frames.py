@@ -26,6 +26,7 @@ from veilstream.trusted.points import SIDE, Metric, SealedPoints
 from veilstream.trusted.records import seal_records
 from veilstream.trusted.sealed import Opaque
 from veilstream.trusted.statistics import bisection_scores, boundaries, median_scores, quantile_scores, stretches
+from veilstream.trusted.statistics.dyadic import deviation_costs
 from veilstream.trusted.statistics.metric import hat_counts, smooth_order
 from veilstream.values.values import Values
 
@@ -154,6 +155,7 @@ DRAWS: dict[str, Callable[[], object]] = {
     "gaussian": lambda: meter().gaussian(counts(), Fraction(1, 1000), "publish"),
     "block_laplace": lambda: meter(w=4).block_laplace(counts(), ONE, 2, "publish"),
     "select": lambda: meter().select(quantile_scores(counts()), ONE, "choose"),
+    "partition": lambda: meter().partition(deviation_costs(counts()), ONE, ONE, "blocks"),
     "select_each": lambda: meter().select_each(median_scores(counts(), np.array([2, 2])), ONE, "choose"),
     "reaching": lambda: meter().reaching(seal_records(planted()[:, None], (1 << 40,), 0), 50, ONE, "list"),
     "open_threshold": lambda: meter().open_threshold(ONE, ONE, ONE, "decide"),

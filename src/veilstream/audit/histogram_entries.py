@@ -15,7 +15,18 @@ from veilstream.audit.attack import Claim, stream_claim
 from veilstream.audit.pairs import Pair, cliff, empty, every_bin, ties
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
-from veilstream.mechanisms.histograms import EFPA, HISTOGRAMS, PSD, FilterPriority, Privelet, StructureFirst
+from veilstream.mechanisms.histograms import (
+    DAWA,
+    EFPA,
+    HISTOGRAMS,
+    PSD,
+    Auto,
+    FilterPriority,
+    Marginals,
+    Matrix,
+    Privelet,
+    StructureFirst,
+)
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.mechanisms.session import Session
 from veilstream.mechanisms.streams import Sample
@@ -97,6 +108,28 @@ def _with_spectra(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.hstack([rows, coordinates, coordinates != 0])
 
 
+def matrix() -> list[Claim]:
+    """For prefixes, which get several levels of a tree even over four bins; and with Gaussian noise."""
+    gaussian_noise = claims_of(Matrix("prefixes", "gaussian"), APPROXIMATE, said=", gaussian")
+    return [*claims_of(Matrix("prefixes")), *gaussian_noise]
+
+
+def marginals() -> list[Claim]:
+    return [
+        *claims_of(Marginals(order=1)),
+        *claims_of(Marginals(order=1, noise="gaussian"), APPROXIMATE, said=", gaussian"),
+    ]
+
+
+def dawa() -> list[Claim]:
+    """The partition takes half of the budget and lucky blocks are not refused, so that it changes often."""
+    return [*claims_of(DAWA()), *claims_of(DAWA(structure=Fraction(1, 2), patience=0.0), said=", without a price")]
+
+
+def auto() -> list[Claim]:
+    return [*claims_of(Auto()), *claims_of(Auto(use="bins"), said=", for bins")]
+
+
 def filter_priority() -> list[Claim]:
     """Also the list of cells of a domain too large to hold: that a cell is listed at all must not tell."""
 
@@ -140,6 +173,12 @@ HISTOGRAM_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
     "psd": psd,
     "fp": filter_priority,
     "dpcube": partial(claims_of, HISTOGRAMS["dpcube"]()),
+    "hb": partial(claims_of, HISTOGRAMS["hb"]()),
+    "matrix": matrix,
+    "marginals": marginals,
+    "dawa": dawa,
+    "ag": partial(claims_of, HISTOGRAMS["ag"]()),
+    "auto": auto,
 }
 """Name in ``HISTOGRAMS`` -> its claims."""
 SERIES_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {"FourierSeries": fourier_series}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final
@@ -17,6 +17,7 @@ from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
 from veilstream.mechanisms.session import Session
 from veilstream.personalised import (
+    Checked,
     CountMechanism,
     ExponentialCount,
     ExponentialMedian,
@@ -108,6 +109,22 @@ class SampledBins:
         return np.asarray(values.numbers, dtype=np.float64)[:, None]
 
 
+@dataclass(frozen=True, slots=True)
+class _RunByRun:
+    """The same as ``_Counts`` for a mechanism that chooses by what it was answered, one run after the other."""
+
+    mechanism: CountMechanism
+    level: int
+
+    def __call__(self, present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
+        roster, levels = _people(PEOPLE)
+        bins_of_people = np.arange(PEOPLE) // len(BUDGETS) % 2
+        bins_of_people[PEOPLE - len(BUDGETS) + self.level] = 0 if present else -1
+        x, noise = count_levels(roster, levels, bins_of_people, 2), PooledNoise(seed)
+        runs = [self.mechanism.estimate(x, _Meter(roster, noise)).numbers for _ in range(trials)]
+        return np.asarray(runs, dtype=np.float64)
+
+
 def _claims(make: Callable[[int], Draw], where: str = "") -> list[Claim]:
     return [
         Claim(f"a person with budget {budget}{where}", budget, make(level), quick=5_000)
@@ -190,6 +207,9 @@ PERSONAL_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
     "Threshold": lambda: _of_town(Threshold("1")),
     "Sampling": lambda: _claims(lambda level: SampledBins(Sampling(), level)),
     "Stretching": lambda: _of_town(Stretching()) + _of_town(Stretching(spread=0), variant=", no budget capped"),
+    "Checked": lambda: [
+        replace(claim, quick=200, deep=SOLVED) for claim in _claims(lambda level: _RunByRun(Checked(), level))
+    ],
     "Partitioned": lambda: (
         _of_town(Partitioned()) + _of_town(Partitioned(by="waste", number=2), variant=", two rounds")
     ),

@@ -27,6 +27,7 @@ from veilstream.mechanisms.streams import (
     BudgetDistribution,
     Fast,
     FixedRate,
+    RunningTotal,
     Sample,
     Scheduled,
     SlidingWindow,
@@ -153,6 +154,13 @@ def dsat() -> list[Claim]:
     return _by_distance(make)
 
 
+def running_total() -> list[Claim]:
+    """A tree at event level and under a window; trees that double would only show after their first 64 steps."""
+    return _batched(
+        RunningTotal(horizon=4), (_window(1), one_event(4)), (_window(2), border_burst(2)), (_window(3), constant(3))
+    ) + _batched(RunningTotal(), (_window(1), one_event(4)), variant=" (without end)")
+
+
 STREAM_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
     "uniform": uniform,
     "sample": sample,
@@ -165,5 +173,6 @@ STREAM_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
     "time-unit": time_unit,
     "sliding-window": sliding_window,
     "scheduled": scheduled,
+    "running-total": running_total,
 }
 """Name in ``STREAMS`` -> its claims; grouping has its own module."""

@@ -30,7 +30,7 @@ LEVELS = {
     "delta > 0": Guarantee(1, w=3, delta="1e-6"),
 }
 TRIAL_STEPS = 4
-SHOWN_TRAITS = ("window_sums", "needs_weights", "sparse")
+SHOWN_TRAITS = ("window_sums", "cumulative", "needs_weights", "sparse")
 """Traits that tell a user what a mechanism is for; the others are for simulations and the ledger."""
 WIDEST = 100
 

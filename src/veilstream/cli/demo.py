@@ -9,7 +9,7 @@ import polars as pl
 import typer
 
 from veilstream.cli.demo_data import DOMAIN, JOB, STREAM, bundled_data, draw, mean_errors, true_counts
-from veilstream.cli.ledgers import account, print_account
+from veilstream.cli.ledger_accounts import account, print_account
 from veilstream.errors import InvalidInputError
 from veilstream.jobs.model import Job
 from veilstream.jobs.prepare import PreparedJob, prepare

@@ -38,6 +38,8 @@ NOW: Final = "veilstream_step"
 ROW: Final = "veilstream_row"
 PICTURES: Final = (".png", ".pdf", ".svg")
 ONE_STEP: Final = Calendar(0, 1, 1)
+NOISE_ENDS: Final = {"low": "noise_low", "high": "noise_high"}
+"""What the ends of intervals are called where a method smooths: they hold the value before noise, not the count."""
 
 
 def histogram(
@@ -88,6 +90,7 @@ def histogram(
     from veilstream.errors import InvalidInputError
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.jobs.prepare import chosen_axes
+    from veilstream.mechanisms.traits import Traits
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.release.measure import Measure
     from veilstream.release.publisher import Publisher
@@ -137,7 +140,8 @@ def histogram(
             measure = Measure.of_events(counts_per_user, None).label
             tables = release_tables(book, stream, listed, ONE_STEP, level=level, measure=measure)
             # One release has no steps, and nothing in it is repeated.
-            written = write_table((table.drop("step", "time", "fresh", "as_of") for table in tables), out)
+            named = {} if Traits.of(histogram_method).unbiased and not steps else NOISE_ENDS
+            written = write_table((table.drop("step", "time", "fresh", "as_of").rename(named) for table in tables), out)
         if plot is not None:
             _draw(release_tables(book, stream, listed, ONE_STEP, level=level), plot, guarantee, counts_per_user, level)
     _tell(_Done(release, "bin", listed.bins, before, written), stream, (out, plot), as_json)

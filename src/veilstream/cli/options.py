@@ -96,6 +96,8 @@ def _kind(field: FieldInfo) -> Any:
     if get_origin(field.annotation) in (Union, types.UnionType):
         kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)]
     made_of = [get_origin(kind) for kind in kinds]
+    if len(kinds) == 1 and made_of == [tuple] and get_args(kinds[0])[-1] is not Ellipsis:
+        return tuple[str, str]
     if tuple in made_of or (dict in made_of and str not in kinds):
         return list[str]
     return kinds[0] if len(kinds) == 1 and kinds[0] in (bool, int, float) else str

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from veilstream.data import Domain
     from veilstream.personalised import CountMechanism, CountRelease, Roster
 
-METHODS = ("stretching", "utility", "waste", "sampling", "threshold", "minimum")
+METHODS = ("stretching", "checked", "utility", "waste", "sampling", "threshold", "minimum")
 
 
 def personalised(
@@ -82,7 +82,7 @@ def personalised(
         accounts = LedgerAccounts(roster, opened, stream=stream)
         release = release_counts(x, mechanism, accounts, bins.fingerprint()[:16])
         left = accounts.left()
-    counts = _labelled(bins, release, level)
+    counts = _labelled(bins, release, level, method == "minimum")
     if out is not None:
         write_table([counts], out)
     if plot is not None:
@@ -102,14 +102,17 @@ def _draw(counts: pl.DataFrame, path: str, level: float) -> None:
 
     from veilstream.release.plots import plot_releases
 
-    once = counts.drop("counted", "interval_of").with_columns(
-        pl.lit(0).alias("step"), pl.lit(0).alias("time"), pl.lit(value=True).alias("fresh")
+    ends = {"noise_low": "low", "noise_high": "high"}
+    once = (
+        counts.drop("counted", "covers")
+        .rename(ends, strict=False)
+        .with_columns(pl.lit(0).alias("step"), pl.lit(0).alias("time"), pl.lit(value=True).alias("fresh"))
     )
     plot_releases(once, path, title="Counts, each person by their own epsilon", level=level, measure="people")
 
 
 def _mechanism(method: str, threshold: str | None, minimum: int, groups: int | None, rounds: int) -> CountMechanism:
-    from veilstream.personalised import Minimum, Partitioned, Sampling, Stretching, Threshold
+    from veilstream.personalised import Checked, Minimum, Partitioned, Sampling, Stretching, Threshold
 
     if threshold is not None and method not in ("threshold", "sampling"):
         raise InvalidInputError(
@@ -122,6 +125,8 @@ def _mechanism(method: str, threshold: str | None, minimum: int, groups: int | N
     match method:
         case "stretching":
             return Stretching()
+        case "checked":
+            return Checked()
         case "utility":
             return Partitioned(by="utility", k=groups, minimum=minimum, number=rounds)
         case "waste":
@@ -197,7 +202,7 @@ def _places(domain: Domain, table: pl.DataFrame, unknown: str) -> Any:
     return places
 
 
-def _labelled(domain: Domain, release: CountRelease, level: float) -> pl.DataFrame:
+def _labelled(domain: Domain, release: CountRelease, level: float, plain: bool) -> pl.DataFrame:
     import polars as pl
 
     from veilstream.values.values import half_width
@@ -205,9 +210,11 @@ def _labelled(domain: Domain, release: CountRelease, level: float) -> pl.DataFra
     values = release.values
     width = half_width(level, values.std, values.law, integer=False)
     numbers = pl.Series("value", values.numbers)
-    columns = [numbers, (numbers - width).alias("low"), (numbers + width).alias("high")]
+    # Other methods count some people more than others, and of what that adds nothing is known.
+    before = "" if plain else "noise_"
+    columns = [numbers, (numbers - width).alias(f"{before}low"), (numbers + width).alias(f"{before}high")]
     labels = domain.labels().get_columns() if domain.names else []
-    told = [pl.Series("counted", ["people"]), pl.Series("interval_of", [values.law.covers])]
+    told = [pl.Series("counted", ["people"]), pl.Series("covers", [values.law.covers])]
     return pl.DataFrame([*labels, *columns, *(one.new_from_index(0, len(numbers)) for one in told)])
 
 

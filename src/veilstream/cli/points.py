@@ -183,19 +183,19 @@ def _with_intervals(
 
     from veilstream.metric import ChosenMedian
 
-    if {"low", "high", "interval_of"} & set(table.columns):
+    if {"low", "high", "covers"} & set(table.columns):
         # A coordinate has such a name, and keeps it.
         return table
     if isinstance(mechanism, ChosenMedian):
         low, high = mechanism.ranks(guarantee, count, level)
         return table.with_columns(
-            pl.lit(low).alias("low"), pl.lit(high).alias("high"), pl.lit("rank among the points").alias("interval_of")
+            pl.lit(low).alias("low"), pl.lit(high).alias("high"), pl.lit("rank among the points").alias("covers")
         )
     if np.isnan(np.asarray(release.std, dtype=np.float64)).any():
         return table
     low_ends, high_ends = release.interval(level)
     return table.with_columns(
-        pl.Series("low", low_ends), pl.Series("high", high_ends), pl.lit(release.covers).alias("interval_of")
+        pl.Series("low", low_ends), pl.Series("high", high_ends), pl.lit(release.covers).alias("covers")
     )
 
 
@@ -224,7 +224,7 @@ def _tell(
                 "noise_std": None if np.isnan(std) else std,
                 "rows": len(table),
                 "value": float(release.values[0]) if len(table) == 1 else None,
-                "interval": table.select("low", "high", "interval_of").row(0, named=True) if _has_rank(table) else None,
+                "interval": table.select("low", "high", "covers").row(0, named=True) if _has_rank(table) else None,
                 "outputs": [] if out is None else [out],
             }
         )
@@ -238,14 +238,15 @@ def _tell(
     if len(table) == 1:
         typer.echo(f"value: {float(release.values[0]):.6g}")
         if _has_rank(table):
-            low, high, _ = table.select("low", "high", "interval_of").row(0)
+            low, high, _ = table.select("low", "high", "covers").row(0)
             typer.echo(f"with the probability of the level it lies between the points of rank {low:,} and {high:,}")
     if not np.isnan(std):
-        typer.echo(f"noise: standard deviation {number(std)} per number on average, before they are put in order")
+        ordered = ", before they are put in order" if "rank" in table.columns else ""
+        typer.echo(f"noise: standard deviation {number(std)} per number on average{ordered}")
     if out is not None:
         typer.echo(f"wrote {out} ({written:,} rows)")
 
 
 def _has_rank(table: pl.DataFrame) -> bool:
     """Whether the table is one median with an interval."""
-    return len(table) == 1 and "interval_of" in table.columns
+    return len(table) == 1 and "covers" in table.columns

@@ -89,7 +89,7 @@ def _tell(prepared: PreparedJob, summary: Summary) -> None:
         resumed = f", going on after {summary.before} released before" if summary.before else ""
         kinds = f"{summary.fresh} fresh, {summary.published - summary.fresh} repeated"
         typer.echo(f"released {summary.published} of {summary.steps} steps ({kinds}){resumed} ({shape})")
-    typer.echo(f"each number counts {summary.measure}")
+    typer.echo(f"each number {'counts' if prepared.measures is None else 'is'} {summary.measure}")
     if summary.noise_std is not None and summary.left is not None:
         typer.echo(
             f"noise: standard deviation {number(summary.noise_std)} per bin; left in the current window: epsilon "
@@ -106,6 +106,7 @@ def _tell_dropped(dropped: Dropped) -> None:
         "outside the time range": dropped.outside_time,
         "without a time": dropped.missing_time,
         "of people who counted in enough steps": dropped.presence,
+        "without a value to measure": dropped.missing_value,
     }
     left_out = ", ".join(f"{count} {why}" for why, count in counts.items() if count)
     if left_out:

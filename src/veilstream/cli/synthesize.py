@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,13 +12,16 @@ import typer
 
 from veilstream.cli.dry_run import tell_dry_run
 from veilstream.cli.options import AsJson, Decimal, Delimiter, DryRun, Encoding, job_option
+from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
-    from veilstream.synthesis import CopulaModel, DPCopula
+    from veilstream.storage.ledger import Ledger
+    from veilstream.synthesis import TableDomain
+    from veilstream.synthesis.kinds import TableMechanism, TableModel
     from veilstream.synthesis.quality import Errors
 
-METHODS = ("kendall", "mle", "hybrid")
+METHODS = ("auto", "marginals", "kendall", "mle", "hybrid")
 COPULAS = ("normal", "choose")
 SUFFIXES = (".parquet", ".csv", ".ndjson")
 ROWS_OF_PAGE = 100_000
@@ -35,8 +41,9 @@ def synthesize(
     rows_per_user: Annotated[int, typer.Option(help="Most rows of one person.")] = 1,
     unknown: Annotated[str, typer.Option(help="Values outside the domain: 'error' or 'drop'.")] = "error",
     method: Annotated[
-        str, typer.Option(help="kendall, mle, or hybrid (small attributes split the table).")
-    ] = "kendall",
+        str,
+        typer.Option(help="auto, marginals of pairs, or a copula by kendall, mle or hybrid (small attributes split)."),
+    ] = "auto",
     margins: Annotated[
         str, typer.Option(help="How margins are published; see 'veilstream mechanisms'.")
     ] = "noise-first",
@@ -63,13 +70,71 @@ def synthesize(
     """Publish a private model of a table and draw synthetic rows from it; run it again to draw more for nothing."""
     from veilstream.data import ReadOptions
     from veilstream.data.readers import open_batches
-    from veilstream.errors import InvalidInputError
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.jobs.wording import number
     from veilstream.privacy.guarantee import Guarantee
-    from veilstream.release.sinks import check_writable
     from veilstream.storage.ledger import Ledger
     from veilstream.synthesis import TableDomain, fit, read_rows
+    from veilstream.synthesis.types import numeric_types
+
+    _check(unknown, rows, measure, out, report)
+    url = _default_ledger(file, out) if ledger is None else ledger
+    refuse_overwriting({"out": out, "report": report}, {"file": file, "domain": domain, "ledger": url})
+    schema = TableDomain.from_json(domain)
+    mechanism = _mechanism(method, margins, copula, schema)
+    if dry_run:
+        guarantee = Guarantee(epsilon, w=None)
+        return tell_dry_run(guarantee, as_json, attributes=len(schema.names), method=method, ledger=url)
+    columns = [*schema.names] if user is None else [user, *schema.names]
+    stages = 3 + (report is not None)
+    with ExitStack() as open_things:
+        advance = open_things.enter_context(progress_bar("reading rows, fitting, drawing", as_json))
+        advance(0, stages)
+        # Every row is read and checked before the ledger is touched.
+        source = open_batches(file, columns, ReadOptions(delimiter, encoding, decimal), user=user)
+        sealed = read_rows(
+            source, schema, user=user, rows_per_user=rows_per_user, unknown="drop" if unknown == "drop" else "error"
+        )
+        advance(1, stages)
+        book = open_things.enter_context(Ledger.open(url))
+        before = _released(book, name)
+        model = fit(sealed, schema, epsilon, mechanism, book, name=name, rows_per_user=rows_per_user)
+        advance(2, stages)
+        model = replace(model, types=numeric_types(file))
+        written = _draw(model, out, rows, seed)
+        advance(3, stages)
+        spent = {"model": Fraction(0) if before else model.spent}
+        summary: dict[str, Any] = {
+            "rows": written,
+            "noisy_rows_of_the_table": model.rows,
+            "copula": sorted(set(model.copulas)),
+            "ledger": url,
+            "outputs": [str(out)],
+        }
+        if report is not None:
+            measured_before = _released(book, f"{name} quality")
+            errors = _write_report(report, model, mechanism, epsilon, sealed, book, measure, name)
+            advance(4, stages)
+            summary["outputs"].append(str(report))
+            summary["range_error"] = errors.all_attributes
+            spent["page"] = Fraction(0) if measured_before else errors.epsilon
+    now = sum(spent.values(), Fraction(0))
+    summary |= {"spent_now": str(now), **{f"spent_on_{what}": str(amount) for what, amount in spent.items()}}
+    if as_json:
+        print_json(summary)
+        return ExitCode.OK
+    paid = " and ".join(f"{number(amount)} on the {what}" for what, amount in spent.items() if amount)
+    cost = f"spent epsilon {number(now)} ({paid})" if now else "the stored model was used, nothing was spent"
+    typer.echo(f"drew {written:,} rows of {len(schema.names)} attributes; {cost} (ledger {url})")
+    for path in summary["outputs"]:
+        typer.echo(f"wrote {path}")
+    return ExitCode.OK
+
+
+def _check(unknown: str, rows: int | None, measure: str | None, out: Path, report: Path | None) -> None:
+    """Refuse options that could not be served, before a row is read."""
+    from veilstream.errors import InvalidInputError
+    from veilstream.release.sinks import check_writable
 
     if unknown not in ("error", "drop"):
         raise InvalidInputError(name="unknown", value=unknown, limit="'error' or 'drop'", outcome="nothing was read")
@@ -82,44 +147,10 @@ def synthesize(
     check_writable(out, SUFFIXES)
     if report is not None:
         check_writable(report, (".html",))
-    url = _default_ledger(file, out) if ledger is None else ledger
-    refuse_overwriting({"out": out, "report": report}, {"file": file, "domain": domain, "ledger": url})
-    mechanism = _mechanism(method, margins, copula)
-    schema = TableDomain.from_json(domain)
-    if dry_run:
-        guarantee = Guarantee(epsilon, w=None)
-        return tell_dry_run(guarantee, as_json, attributes=len(schema.names), method=method, ledger=url)
-    columns = [*schema.names] if user is None else [user, *schema.names]
-    source = open_batches(file, columns, ReadOptions(delimiter, encoding, decimal), user=user)
-    sealed = read_rows(
-        source, schema, user=user, rows_per_user=rows_per_user, unknown="drop" if unknown == "drop" else "error"
-    )
-    with Ledger.open(url) as book:
-        known = name in [spec.name for spec in book.streams()]
-        before = known and book.release_at(name, 0) is not None
-        model = fit(sealed, schema, epsilon, mechanism, book, name=name, rows_per_user=rows_per_user)
-        written = _draw(model, out, rows, seed)
-        summary: dict[str, Any] = {
-            "rows": written,
-            "noisy_rows_of_the_table": model.rows,
-            "spent_now": "0" if before else str(model.spent),
-            "copula": sorted(set(model.copulas)),
-            "ledger": url,
-            "outputs": [str(out)],
-        }
-        if report is not None:
-            errors = _write_report(report, model, mechanism, epsilon, sealed, book, measure, name)
-            summary["outputs"].append(str(report))
-            summary["spent_on_page"] = str(errors.epsilon)
-            summary["range_error"] = errors.all_attributes
-    if as_json:
-        print_json(summary)
-        return ExitCode.OK
-    cost = "the stored model was used, nothing was spent" if before else f"spent epsilon {number(model.spent)}"
-    typer.echo(f"drew {written:,} rows of {len(schema.names)} attributes; {cost} (ledger {url})")
-    for path in summary["outputs"]:
-        typer.echo(f"wrote {path}")
-    return ExitCode.OK
+
+
+def _released(book: Ledger, name: str) -> bool:
+    return name in [spec.name for spec in book.streams()] and book.release_at(name, 0) is not None
 
 
 def _default_ledger(file: str, out: Path) -> str:
@@ -141,10 +172,11 @@ def _default_ledger(file: str, out: Path) -> str:
     return str(ledger)
 
 
-def _mechanism(method: str, margins: str, copula: str) -> DPCopula:
+def _mechanism(method: str, margins: str, copula: str, domain: TableDomain) -> TableMechanism:
     from veilstream.errors import InvalidInputError
     from veilstream.mechanisms.histograms import EFPA, HISTOGRAMS
-    from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall
+    from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall, MarginalGraph
+    from veilstream.synthesis.kinds import automatic
 
     for given, known, what in (
         (method, METHODS, "method"),
@@ -155,15 +187,25 @@ def _mechanism(method: str, margins: str, copula: str) -> DPCopula:
             raise InvalidInputError(
                 name=what, value=given, limit=f"choose from {', '.join(known)}", outcome="nothing was read"
             )
+    published = EFPA(fallback=True) if margins == "efpa" else HISTOGRAMS[margins]()
+    if method == "marginals" or (method == "auto" and isinstance(automatic(domain), MarginalGraph)):
+        if copula != "normal":
+            raise InvalidInputError(
+                name="copula",
+                value=copula,
+                limit="marginals have none; give --method kendall",
+                outcome="nothing was read",
+            )
+        return MarginalGraph(margins=published)
     return DPCopula(
         dependence=BlockMLE() if method == "mle" else Kendall(),
-        margins=EFPA(fallback=True) if margins == "efpa" else HISTOGRAMS[margins](),
+        margins=published,
         copula=Choice() if copula == "choose" else None,
         split_below=10 if method == "hybrid" else 0,
     )
 
 
-def _draw(model: CopulaModel, out: Path, rows: int | None, seed: int | None) -> int:
+def _draw(model: TableModel, out: Path, rows: int | None, seed: int | None) -> int:
     from veilstream.release.sinks import replacing
 
     frame = model.sample(rows, seed=seed)
@@ -175,8 +217,8 @@ def _draw(model: CopulaModel, out: Path, rows: int | None, seed: int | None) -> 
 
 def _write_report(
     path: Path,
-    model: CopulaModel,
-    mechanism: DPCopula,
+    model: TableModel,
+    mechanism: TableMechanism,
     epsilon: str,
     sealed: Any,
     book: Any,

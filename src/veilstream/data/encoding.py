@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
@@ -35,6 +36,8 @@ class Dropped:
     """The last step of the calendar in which a row lies."""
     presence: int = field(default=0, repr=False)
     """Rows of people who counted in enough steps."""
+    missing_value: int = field(default=0, repr=False)
+    """Values that are missing in columns that are measured."""
     _bounded: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]], repr=False)
 
     def add(self, other: Dropped) -> None:
@@ -45,7 +48,7 @@ class Dropped:
         >>> one.unknown, one.last_step
         (3, 5)
         """
-        for name in ("no_user", "unknown", "outside_time", "missing_time", "presence"):
+        for name in ("no_user", "unknown", "outside_time", "missing_time", "presence", "missing_value"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.last_step = max(self.last_step, other.last_step)
         for numbers in other._bounded.values():
@@ -78,10 +81,12 @@ class Encoder:
     unknown: Policy = "error"
     missing_time: Policy = "error"
     dropped: Dropped = field(default_factory=Dropped)
+    missing_value: Policy = "error"
     clock: Clock | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        for name, policy in (("unknown", self.unknown), ("missing_time", self.missing_time)):
+        for name in ("unknown", "missing_time", "missing_value"):
+            policy: object = getattr(self, name)
             if policy not in get_args(Policy):
                 raise InvalidInputError(f"{name}='{policy}': choose 'error' or 'drop'", outcome="nothing was read")
 
@@ -126,6 +131,19 @@ class Encoder:
         self.dropped.missing_time += missing
         self.dropped.outside_time += outside
         return steps
+
+    def note_missing_values(self, absent: NDArray[np.bool_], names: Sequence[str]) -> None:
+        """Refuse or count the values that are missing (columns × rows) in measured columns of these names."""
+        lacking = absent.sum(axis=1)
+        if self.missing_value == "error" and lacking.any():
+            name = names[int(lacking.argmax())]
+            raise InvalidInputError(
+                f"column '{name}': a row has no value, every row that is measured needs one",
+                name=name,
+                operator_note=f"{int(lacking.max())} such rows in this batch",
+                next_step="fill it, or leave such values out with --missing-value drop",
+            )
+        self.dropped.missing_value += int(lacking.sum())
 
     def _outside_bins(self, frame: pl.DataFrame, steps: NDArray[np.int64], flat: NDArray[np.int64]) -> None:
         strange = (steps >= 0) & (flat < 0)

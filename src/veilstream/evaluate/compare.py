@@ -146,7 +146,8 @@ def candidates(
     applicable: dict[str, StreamMechanism[Any]] = {}
     for name, kind in STREAMS.items():
         traits = Traits.of(kind)
-        if traits.window_sums != (sums is not None) or traits.needs_weights or (names and name not in names):
+        other = traits.window_sums != (sums is not None) or traits.cumulative
+        if other or traits.needs_weights or (names and name not in names):
             continue
         settings = _settings(kind, steps if window is None else None, sums)
         variants: list[dict[str, Any]] = kind.variants(window or steps) if issubclass(kind, HasVariants) else [{}]

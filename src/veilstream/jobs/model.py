@@ -10,17 +10,24 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from difflib import get_close_matches
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from veilstream.data.measures import STATISTICS, ValueMeasures
 from veilstream.errors import InvalidBudgetError, InvalidInputError, VeilstreamError
+from veilstream.jobs.measured import measures_of
 from veilstream.jobs.window import steps_of_window
+from veilstream.privacy.rationals import rational
 from veilstream.release.plots.options import Kind
 
 Moment: TypeAlias = int | str | datetime | date
 Policy: TypeAlias = Literal["error", "drop"]
+Number: TypeAlias = str | int | float
+Columns: TypeAlias = tuple[str, ...] | dict[str, tuple[Number, Number]]
+"""Columns to measure: their names, with ranges as in fare=0..100, or a range for each name."""
 PATHS = ("file", "domain", "ledger", "out", "plot", "key_file")
 
 
@@ -50,6 +57,17 @@ class Job(BaseModel):
     )
     value: str | None = Field(None, description="Column of counts that are aggregated already.")
     per_person: int | None = Field(None, description="With --value: most that one person adds to the counts of a step.")
+    sum: Columns | None = Field(None, description="Column to sum up, e.g. fare or fare=0..100; repeat for several.")
+    mean: Columns | None = Field(None, description="Column to average, with an interval; repeat for several.")
+    variance: Columns | None = Field(None, description="Column whose variance to publish; repeat for several.")
+    count: Columns | None = Field(None, description="Column whose rows to count besides; free with --mean.")
+    between: tuple[Number, Number] | None = Field(
+        None, description="Public range of measured columns: two numbers; values outside count as its ends."
+    )
+    most_per_user: Number | None = Field(
+        None, description="With --sum: most that one person adds to a sum in a step, besides the limit on rows."
+    )
+    missing_value: Policy = Field("error", description="Rows without a value to measure: 'error' (default) or 'drop'.")
 
     domain: str | dict[str, Any] | None = Field(None, description="JSON file of the public bins of each attribute.")
     every: str | int = Field(description="Length of a step: 15m, 1h, 1d, 1w, 1mo, or a number.")
@@ -126,6 +144,16 @@ class Job(BaseModel):
         return self.counts_per_user if self.per_person is None else self.per_person
 
     @property
+    def measures(self) -> ValueMeasures | None:
+        """What is published of which columns; None where rows or people are counted."""
+        return measures_of({name: getattr(self, name) for name in STATISTICS}, self.between)
+
+    @property
+    def most(self) -> Fraction | None:
+        """The bound on what one person adds to a sum."""
+        return None if self.most_per_user is None else rational(self.most_per_user, "most_per_user")
+
+    @property
     def blocks(self) -> str | int | None:
         """The blocks that protect one person: a duration, or a number of steps."""
         return int(self.per) if isinstance(self.per, str) and self.per.isdecimal() else self.per
@@ -141,6 +169,11 @@ class Job(BaseModel):
                 raise ValueError("per: not allowed with 'window'; a person is protected per block or in any window")
             settings["window"] = "user"
         return settings
+
+    @field_validator(*STATISTICS, mode="before")
+    @classmethod
+    def _one_column(cls, given: Any) -> Any:
+        return (given,) if isinstance(given, str) else given
 
     @field_validator("epsilon", "delta", mode="before")
     @classmethod
@@ -178,6 +211,26 @@ class Job(BaseModel):
                 "per_person: missing, with 'value' you must declare how much one person can add to the counts of one "
                 "step; it cannot be learned from counts"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _measures_of_events(self) -> Self:
+        asked = measures_of({name: getattr(self, name) for name in STATISTICS}, self.between)
+        if asked is None:
+            for name in ("between", "most_per_user"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name}: only with 'sum', 'mean', 'variance' or 'count', which measure a column")
+            return self
+        if self.value is not None:
+            raise ValueError("value: not allowed with columns that are measured, which takes rows of people")
+        if self.user in asked.names:
+            raise ValueError(f"user: '{self.user}' is the person's id and cannot also be measured")
+        if self.most_per_user is not None:
+            if any(column.parts > 1 for column in asked.columns):
+                raise ValueError("most_per_user: only for sums; a mean has the same weight for every row that counts")
+            most = rational(self.most_per_user, "most_per_user")
+            if any(count < 1 for count in asked.most_steps(most)):
+                raise ValueError("most_per_user: too small for the range, less than 2^-16 of its largest value")
         return self
 
     @classmethod

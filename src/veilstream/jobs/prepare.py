@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from veilstream.data import Calendar, Domain
+from veilstream.data.measures import ValueMeasures
 from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError
 from veilstream.extras import PLOT, require
@@ -46,11 +48,37 @@ class PreparedJob:
         return self.domain.bins
 
     @property
+    def measures(self) -> ValueMeasures | None:
+        """What is published of measured columns; None where rows or people are counted."""
+        return self.job.measures
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers the mechanism publishes: one for each bin, or the parts of measured values."""
+        return self.bins * (1 if self.measures is None else self.measures.parts)
+
+    @property
+    def movement(self) -> Fraction:
+        """How far one person moves these numbers in a step, in the L1 norm."""
+        rows = self.job.max_contribution
+        return Fraction(rows) if self.measures is None else self.measures.movement(rows, self.job.most)[0]
+
+    @property
     def measure(self) -> Measure:
         """What a released number counts."""
+        counted = self._counted
+        if not Traits.of(self.mechanism).cumulative:
+            return counted
+        decay = getattr(self.mechanism, "decay", None)
+        return replace(counted, so_far="total so far" if decay is None else f"total that decays by {decay} a step")
+
+    @property
+    def _counted(self) -> Measure:
         sums = int(getattr(self.mechanism, "window", 1)) if Traits.of(self.mechanism).window_sums else 1
         if self.job.value is not None:
             return Measure.of_values(self.job.value, self.calendar.every, sums)
+        if self.measures is not None:
+            return Measure.of_values(" and ".join(self.measures.labels), self.calendar.every, sums)
         return Measure.of_events(self.job.counts_per_user, self.calendar.every, sums)
 
     @property
@@ -82,7 +110,7 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
         if job.start is None or job.end is None:
             raise _would_leak("start" if job.start is None else "end", "--start and --end")
     domain, calendar = _domain(job, rows), _calendar(job, rows)
-    check_names(domain)
+    check_names(domain, job.measures)
     guarantee = _placed(guarantee, calendar)
     chosen = _mechanism(job, calendar) if mechanism is None else mechanism
     prepared = PreparedJob(job, guarantee, chosen, domain, calendar, rows)
@@ -111,9 +139,9 @@ def _placed(guarantee: Guarantee, calendar: Calendar) -> Guarantee:
 
 
 def _mechanism(job: Job, calendar: Calendar) -> StreamMechanism[Any]:
-    if job.mechanism == AUTO and job.histogram is None and job.sums is None:
-        return automatic_mechanism(calendar, job.settings)
-    # A histogram without a mechanism is one for every step.
+    if job.mechanism == AUTO and job.histogram is None and job.sums is None and job.measures is None:
+        return automatic_mechanism(calendar.every, job.settings)
+    # A histogram without a mechanism is one for every step; models are models of counts.
     name = "uniform" if job.mechanism == AUTO else job.mechanism
     settings = dict(job.settings)
     if job.sums is not None:
@@ -221,7 +249,7 @@ def database_file(ledger: str) -> Path | None:
 def _check_start(job: Job, prepared: PreparedJob) -> None:
     """Ask the mechanism whether it can run; a missing horizon is answered with the option that gives one."""
     try:
-        prepared.mechanism.start(prepared.guarantee, prepared.bins)
+        prepared.mechanism.start(prepared.guarantee, prepared.numbers)
     except InvalidInputError as error:
         if not prepared.guarantee.endless and str(error).startswith("horizon") and "horizon" not in job.settings:
             raise InvalidInputError(

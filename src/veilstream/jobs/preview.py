@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.jobs.measured import expected_widths
 from veilstream.jobs.prepare import PreparedJob
 from veilstream.jobs.wording import number, promise
 from veilstream.mechanisms.allocation import largest_window_sum
@@ -44,6 +45,8 @@ class Preview:
     sum_error: float | None
     """Half the width that holds the noise of the sum of all bins in 95 % of simulated releases, if they are many."""
     outlook: tuple[str, ...]
+    measures: tuple[tuple[str, str], ...] = ()
+    """How exact each measure of a column would be, in words; empty where rows or people are counted."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -59,21 +62,24 @@ class Preview:
             "mean_absolute_error": self.mean_absolute_error,
             "sum_error_95": self.sum_error,
             "outlook": list(self.outlook),
+            "measures": dict(self.measures),
         }
 
 
 def preview(prepared: PreparedJob) -> Preview:
     """Run the mechanism on zeros of the same shape, over two windows at most."""
     guarantee, steps = prepared.guarantee, prepared.calendar.steps
-    wanted = steps if guarantee.period is None else min(steps, 2 * guarantee.period)
-    simulated = max(1, min(wanted, MOST_CELLS // prepared.bins, 2000))
+    so_far = Traits.of(prepared.mechanism).cumulative
+    wanted = steps if guarantee.period is None or so_far else min(steps, 2 * guarantee.period)
+    numbers, movement = prepared.numbers, prepared.movement
+    simulated = max(1, min(wanted, MOST_CELLS // numbers, 2000))
     oblivious = Traits.of(prepared.mechanism).oblivious
-    runs = max(1, min(200 if oblivious else ADAPTIVE_RUNS, DRAWS // (simulated * prepared.bins)))
-    zeros = np.zeros((simulated, prepared.bins), dtype=np.int64)
-    result = simulate_many(
-        prepared.mechanism, guarantee, zeros, seed=1, runs=runs, max_contribution=prepared.job.max_contribution
-    )
-    fresh = np.atleast_2d(result.fresh)
+    runs = max(1, min(200 if oblivious else ADAPTIVE_RUNS, DRAWS // (simulated * numbers)))
+    zeros = np.zeros((simulated, numbers), dtype=np.int64)
+    # One person moves measured values by a fraction: they are simulated in units of which it is a whole number.
+    unit = float(movement.denominator)
+    result = simulate_many(prepared.mechanism, guarantee, zeros, seed=1, runs=runs, max_contribution=movement.numerator)
+    counted, fresh = prepared.measures is None, np.atleast_2d(result.fresh)
     window = simulated if guarantee.period is None else min(guarantee.period, simulated)
     spent = result.spent
     counts = np.lib.stride_tricks.sliding_window_view(fresh, window, axis=1).sum(axis=2)
@@ -86,14 +92,19 @@ def preview(prepared: PreparedJob) -> Preview:
         oblivious=oblivious,
         releases_per_window=int(counts.max()),
         epsilon_per_release=max(paid, default=Fraction(0)),
-        epsilon_per_window=_fullest(spent, window, guarantee),
-        noise_std=float(np.mean(result.noise_std)),
-        mean_absolute_error=float(np.abs(np.asarray(result)).mean()),
-        sum_error=_sum_error(np.asarray(result), fresh) if prepared.bins > 1 else None,
-        outlook=tuple(
-            forecast(prepared.mechanism, guarantee, prepared.bins, prepared.job.max_contribution, steps).lines
-        ),
+        # Later totals read a step again and again: by the end it has paid for all of them.
+        epsilon_per_window=guarantee.epsilon if so_far else _fullest(spent, window, guarantee),
+        noise_std=float(np.mean(result.noise_std)) / unit,
+        mean_absolute_error=float(np.abs(np.asarray(result)).mean()) / unit,
+        sum_error=_sum_error(np.asarray(result), fresh) if counted and prepared.bins > 1 else None,
+        outlook=_outlook(prepared) if counted else (),
+        measures=expected_widths(prepared.measures, float(np.mean(result.noise_std)) / unit, prepared.job.level),
     )
+
+
+def _outlook(prepared: PreparedJob) -> tuple[str, ...]:
+    job, steps = prepared.job, prepared.calendar.steps
+    return tuple(forecast(prepared.mechanism, prepared.guarantee, prepared.bins, job.max_contribution, steps).lines)
 
 
 def _fullest(spent: Sequence[Fraction], window: int, guarantee: Guarantee) -> Fraction:
@@ -137,9 +148,13 @@ def describe_preview(prepared: PreparedJob, seen: Preview) -> list[tuple[str, st
         ("bins", f"{seen.bins:,}"),
         ("cost of a release", f"epsilon {number(seen.epsilon_per_release)}"),
         (f"releases per {window}", f"{seen.releases_per_window}, together epsilon {number(seen.epsilon_per_window)}"),
-        ("noise per bin", f"standard deviation {number(seen.noise_std)}"),
-        ("expected error per bin", f"{number(seen.mean_absolute_error)} counts on average, from noise alone"),
     ]
+    if seen.measures:
+        lines.extend(seen.measures)
+    else:
+        lines.append(("noise per bin", f"standard deviation {number(seen.noise_std)}"))
+        error = f"{number(seen.mean_absolute_error)} counts on average, from noise alone"
+        lines.append(("expected error per bin", error))
     if seen.sum_error is not None:
         lines.append(("expected error of a sum", f"all bins: within ±{number(seen.sum_error)} in 95 % of simulations"))
     lines.extend(("outlook", line) for line in seen.outlook)
@@ -153,4 +168,5 @@ def describe_preview(prepared: PreparedJob, seen: Preview) -> list[tuple[str, st
 def _who_bounds(prepared: PreparedJob) -> str:
     if prepared.job.value is not None:
         return "as you declare with --per-person: nothing can check it"
-    return f"in at most {prepared.job.bins_per_user} bin(s); the rest of a person's rows is left out"
+    most = "" if prepared.job.most is None else f" and at most {number(prepared.job.most)} in a sum"
+    return f"in at most {prepared.job.bins_per_user} bin(s){most}; the rest of a person's rows is left out"

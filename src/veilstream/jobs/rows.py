@@ -62,6 +62,9 @@ def open_snapshots(
         unknown=job.unknown,
         missing_time=job.missing_time,
         presence=history,
+        measures=prepared.measures,
+        most=job.most,
+        missing_value=job.missing_value,
     ) as bounded:
         summary.dropped = bounded.dropped
         yield bounded.snapshots()
@@ -86,11 +89,12 @@ def _refuse_forgotten(history: PresenceHistory, summary: Summary, path: Path, *,
 
 def _events(prepared: PreparedJob, source: Any) -> Events:
     job, options = prepared.job, prepared.read_options
+    attributes = (*prepared.domain.names, *(() if prepared.measures is None else prepared.measures.names))
     if job.user is not None:
-        return read_events(source, user=job.user, time=job.time, by=prepared.domain.names, options=options)
-    columns = list(dict.fromkeys((job.time, *prepared.domain.names)))
+        return read_events(source, user=job.user, time=job.time, by=attributes, options=options)
+    columns = list(dict.fromkeys((job.time, *attributes)))
     rows = numbered_rows(open_batches(source, columns, options, time=job.time))
-    return read_events(rows, user=ROW, time=job.time, by=prepared.domain.names)
+    return read_events(rows, user=ROW, time=job.time, by=attributes)
 
 
 def numbered_rows(batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ import polars as pl
 from veilstream.data import Dropped
 from veilstream.jobs.prepare import PreparedJob
 from veilstream.release.plots import PlotOptions, bins_drawn, plot_releases
-from veilstream.release.sinks import largest_bins, release_tables, write_table
+from veilstream.release.sinks import MEASURE_COLUMN, largest_bins, release_tables, revision_table, write_table
 from veilstream.storage.ledger import Ledger
+from veilstream.storage.ledger.exporting import shown_mark
+from veilstream.values.revision import Revision
 
 
 @dataclass(slots=True)
@@ -33,6 +36,8 @@ class Summary:
     left: Fraction | None = None
     noise_std: float | None = None
     outputs: dict[str, int | None] = field(default_factory=dict[str, int | None])
+    mark: dict[str, Any] | None = None
+    """The end of the stream's chain: with it an older ledger can be told, by `veilstream ledger verify --seen`."""
     dropped: Dropped | None = field(default=None, repr=False)
 
     def as_json(self) -> dict[str, Any]:
@@ -50,24 +55,49 @@ class Summary:
             "noise_std": self.noise_std,
             "interrupted": self.interrupted,
             "outputs": list(self.outputs),
+            "mark": self.mark,
         }
 
 
-def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary) -> None:
-    """Write the table and the picture that the job asks for, from what the ledger holds."""
+def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary, revisions: Sequence[Revision] = ()) -> None:
+    """Write the table and the picture that the job asks for, from what the ledger holds.
+
+    Revisions go to a table of their own beside it, so that nobody counts a step twice.
+    """
     job = prepared.job
     last = ledger.release_at(job.stream, summary.before + summary.published - 1)
+    summary.mark = shown_mark(ledger.mark(job.stream))
     if last is not None:
         summary.left = last.left
         summary.noise_std = float(np.mean(last.std))
     if job.out is not None:
         tables = release_tables(
-            ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, measure=prepared.measure.label
+            ledger,
+            job.stream,
+            prepared.domain,
+            prepared.calendar,
+            level=job.level,
+            measures=prepared.measures,
+            measure=prepared.measure.label,
         )
         summary.outputs[job.out] = write_table(tables, job.out)
+        if revisions:
+            revised = revision_table(revisions, prepared.domain, prepared.calendar, level=job.level)
+            beside = beside_table(job.out, "revisions")
+            summary.outputs[beside] = write_table([revised], beside)
     if job.plot is not None:
         draw_releases(prepared, ledger, job.plot)
         summary.outputs[job.plot] = None
+
+
+def beside_table(out: str, kind: str) -> str:
+    """The name of another table beside ``out``.
+
+    >>> beside_table("tables/visits.csv", "revisions")
+    'tables/visits.revisions.csv'
+    """
+    path = Path(out)
+    return str(path.with_name(f"{path.stem}.{kind}{path.suffix}"))
 
 
 def draw_releases(prepared: PreparedJob, ledger: Ledger, path: str | Path) -> None:
@@ -76,17 +106,24 @@ def draw_releases(prepared: PreparedJob, ledger: Ledger, path: str | Path) -> No
     wanted = job.plot_bins
     bins = int(wanted[0]) if wanted is not None and len(wanted) == 1 and wanted[0].isdigit() else wanted
     room = bins_drawn(prepared.domain, prepared.calendar.steps, path, job.plot_kind)
-    shown = None if isinstance(bins, tuple) else largest_bins(ledger, job.stream, bins or room)
-    drawn = release_tables(ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, bins=shown)
+    measures = None if prepared.measures is None else prepared.measures.first()
+    shown = None if isinstance(bins, tuple) else largest_bins(ledger, job.stream, bins or room, measures)
+    drawn = release_tables(
+        ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, bins=shown, measures=measures
+    )
     caption = str(prepared.guarantee)
     if shown is not None and len(shown) < prepared.bins:
         caption += f"; the {len(shown)} largest of {prepared.bins:,} bins"
+    frame = pl.concat(drawn)
+    measure = prepared.measure
+    if measures is not None:
+        frame, measure = frame.drop(MEASURE_COLUMN), replace(measure, counted=measures.labels[0])
     plot_releases(
-        pl.concat(drawn),
+        frame,
         path,
         title=f"Private releases of '{job.stream}'",
         subtitle=caption,
         level=job.level,
-        measure=prepared.measure,
+        measure=measure,
         options=PlotOptions(kind=job.plot_kind, bins=bins),
     )

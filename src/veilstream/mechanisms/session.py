@@ -6,14 +6,19 @@ transaction (``veilstream.release.transacting``), which replays the recorded cha
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Generic, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population_limit import ChargeLimit
 from veilstream.privacy.snapshots import AccountantSnapshot
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter, NoiseSource
@@ -69,6 +74,10 @@ class Session:
         self._meter = self._make_meter(self.accountant, self._noise, t)
         return self._meter
 
+    def limit(self, other: ChargeLimit | None) -> None:
+        """Let something else than the guarantee refuse charges too."""
+        self.accountant.limit(other)
+
     def snapshot(self) -> AccountantSnapshot:
         """What the accountant knows, the present step included."""
         return self.accountant.snapshot()
@@ -117,19 +126,46 @@ class StreamSession(Session, Generic[S]):
 def newly_spent(charges: Sequence[Charge], guarantee: Guarantee) -> Fraction:
     """What charges of one step add to the present window in epsilon: Gaussian ones by their share of μ².
 
-    Of a block that was open before, only what its cost rose by is new.
+    Of a block that was open before, only what its cost rose by is new. Charges that name bins run in parallel: what
+    counts is the bin that pays most.
+
+    >>> from veilstream.privacy.charge import Span
+    >>> import numpy as np
+    >>> halves = [Charge(Fraction(1, 2), Span(0, 0), "part", bins=np.array([part])) for part in (0, 1)]
+    >>> newly_spent(halves, Guarantee(1, w=1))
+    Fraction(1, 2)
     """
-    spent = sum((charge.epsilon for charge in charges if charge.block is None), start=Fraction(0))
+    single = [charge for charge in charges if charge.block is None]
+    spent = _fullest_bin(single, [charge.epsilon for charge in single])
     blocks: dict[int, list[Charge]] = {}
     for charge in charges:
         if charge.block is not None and charge.epsilon:
             blocks.setdefault(charge.block, []).append(charge)
     for same in blocks.values():
         spent += same[-1].epsilon - (same[0].epsilon if same[0].span.steps > 1 else 0)
-    squared = sum((charge.mu_squared for charge in charges), start=Fraction(0))
+    squared = _fullest_bin(charges, [charge.mu_squared for charge in charges])
     if squared:
         spent += (guarantee.epsilon - guarantee.pure) * squared / guarantee.mu_squared
     return spent
+
+
+def _fullest_bin(charges: Sequence[Charge], amounts: Sequence[Fraction]) -> Fraction:
+    """The sum of the amounts that concern all bins, and of those that name the bin where they add up to most."""
+    everywhere, named = Fraction(0), list[tuple[Fraction, NDArray[np.int64]]]()
+    for charge, amount in zip(charges, amounts, strict=True):
+        positions = charge.positions
+        if positions is None:
+            everywhere += amount
+        elif amount and positions.size:
+            named.append((amount, positions))
+    if len(named) < 2:
+        return everywhere + sum((amount for amount, _ in named), Fraction(0))
+    sums: dict[Fraction, NDArray[np.int64]] = {}
+    bins = 1 + max(int(positions.max()) for _, positions in named)
+    for amount, positions in named:
+        sums[amount] = sums.get(amount, np.zeros(bins, dtype=np.int64)) + np.bincount(positions, minlength=bins)
+    combinations: list[list[int]] = np.unique(np.stack(list(sums.values())), axis=1).T.tolist()
+    return everywhere + max(sum(map(operator.mul, sums, times), Fraction(0)) for times in combinations)
 
 
 def _blocks(charges: Iterable[Charge]) -> list[int]:

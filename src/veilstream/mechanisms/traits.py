@@ -23,12 +23,16 @@ class Traits:
     """It pays bin by bin and timestamp by timestamp, each up to its share of the window: see ``accountant_for``."""
     window_sums: bool = False
     """It publishes the sum of as many last steps as its parameter ``window`` says, not the counts of one step."""
+    cumulative: bool = False
+    """It publishes totals of all steps so far, not the counts of one step."""
     needs_weights: bool = False
     """It needs public weights of the steps, so it cannot be tried on a stream without them."""
     gaussian_only: bool = False
     """A histogram that draws Gaussian noise alone, so that next to nothing need be kept for pure charges."""
     sparse: bool = False
     """It also publishes records of a domain too large to list, with ``estimate_records``."""
+    unbiased: bool = False
+    """A histogram whose values are the counts plus noise and nothing else: their intervals hold the counts."""
 
     @classmethod
     def of(cls, mechanism: object) -> Traits:

@@ -1,7 +1,7 @@
 """Privacy for points that move little: neighbouring sets in which one point moves by at most a public distance."""
 
 from veilstream.metric.dynamic import cost_of_stay
-from veilstream.metric.grid import GridRanges, HatGrid, best_cells, nodes
+from veilstream.metric.grid import GridRanges, HatGrid, best_grid, nodes
 from veilstream.metric.guarantee import MetricGuarantee
 from veilstream.metric.median import ChosenMedian, SmoothMedian
 from veilstream.metric.release import PointMechanism, release_points, simulate_points
@@ -19,7 +19,7 @@ __all__ = [
     "SmoothMedian",
     "SortedPoints",
     "Space",
-    "best_cells",
+    "best_grid",
     "cost_of_stay",
     "count_between",
     "nodes",

@@ -20,8 +20,8 @@ from veilstream.values.values import NoiseLaw, Values
 
 BLUR = 0.12
 """∫ (share counted − indicator)² across a straight boundary, in spacings: what blurring one boundary costs a point."""
-UNEVEN = 16
-"""Blur of clustered points over that of evenly spread ones; taken between both, as measured."""
+UNEVEN = 160
+"""Blur of clustered points over that of evenly spread ones, as measured on taxis, walks and check-ins."""
 TYPICAL = 10
 """Ranges that noise is chosen for are this part of the longest side."""
 
@@ -34,12 +34,13 @@ class HatGrid:
     out among the corners of its cell, by hat functions of the grid's spacing k, so that a move by δ carries only about
     δ/k of a point (√2·δ/k in a plane) from node to node. The noise does as the moves do: Laplace noise of that scale
     runs along every edge of the grid, from one node to the next. Added up over a range it cancels except along the
-    boundary, so that a range of r × r nodes has the noise of 4r edges instead of r² nodes; the total is exact.
+    boundary, so that a range of r × r nodes has the noise of 4r edges instead of r² nodes.
 
-    ``cells`` along the longest side are chosen from δ, ε and the public number of points, unless they are given (see
-    ``best_cells``). ``noise`` is "flow" as above, or "nodes": independent on every node, which is less when one move
-    carries a point past many nodes; by default what is less for ranges of a tenth of the side. With δ the whole space
-    every node has Lap(2/ε), the standard histogram's noise for a person who is replaced by another.
+    ``noise`` is "flow" as above, or "nodes": independent on every node, at most Lap(2/ε), which is that of a standard
+    histogram for a person who is replaced by another. ``cells`` along the longest side and the noise are chosen from δ,
+    ε and the public number of points, unless they are given (see ``best_grid``): the standard histogram, which keeps
+    the same promise, is always a candidate, and wins where moves are long. The number of points is public, so the
+    values always add up to it: noise along edges cancels, and that on nodes is shifted alike everywhere, for free.
 
     The construction of the paper (its section 5.3) is not in the text at hand. Interpolation is a reconstruction;
     noise on edges instead of nodes is an improvement on it, in the spirit of policy graphs (He, Machanavajjhala,
@@ -68,21 +69,23 @@ class HatGrid:
 
     def cells_for(self, guarantee: MetricGuarantee, points: int) -> int:
         """Cells along the longest side for so many points."""
-        return best_cells(guarantee, points) if self.cells is None else self.cells
+        return best_grid(guarantee, points, self.noise)[0] if self.cells is None else self.cells
 
     def size(self, guarantee: MetricGuarantee, points: int) -> int:
         return math.prod(nodes(guarantee.space, self.cells_for(guarantee, points)))
 
     def estimate(self, x: SealedPoints, guarantee: MetricGuarantee, meter: Meter) -> Values:
         """Points per node, row-major."""
-        cells = self.cells_for(guarantee, x.count)
+        cells, noise = best_grid(guarantee, x.count, self.noise) if self.cells is None else (self.cells, self.noise)
         grid = hat_counts(x, cells)
-        flowing = flow_is_less(grid, cells) if self.noise is None else self.noise == "flow"
+        flowing = flow_is_less(grid, cells) if noise is None else noise == "flow"
         if flowing:
             noisy = meter.flow_laplace(grid, guarantee.epsilon, "grid")
-        else:
-            noisy = meter.laplace(grid, guarantee.epsilon, "grid")
-        return Values(noisy.numbers / grid.mass, noisy.std / grid.mass, NoiseLaw.MIXED if flowing else NoiseLaw.LAPLACE)
+            return Values(noisy.numbers / grid.mass, noisy.std / grid.mass, NoiseLaw.MIXED)
+        noisy = meter.laplace(grid, guarantee.epsilon, "grid")
+        numbers = noisy.numbers / grid.mass
+        numbers += (x.count - numbers.sum(axis=-1, keepdims=True)) / grid.size
+        return Values(numbers, noisy.std / grid.mass * math.sqrt(1 - 1 / grid.size), NoiseLaw.MIXED)
 
 
 def flow_is_less(grid: SealedFlow, cells: int) -> bool:
@@ -104,23 +107,41 @@ def nodes(space: Space, cells: int) -> tuple[int, ...]:
     return tuple(-(-side * cells // SIDE) + 1 for side in space.sides)
 
 
-def best_cells(guarantee: MetricGuarantee, points: int) -> int:
-    """The number of cells that balances noise against blur; data are not looked at.
+def best_grid(
+    guarantee: MetricGuarantee, points: int, noise: Literal["flow", "nodes"] | None = None
+) -> tuple[int, Literal["flow", "nodes"]]:
+    """The number of cells and the kind of noise with the least expected error of ranges; data are not looked at.
 
-    With spacing k (the longest side is 1) and s = √d·δ the most that a move does along all axes (in the Euclidean
-    metric), an edge has the noise variance 2(s/(kε))² and the boundary of a range 1/k^{d−1} edges per area, while
-    blurring costs c·k points per area of the boundary, c = ``BLUR`` if they are spread evenly, more if not. Both grow
-    with the boundary alike, whatever the range: 2s²/ε² · k^{−(d+1)} + c·n·k is least at k^{d+2} = 2(d+1)s²/(c·n·ε²).
-    c = ``BLUR``·``UNEVEN`` is a compromise: in a plane it takes twice the cells that even points want.
+    With K cells along the longest side (which is 1) and s = √d·δ the most that a move does along all axes (in the
+    Euclidean metric), a range of side ρ = 1/10 has 2d·ρ^{d−1} of boundary. Blurring costs c·n/K points per area of it,
+    c = ``BLUR``·``UNEVEN``. Noise on edges of variance 2(sK/ε)² adds 2s²/ε² · K^{d+1} per area; noise on nodes 8/ε² for
+    each of the (ρK)^d nodes inside. Both sums are convex in K, with their least at K^{d+2} = c·n·ε²/(2(d+1)s²) and
+    K^{d+1} = c·n·ε²/(4ρ).
 
-    >>> best_cells(MetricGuarantee(1, "0.001", Space((0, 0), (1, 1))), 100_000)
-    356
+    >>> city = Space((0, 0), (1, 1))
+    >>> [best_grid(MetricGuarantee(1, delta, city), 100_000) for delta in ("0.001", "0.01", "0.1")]
+    [(632, 'flow'), (200, 'flow'), (169, 'nodes')]
     """
-    space = guarantee.space
-    s = float(space.metric.total(guarantee.reach, space.axes) / SIDE)
-    power = 2 * (space.axes + 1) * s * s / (BLUR * UNEVEN * points * float(guarantee.epsilon) ** 2)
-    spacing: float = power ** (1 / (space.axes + 2))
-    return max(1, min(round(1 / spacing), MAX_CELLS >> (space.axes - 1)))
+    axes = guarantee.space.axes
+    s = float(guarantee.space.metric.total(guarantee.reach, axes) / SIDE)
+    epsilon, blur = float(guarantee.epsilon), BLUR * UNEVEN * points
+    boundary = 2 * axes / TYPICAL ** (axes - 1)
+    best: dict[Literal["flow", "nodes"], float] = {
+        "flow": (blur * epsilon**2 / (2 * (axes + 1) * s * s)) ** (1 / (axes + 2)),
+        "nodes": (blur * epsilon**2 * TYPICAL / 4) ** (1 / (axes + 1)),
+    }
+
+    def cells(kind: Literal["flow", "nodes"]) -> int:
+        return max(1, min(round(best[kind]), MAX_CELLS >> (axes - 1)))
+
+    def error(kind: Literal["flow", "nodes"]) -> float:
+        count = cells(kind)
+        edges = boundary * 2 * (s / epsilon) ** 2 * count ** (axes + 1)
+        inside = 8 / epsilon**2 * (count / TYPICAL) ** axes
+        return float(boundary * blur / count + (edges if kind == "flow" else inside))
+
+    kind = noise if noise is not None else min(best, key=error)
+    return cells(kind), kind
 
 
 class GridRanges:

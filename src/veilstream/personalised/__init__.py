@@ -12,6 +12,7 @@
 """
 
 from veilstream.personalised.accounts import LevelCosts, PersonalAccounts
+from veilstream.personalised.checked import Checked
 from veilstream.personalised.counts import (
     CountMechanism,
     ExponentialCount,
@@ -32,6 +33,7 @@ from veilstream.personalised.roster import Levels, Roster
 from veilstream.personalised.stream import GroupedRelease, PersonalisedPublisher
 
 __all__ = [
+    "Checked",
     "CountMechanism",
     "CountRelease",
     "ExponentialCount",

@@ -131,9 +131,26 @@ class Stretching:
         error = (2 + self.spread * squares) / total**2
         return int(roster.units[len(error) - 1 - int(np.argmin(error[::-1]))])
 
+    def worst_bias(self, roster: Levels) -> float:
+        """The most people by which a count is wrong, apart from noise, if budgets follow the data: public.
+
+        With weights ω_i·n/Σω where 1 would be right, that is the sum of what is above 1: the count of exactly those.
+
+        >>> from veilstream.personalised import Roster
+        >>> round(Stretching(spread=0).worst_bias(Roster.of_budgets([0.1] * 50 + [1] * 950)))
+        45
+        """
+        weights = np.minimum(roster.units, self.cap(roster)) / UNIT
+        relative = weights * roster.people / float((weights * roster.sizes).sum())
+        return float((np.maximum(relative - 1, 0.0) * roster.sizes).sum())
+
     def estimate(self, x: PeopleCounts, meter: PersonalMeter) -> Values:
+        return self.estimate_share(x, meter, ONE, "stretched counts")
+
+    def estimate_share(self, x: PeopleCounts, meter: PersonalMeter, share: Fraction, purpose: str) -> Values:
+        """The same for a share of everybody's budget."""
         cap = self.cap(x.roster)
-        values = meter.stretched(x, ONE, "stretched counts", cap)
+        values = meter.stretched(x, share, purpose, cap)
         factor = x.roster.people * UNIT / int((np.minimum(x.roster.units, cap) * x.roster.sizes).sum())
         return Values(np.asarray(values.numbers * factor, dtype=np.float64), values.std * factor, values.law)
 

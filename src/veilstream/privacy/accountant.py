@@ -16,8 +16,17 @@ from veilstream.privacy.blocks import Block
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.past_windows import ZERO
+from veilstream.privacy.population_limit import ChargeLimit
 from veilstream.privacy.presence_timeline import presence_timeline
-from veilstream.privacy.snapshots import AccountantSnapshot, BinSnapshot, LineSnapshot, PresenceSnapshot, WindowSnapshot
+from veilstream.privacy.profile_timeline import ProfileTimeline, with_profiles
+from veilstream.privacy.snapshots import (
+    AccountantSnapshot,
+    BinSnapshot,
+    LineSnapshot,
+    PresenceSnapshot,
+    ProfileSnapshot,
+    WindowSnapshot,
+)
 from veilstream.privacy.timeline import Timeline
 from veilstream.privacy.window_timeline import WindowTimeline
 
@@ -54,6 +63,7 @@ class Accountant:
         self._gaussian: Timeline = _timeline(guarantee)
         self._next_block = 0
         self._last_block = 0
+        self._limit: ChargeLimit | None = None
 
     @property
     def left(self) -> Fraction:
@@ -104,6 +114,11 @@ class Accountant:
         """A block that was opened and not closed: what every window that it reads pays, by the charges so far."""
         return self._pure.open_blocks().get(number)
 
+    @property
+    def open_blocks(self) -> list[int]:
+        """The numbers of the blocks that were opened and not closed."""
+        return sorted(self._pure.open_blocks())
+
     def advance(self, t: int) -> None:
         """Let time pass up to ``t``."""
         if self.now is not None and t < self.now:
@@ -127,8 +142,15 @@ class Accountant:
             self._check(self._pure, pure, self.answer_guarantee.pure, "budget")
         if gaussian:
             self._check(self._gaussian, gaussian, self.guarantee.mu_squared, "Gaussian budget")
+        if self._limit is not None:
+            self._limit.check(wanted)
+            self._limit.count(certain)
         for charge in certain:
             self._count(charge)
+
+    def limit(self, other: ChargeLimit | None) -> None:
+        """Let something else refuse charges too, such as the pool that a stream shares with others."""
+        self._limit = other
 
     def replay(self, charge: Charge) -> None:
         """Count a charge that was admitted before, as the ledger recorded it."""
@@ -163,6 +185,8 @@ class Accountant:
             case WindowSnapshot():
                 if rule is None:
                     return WindowTimeline.restored(self.guarantee.w, known)
+            case ProfileSnapshot():
+                return ProfileTimeline.restored(self._restored(known.ordinary), known)
             case PresenceSnapshot():
                 if rule is not None:
                     line = presence_timeline(rule)
@@ -198,6 +222,12 @@ class Accountant:
                 )
             if charge.bins is not None:
                 self._accept_bins(charge)
+            if charge.profile is not None and (charge.epsilon or charge.profile.last != self.now):
+                raise ChargeError(
+                    name=f"charge for {charge.purpose!r}",
+                    value=charge.profile.last,
+                    limit=f"a row of a running sum is Gaussian and of the present, {self.now}",
+                )
 
     def _accept_bins(self, charge: Charge) -> None:
         assert charge.bins is not None
@@ -218,6 +248,8 @@ class Accountant:
     def _check(self, line: Timeline, wanted: list[tuple[Fraction, Charge]], budget: Fraction, name: str) -> None:
         if any(charge.bins is not None for _, charge in wanted):
             line = line.by_bin(self.bins, self.now)
+        if any(charge.profile is not None for _, charge in wanted):
+            line = with_profiles(line)
         cost = line.would_cost(wanted)
         if cost > budget:
             amount, purpose = sum((amount for amount, _ in wanted), ZERO), wanted[0][1].purpose
@@ -242,6 +274,8 @@ class Accountant:
         if charge.mu_squared:
             if charge.bins is not None:
                 self._gaussian = self._gaussian.by_bin(self.bins, self.now)
+            if charge.profile is not None:
+                self._gaussian = with_profiles(self._gaussian)
             self._gaussian.add(charge.mu_squared, charge)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from veilstream.arguments import is_a
 from veilstream.errors import InvalidInputError
+from veilstream.privacy.profile import Profile
 
 Times: TypeAlias = NDArray[np.int32 | np.int64]
 Names: TypeAlias = NDArray[np.int64] | NDArray[np.bool_]
@@ -62,7 +63,8 @@ class Charge:
     ``epsilon`` counts towards the pure budget and ``mu_squared`` towards the Gaussian one. At event
     level (w = 1) a charge may name ``bins``, by their positions or by a truth value for every bin: it then counts for
     those bins alone, because one event lies in one bin. ``starts`` gives, position by position, where the span of each
-    begins (never before ``span.first``).
+    begins (never before ``span.first``). Without bins, ``starts`` is the record of a ``profile``: the charge is a row of
+    a running sum, and ``mu_squared`` what it costs a timestamp that it reads with weight 1.
     A charge with a ``block`` grows: a later charge of the same block stands in its place, with a further span and an
     epsilon that is no smaller, which every window that any of the spans touches then pays; one of epsilon 0 says that
     the block will grow no more and changes nothing else.
@@ -83,7 +85,7 @@ class Charge:
             raise InvalidInputError(name="charge", limit="it has a Span and a purpose in words")
         if self.bins is not None and not (is_a(self.bins, np.ndarray) and self.bins.dtype.kind in "ib"):
             raise InvalidInputError(name="charge", limit="bins are an array of positions, or of a truth value for each")
-        if self.starts is None:
+        if self.starts is None or self.profile is not None:
             return
         if not (is_a(self.starts, np.ndarray) and self.starts.dtype.kind == "i"):
             raise InvalidInputError(name="charge", limit="starts are an array of whole numbers")
@@ -104,6 +106,11 @@ class Charge:
             # Truth values are counted where they are read.
             return True
         return self.bins.size == 0 or (int(self.bins.min()) >= 0 and int(self.bins.max()) < bins)
+
+    @property
+    def profile(self) -> Profile | None:
+        """Which timestamps a row of a running sum reads with which weights; None for any other charge."""
+        return None if self.starts is None or self.bins is not None else Profile.decoded(self.starts)
 
     @property
     def positions(self) -> NDArray[np.int64] | None:

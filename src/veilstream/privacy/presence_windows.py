@@ -10,9 +10,13 @@ from fractions import Fraction
 from itertools import combinations, product
 from math import lcm
 
+import numpy as np
+from numpy.typing import NDArray
+
 from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.presence import Rule
+from veilstream.privacy.profile import SQUARED_ONE
 from veilstream.privacy.windows import fullest_window, merged_blocks, window_cost
 
 
@@ -25,7 +29,11 @@ def fullest(
     >>> fullest(charges, Guarantee(1, w=5)), fullest(charges, Guarantee(1, w=5, presence=2))
     ((Fraction(5, 4), Fraction(0, 1)), (Fraction(1, 1), Fraction(0, 1)))
     """
-    rule, recorded = guarantee.rule, list(charges)
+    rule, every = guarantee.rule, list(charges)
+    recorded = [charge for charge in every if charge.profile is None]
+    if len(recorded) < len(every):
+        pure, squared = fullest(recorded, guarantee, bins, per_timestamp=per_timestamp)
+        return pure, squared + _dearest_timestamp([charge for charge in every if charge.profile is not None])
     if rule is None or not recorded:
         return fullest_window(recorded, guarantee.w, bins, per_timestamp=per_timestamp)
     first, last = min(c.span.first for c in recorded), max(c.span.last for c in recorded)
@@ -38,6 +46,23 @@ def fullest(
     reachable = set(_sets(rule, Span(first, last), recorded))
     pure = _dearest(reachable, [([c.epsilon for c in same], [c.span for c in same]) for same in merged])
     return pure, _dearest(reachable, [([c.mu_squared for c in same], [c.span for c in same]) for same in merged])
+
+
+def _dearest_timestamp(rows: Sequence[Charge]) -> Fraction:
+    """The most that rows of running sums cost any timestamp, each μ² times the square of the weight it is read with."""
+    first, last = min(row.span.first for row in rows), max(row.span.last for row in rows)
+    costs: dict[Fraction, NDArray[np.int64]] = {}
+    for row in rows:
+        profile = row.profile
+        assert profile is not None
+        firsts, weights = profile.pieces()
+        squares = np.repeat(weights**2, np.diff(firsts, append=profile.last + 1))
+        of_unit = costs.setdefault(row.mu_squared, np.zeros(last - first + 1, dtype=np.int64))
+        of_unit[profile.start - first : profile.last - first + 1] += squares
+    totals = (
+        sum((unit * int(squares[t]) for unit, squares in costs.items()), Fraction(0)) for t in range(last - first + 1)
+    )
+    return max(totals) / SQUARED_ONE
 
 
 def _dearest(reachable: set[tuple[int, ...]], spent: Sequence[tuple[Sequence[Fraction], Sequence[Span]]]) -> Fraction:

@@ -32,13 +32,15 @@ class Measure:
     'rows, at most 20 per person, per 15 minutes'
     >>> Measure.of_events(1, "1d", span=5).label
     'people, sum over 5 steps of a day'
-    >>> Measure("people").label
-    'people'
+    >>> Measure("people").label, Measure("people", so_far="total so far").label
+    ('people', 'people, total so far')
     """
 
     counted: str = "people"
     every: str | int | None = None
     span: int = 1
+    so_far: str = ""
+    """How steps so far are added up, as in "total so far"; empty where they are not."""
 
     def __post_init__(self) -> None:
         if self.span < 1:
@@ -58,6 +60,8 @@ class Measure:
     @property
     def label(self) -> str:
         """The name of an axis."""
+        if self.so_far:
+            return f"{self.counted}, {self.so_far}"
         step = _step(self.every)
         if self.span > 1:
             return f"{self.counted}, sum over {self.span:,} steps" + (f" of {step[1]}" if step and step[1] else "")

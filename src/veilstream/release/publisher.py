@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -11,23 +12,26 @@ from numpy.typing import NDArray
 from veilstream.arguments import checks_arguments
 from veilstream.data import Calendar, Domain
 from veilstream.data.bounding.keyed import Key
+from veilstream.data.measures import GRID, ValueMeasures
 from veilstream.errors import InvalidInputError, LedgerMismatchError, OutOfOrderError
 from veilstream.mechanisms.identity import describe, recognises
-from veilstream.mechanisms.protocols import Explains, StreamMechanism
+from veilstream.mechanisms.protocols import Explains, Revises, StreamMechanism
 from veilstream.mechanisms.session import StreamSession
 from veilstream.noise import SecureNoise
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population import Draw, Population
 from veilstream.release.transacting import Book
 from veilstream.storage.codec import Encoded, decode
 from veilstream.storage.holder import LedgerHolder
 from veilstream.storage.keys import key_id
 from veilstream.storage.ledger import Ledger, StreamSpec
 from veilstream.storage.ledger.anchor import Anchor, StepDates
-from veilstream.storage.ledger.spec import domain_text, values_of
+from veilstream.storage.ledger.spec import VALUES, domain_text, recording_silence
 from veilstream.trusted.counts import Sealed, UndatedCounts
 from veilstream.trusted.frames import hide_frames
 from veilstream.values.origin import StepTime
 from veilstream.values.release import Release
+from veilstream.values.revision import Revision
 from veilstream.values.values import Values
 
 S = TypeVar("S")
@@ -44,8 +48,14 @@ class Publisher(LedgerHolder, Generic[S]):
     released the first time; if a mechanism raises after it was charged, the charges stay.
 
     ``max_contribution`` is the holder's promise: one person adds at most that much to the counts of one step in total.
-    ``allow_empty`` is recorded with the stream where it is given: whether steps after the last row are released.
-    There is no seed: see :func:`veilstream.simulate` for repeatable runs.
+    With ``measures`` a bin has several numbers, into which rows with values are divided (docs/measures.md), and
+    ``most`` bounds what one person adds to a sum. ``allow_empty`` is recorded with the stream where it is given:
+    whether steps after the last row are released. There is no seed: see :func:`veilstream.simulate` for repeatable
+    runs.
+
+    With ``population`` the stream also keeps the promise about a population, together with all others that draw on
+    it: ``draw="shared"`` from its pool, as far as it reaches, ``"reserved"`` a share fixed now. ``unit`` says what
+    ``max_contribution`` bounds (docs/population.md).
 
     >>> import numpy as np, veilstream as vs
     >>> p = vs.Publisher(bins=3, guarantee=vs.Guarantee("1", w=24), mechanism=vs.STREAMS["uniform"]())
@@ -67,9 +77,15 @@ class Publisher(LedgerHolder, Generic[S]):
         calendar: Calendar | None = None,
         key: bytes | Key | None = None,
         allow_empty: bool | None = None,
+        population: str | Population | None = None,
+        draw: Draw = "shared",
+        unit: str = "people",
+        measures: ValueMeasures | None = None,
+        most: Fraction | None = None,
     ) -> None:
         self.domain = bins if isinstance(bins, Domain) else None
-        self.bins = bins.bins if isinstance(bins, Domain) else bins
+        self.measures = measures
+        self.bins = (bins.bins if isinstance(bins, Domain) else bins) * (1 if measures is None else measures.parts)
         self._shape = self.domain.shape if self.domain else (self.bins,)
         if type(self.bins) is not int or not 1 <= self.bins <= MAX_BINS:
             raise InvalidInputError(name="bins", value=bins, limit=f"a whole number from 1 to {MAX_BINS}")
@@ -81,6 +97,9 @@ class Publisher(LedgerHolder, Generic[S]):
         self.mechanism = mechanism
         self.stream = stream
         self.max_contribution = max_contribution
+        self._movement = (
+            Fraction(max_contribution) if measures is None else measures.movement(max_contribution, most)[0]
+        )
         noise = SecureNoise()
 
         def session() -> StreamSession[S]:
@@ -101,7 +120,8 @@ class Publisher(LedgerHolder, Generic[S]):
                     calendar=None if calendar is None else Anchor.of(calendar).to_json(),
                     key=None if key is None else key_id(key),
                     per_timestamp=first.accountant.per_timestamp,
-                    payload=values_of(allow_empty),
+                    payload=recording_silence(VALUES if measures is None else measures.to_json(most), allow_empty),
+                    membership=self.ledger.populations.membership(population, draw, unit),
                 ),
                 lambda recorded: recognises(recorded, mechanism),
                 None if self.domain is None else self.domain.fingerprint(),
@@ -148,6 +168,24 @@ class Publisher(LedgerHolder, Generic[S]):
             self._book.catch_up(transaction, self._load)
             return self.mechanism.explain(self._book.session.state)
 
+    def revisions(self) -> list[Revision]:
+        """New values for the last steps by all that was released since, oldest first: post-processing, at no cost.
+
+        Mechanisms that revise nothing give none. The state of the last release, in the ledger, holds all of it.
+
+        >>> import numpy as np, veilstream as vs
+        >>> p = vs.Publisher(bins=1, guarantee=vs.Guarantee("1", w=8), mechanism=vs.STREAMS["model"](revise=2))
+        >>> for count in (40, 42, 47, 51):
+        ...     release = p.feed(np.array([count]))
+        >>> [(revision.step, revision.version) for revision in p.revisions()]
+        [(1, 2), (2, 1)]
+        """
+        if not isinstance(self.mechanism, Revises):
+            return []
+        with self._book.transaction() as transaction:
+            self._book.catch_up(transaction, self._load)
+            return list(self.mechanism.revisions(self._book.session.state))
+
     def skip(self) -> Release:
         """Repeat the last release for the next step, at no cost and without its data.
 
@@ -185,15 +223,18 @@ class Publisher(LedgerHolder, Generic[S]):
         try:
             if isinstance(snapshot, Sealed):
                 return snapshot
+            if self.measures is not None:
+                raise InvalidInputError("snapshot: a stream of measured values takes what bounded events are made of")
             return UndatedCounts(checked_counts(snapshot, self.bins), self.max_contribution, self._shape)
         finally:
             del snapshot
 
     def _accepted(self, now: Sealed, t: int | None) -> int:
-        if now.span.steps != 1 or now.size != self.bins or now.l1 > self.max_contribution or now.grid:
+        grid = 0 if self.measures is None else GRID
+        if now.span.steps != 1 or now.size != self.bins or now.l1 > self._movement or now.grid != grid:
             raise InvalidInputError(
                 f"snapshot of {now.size} bins over {now.span.steps} steps with max_contribution={now.l1}: the stream "
-                f"takes {self.bins} bins of one step with max_contribution ≤ {self.max_contribution}"
+                f"takes {self.bins} bins of one step with max_contribution ≤ {self._movement}"
             )
         wanted = self.guarantee.presence_rule
         if wanted is not None and now.origin.presence_rule != wanted:

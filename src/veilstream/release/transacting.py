@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from veilstream.privacy.charge import Charge
+from veilstream.privacy.population_limit import ChargeLimit
 from veilstream.privacy.snapshots import AccountantSnapshot
 from veilstream.release.commits import Commits
 from veilstream.storage.codec import Encoded, encode
@@ -60,6 +61,15 @@ class Resumable(Protocol):
 
     def restore(self, known: AccountantSnapshot) -> None:
         """Know that, and nothing else."""
+        ...
+
+
+@runtime_checkable
+class Limited(Protocol):
+    """What takes a limit beside that of its own guarantee, before anything is drawn."""
+
+    def limit(self, other: ChargeLimit | None) -> None:
+        """Let something else refuse charges too; None for nothing else."""
         ...
 
 
@@ -123,6 +133,9 @@ class Book(Generic[A]):
             if stored is not None:
                 load(stored)
             self.at = transaction.head
+        session: object = self.session
+        if isinstance(session, Limited):
+            session.limit(transaction.pool())
 
     def _resume(self, transaction: Transaction) -> None:
         """Begin with the last snapshot instead of the first charge, unless the first charge was counted already."""

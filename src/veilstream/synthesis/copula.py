@@ -18,10 +18,10 @@ from veilstream.synthesis.correlation import matrix_of, repaired, upper_of
 from veilstream.synthesis.kendall import Kendall
 from veilstream.synthesis.layout import Layout, Part
 from veilstream.synthesis.margins import Margins, private_margins
+from veilstream.synthesis.sizes import private_sizes, questions_of_sizes
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedRows, SealedTable
-from veilstream.values.projection import onto_simplex
 from veilstream.values.values import Values
 
 
@@ -39,7 +39,8 @@ class DPCopula:
 
     By Sklar's theorem a joint law is its margins F_j and a copula C: H(x) = C(F_1(x_1), ..., F_m(x_m)). Noise on m
     margins and m(m−1)/2 correlations hurts far less than on the cells of a domain that is larger than the table.
-    ``size_share`` of ε counts the rows; of the rest ``ratio``/(ratio+1) goes to the margins, in equal shares, and
+    ``size_share`` of ε counts the rows (and as much again for each further question about sizes, see
+    ``private_sizes``); of the rest ``ratio``/(ratio+1) goes to the margins, in equal shares, and
     what is left to the dependence: ε in all.
 
     Margins come from any histogram mechanism, by default ``NoiseFirst``. The thesis takes EFPA. On ten DPBench lines
@@ -111,10 +112,10 @@ class DPCopula:
                 f"DPCopula with split_below={self.split_below} under {meter.guarantee}: parts are paid for "
                 "together at w=1 only; set split_below=0"
             )
-        share = epsilon * self.size_share if layout.modelled else epsilon
-        noisy = meter.laplace(x.rows.counts(layout.split), share, "sizes")
-        total = max(float(np.sum(noisy.numbers)), 0.0)
-        sizes = onto_simplex(np.asarray(noisy.numbers, dtype=np.float64), total)
+        share = epsilon
+        if layout.modelled:
+            share = epsilon * min(self.size_share * questions_of_sizes(layout.split), Fraction(1, 2))
+        sizes, noise = private_sizes(x.rows, layout.split, share, meter)
         cells = x.rows.parts(layout.split) if layout.split else [x.rows]
         parts: list[Part] = []
         deviations: list[tuple[float, ...]] = []
@@ -124,7 +125,7 @@ class DPCopula:
             deviations.append(std)
         if not layout.modelled:
             parts = [Part((), np.zeros(0), NORMAL, np.zeros(0))] * layout.parts
-        return self._values(layout, sizes, parts, deviations, float(np.mean(noisy.std)))
+        return self._values(layout, sizes, parts, deviations, noise)
 
     def _part(self, rows: SealedRows, total: float, epsilon: Fraction, meter: Meter) -> tuple[Part, tuple[float, ...]]:
         attributes = len(rows.shape)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self, cast
 
 import numpy as np
 import polars as pl
@@ -12,10 +14,15 @@ from numpy.typing import NDArray
 from veilstream.data import Axis, Categories, Domain, Edges, Grid
 from veilstream.data.domain import MAX_BINS
 from veilstream.errors import InvalidDomainError, InvalidInputError
+from veilstream.synthesis.spikes import Spiked
 
 
 class TableDomain(Domain):
     """A ``Domain`` of which only every single attribute must be small enough to list, not their product.
+
+    ``spikes`` names values of numeric attributes that many rows share, such as an income of 0: each gets a bin of its
+    own (see ``Spiked``). In a JSON file they stand with the bins: ``{"low": 0, "high": 90000, "cells": 90, "spikes":
+    [0]}``.
 
     >>> domain = TableDomain({f"x{i}": Grid(0, 1000, 1000) for i in range(8)})
     >>> domain.bins == 1000**8
@@ -25,6 +32,42 @@ class TableDomain(Domain):
     """
 
     __slots__ = ()
+
+    def __init__(self, axes: Mapping[str, Axis], spikes: Mapping[str, Sequence[float]] | None = None) -> None:
+        spiked = dict(axes)
+        for name, values in (spikes or {}).items():
+            base = spiked.get(name)
+            if not isinstance(base, Edges | Grid):
+                raise InvalidDomainError(f"spikes of '{name}': they belong to an attribute with edges or a grid")
+            # It answers what every axis does, and is known to tables alone.
+            spiked[name] = cast("Axis", Spiked(base, tuple(values)))
+        super().__init__(spiked)
+
+    @classmethod
+    def from_json(cls, source: str | Path | Mapping[str, Any]) -> Self:
+        """Read a domain from a JSON file or from the value such a file holds, spikes included.
+
+        >>> TableDomain.from_json({"income": {"low": 0, "high": 10, "cells": 2, "spikes": [0]}}).shape
+        (3,)
+        """
+        if isinstance(source, str | Path):
+            try:
+                loaded: object = json.loads(Path(source).read_text(encoding="utf-8"))
+            except (ValueError, OSError):
+                return cast("Self", super().from_json(source))
+        else:
+            loaded = source
+        if not isinstance(loaded, Mapping):
+            return cast("Self", super().from_json(cast("Any", loaded)))
+        specs = dict(cast("Mapping[str, Any]", loaded))
+        spikes = {
+            name: spec["spikes"]
+            for name, spec in specs.items()
+            if isinstance(spec, Mapping) and isinstance(spec.get("spikes"), list)
+        }
+        for name in spikes:
+            specs[name] = {key: value for key, value in specs[name].items() if key != "spikes"}
+        return cls(Domain.from_json(specs).axes if spikes else super().from_json(specs).axes, spikes)
 
     def _check_size(self) -> None:
         if not self.axes:
@@ -54,17 +97,25 @@ def table_domain(domain: Domain) -> TableDomain:
     return domain if isinstance(domain, TableDomain) else TableDomain(domain.axes)
 
 
+def _spiked(axis: object) -> Spiked | None:
+    return axis if isinstance(axis, Spiked) else None
+
+
 def _values(axis: Axis, codes: NDArray[np.int64], position: NDArray[np.float64]) -> pl.Series:
     """Categories as they are; numbers at random inside their bin, whole ones if all edges are whole."""
     if isinstance(axis, Categories):
         return axis.labels().gather(codes)
     edges = np.array(axis.edges) if isinstance(axis, Edges) else axis.bounds()
+    spiked = _spiked(axis)
+    known = np.array(spiked.spikes if spiked else ())
+    spikes = spiked.spike_of(codes) if spiked else np.full(codes.size, np.nan)
     low, high = edges[codes], edges[codes + 1]
-    if not np.array_equal(edges, np.rint(edges)):
-        return pl.Series(low + position * (high - low))
+    if not (np.array_equal(edges, np.rint(edges)) and np.array_equal(known, np.rint(known))):
+        return pl.Series(np.where(np.isnan(spikes), low + position * (high - low), spikes))
     # The last bin also holds its upper edge.
     width = high - low + ((codes == axis.bins - 1) & (axis.bins > 1) & (high - low > 1))
-    return pl.Series((low + np.floor(position * width)).astype(np.int64))
+    inside = low + np.floor(position * width)
+    return pl.Series(np.where(np.isnan(spikes), inside, spikes).astype(np.int64))
 
 
 __all__ = ["Axis", "Categories", "Edges", "Grid", "TableDomain", "table_domain"]

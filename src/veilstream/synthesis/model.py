@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from veilstream.synthesis.correlation import matrix_of
 from veilstream.synthesis.domain import TableDomain
 from veilstream.synthesis.layout import Layout, Part
 from veilstream.synthesis.margins import shares
+from veilstream.synthesis.tables import as_table, checked_rows
 from veilstream.synthesis.tree import consistent, spanning_tree, walk_down
 
 Reals = NDArray[np.float64]
@@ -35,6 +37,8 @@ class CopulaModel:
     layout: Layout
     numbers: Reals = field(repr=False)
     spent: Fraction
+    types: Mapping[str, pl.DataType] = field(default_factory=dict[str, "pl.DataType"], repr=False)
+    """Numeric types that columns had when they were read: like their names, they are taken to be public."""
 
     @property
     def rows(self) -> int:
@@ -68,9 +72,7 @@ class CopulaModel:
 
     def sample_codes(self, rows: int | None = None, seed: int | None = None) -> list[NDArray[np.int64]]:
         """Drawn rows as codes, one column per attribute."""
-        count = self.rows if rows is None else rows
-        if type(count) is not int or count < 0:
-            raise InvalidInputError(name="rows", value=rows, limit="a whole number of at least 0")
+        count = checked_rows(self.rows, rows)
         generator = Generator(PCG64(SeedSequence(seed)))
         sizes, parts = self.layout.unpack(self.numbers)
         wanted = generator.multinomial(count, shares(sizes)) if len(parts) > 1 else np.array([count])
@@ -95,16 +97,10 @@ class CopulaModel:
     ) -> Any:
         """Drawn rows as a Polars (or pandas, or Arrow) table; as many as the table has, by its noisy total, by default.
 
-        Numbers lie at random inside their bins, whole ones where all edges of the attribute are whole.
+        Numbers lie at random inside their bins, whole ones where all edges of the attribute are whole, in the types
+        that the columns were read in wherever those hold all values of the domain.
         """
-        if kind not in ("polars", "pandas", "arrow"):
-            raise InvalidInputError(name="kind", value=kind, limit="'polars', 'pandas' or 'arrow'")
-        columns = self.sample_codes(rows, seed)
-        generator = Generator(PCG64(SeedSequence(None if seed is None else (seed, 1))))
-        frame: pl.DataFrame = self.domain.values(columns, [generator.random(column.size) for column in columns])
-        if kind == "polars":
-            return frame
-        return getattr(frame, f"to_{kind}")()
+        return as_table(self.sample_codes(rows, seed), self.domain, self.types, seed, kind)
 
     def _axis(self, name: str) -> int:
         if name not in self.domain.names:

@@ -17,7 +17,9 @@ from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter, NoiseSource
 from veilstream.trusted.points import SealedFlow
 from veilstream.trusted.records import SealedRecords
+from veilstream.trusted.running import SealedRunning
 from veilstream.trusted.statistics import JointScores, Scores
+from veilstream.trusted.statistics.dyadic import DyadicCosts
 from veilstream.trusted.statistics.metric import SmoothValue
 from veilstream.trusted.threshold import SealedThreshold
 from veilstream.values.boxes import Boxes
@@ -63,6 +65,10 @@ class _AskingMeter(Meter):
         question = ("gaussian", x.size, x.span, mu_squared, purpose)
         return self._answer(question, lambda: super(_AskingMeter, self).gaussian(x, mu_squared, purpose))
 
+    def row_of(self, sums: SealedRunning, mu_squared: Fraction, purpose: str) -> Values:
+        question = ("row", sums.size, sums.span, mu_squared, purpose)
+        return self._answer(question, lambda: super(_AskingMeter, self).row_of(sums, mu_squared, purpose))
+
     def block_laplace(
         self, x: Sealed, epsilon: Fraction, length: int, purpose: str, block: NoiseBlock | None = None
     ) -> tuple[Values, NoiseBlock]:
@@ -78,6 +84,10 @@ class _AskingMeter(Meter):
     def select_each(self, scores: JointScores, epsilon: Fraction, purpose: str) -> NDArray[np.int64]:
         question = ("select each", tuple(scores.sizes.tolist()), scores.span, epsilon, purpose)
         return self._answer(question, lambda: super(_AskingMeter, self).select_each(scores, epsilon, purpose))
+
+    def partition(self, costs: DyadicCosts, price: Fraction, epsilon: Fraction, purpose: str) -> NDArray[np.bool_]:
+        question = ("partition", costs.size, costs.span, price, epsilon, purpose)
+        return self._answer(question, lambda: super(_AskingMeter, self).partition(costs, price, epsilon, purpose))
 
     def reaching(self, records: SealedRecords, level: int, epsilon: Fraction, purpose: str) -> Boxes:
         question = ("reaching", records.shape, records.span, level, epsilon, purpose)

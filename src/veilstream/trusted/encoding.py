@@ -8,11 +8,15 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from veilstream.privacy.charge import Span
+from veilstream.privacy.kernels import Kernel
 from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.opening import opened
+from veilstream.trusted.running import SealedRunning
 from veilstream.trusted.threshold import SealedThreshold
 
 
@@ -66,6 +70,26 @@ def threshold_to_plain(x: SealedThreshold) -> dict[str, Any]:
 def threshold_from_plain(plain: dict[str, Any]) -> SealedThreshold:
     """The block that was stored."""
     return SealedThreshold(**plain)
+
+
+@hide_frames
+def running_to_plain(x: SealedRunning) -> dict[str, Any]:
+    """Everything that ``running_from_plain`` needs, exact values included."""
+    return {
+        "groups": np.stack(opened(x)),
+        "kernel": x.kernel.encoded(),
+        "start": x.start,
+        "last": x.last,
+        "l2": x.l2.as_integer_ratio(),
+        "grid": x.grid,
+    }
+
+
+@hide_frames
+def running_from_plain(plain: dict[str, Any]) -> SealedRunning:
+    """The running sum that was stored."""
+    groups, kernel = tuple(plain["groups"]), Kernel.decoded(list(plain["kernel"]))
+    return SealedRunning(groups, kernel, plain["start"], plain["last"], Fraction(*plain["l2"]), plain["grid"])
 
 
 @hide_frames

@@ -41,7 +41,12 @@ def restart(starts: Times, bins: NDArray[np.bool_] | NDArray[np.int64], last: in
 
 def finer(exact: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
     """Whole numbers on a grid that is ``bits`` finer."""
-    return exact << bits if bits else exact
+    return exact << bits if bits > 0 else exact
+
+
+def coarser(exact: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+    """Whole numbers rounded down to a grid that is ``bits`` coarser."""
+    return exact >> bits if bits > 0 else exact
 
 
 def public_grid(public: Numbers) -> int:

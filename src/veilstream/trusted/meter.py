@@ -23,11 +23,14 @@ from veilstream.privacy.rationals import sqrt_up
 from veilstream.trusted.block_noise import NoiseBlock, block_variance, drawn_rows
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.frames import hide_frames
+from veilstream.trusted.grids import coarser, finer
 from veilstream.trusted.noisy_cells import TailNoise, noisy_cells
 from veilstream.trusted.opening import open_counts, open_scores, opened
 from veilstream.trusted.points import SealedFlow, carried, degrees, edges_of
 from veilstream.trusted.records import SealedRecords
+from veilstream.trusted.running import ROW_BITS, SealedRunning, weighted
 from veilstream.trusted.statistics.base import JointScores, Scores, entries_of
+from veilstream.trusted.statistics.dyadic import DyadicCosts, cheapest_partition
 from veilstream.trusted.statistics.metric import SmoothValue
 from veilstream.trusted.threshold import THRESHOLD_GRID, SealedThreshold
 from veilstream.values.boxes import Boxes, cells_of
@@ -39,6 +42,8 @@ MAX_SCALE = LARGEST_SCALE
 """The widest noise that a charge may ask for."""
 MIN_SIGMA_BITS = 10
 """Gaussian noise is drawn on a grid at least this many bits finer than its standard deviation."""
+PARTITION_GRID = 4
+"""Costs of partitions have noise on multiples of 2⁻⁴."""
 MAX_LISTED = 1 << 22
 """The most empty cells that a sparse release may be expected to list."""
 
@@ -169,17 +174,45 @@ class Meter:
         """
         self._positive(mu_squared, purpose)
         variance = self._sensitivity(x.span, x.l2) ** 2 / mu_squared
+        charge = replace(self._charge(x, Fraction(0), purpose), mu_squared=mu_squared)
+        return self._with_gaussian(open_counts(x), x.grid, variance, charge)
+
+    @hide_frames
+    def row_of(self, sums: SealedRunning, mu_squared: Fraction, purpose: str) -> Values:
+        """The present row of a running sum, Σ c_s·x_s, plus exact discrete Gaussian noise.
+
+        ``mu_squared`` is what the row costs a timestamp that it reads with weight 1, for a unit that is in as many
+        timestamps as the guarantee lets it reach; others pay by the square of their weight. PROOF.md, "Rows of running
+        sums", has the theorem.
+        """
+        self._positive(mu_squared, purpose)
+        reach = self.guarantee.reach
+        if reach is None:
+            raise InvalidBudgetError(
+                f"running sum for {purpose!r} under {self.guarantee}: it needs a window, or a bound on the steps in "
+                "which a person counts"
+            )
+        if sums.last != self.t:
+            raise InvalidInputError(name="row for", value=purpose, limit=f"the sum ends at t={sums.last}, not {self.t}")
+        variance = (reach * sums.l2) ** 2 / mu_squared
+        charge = Charge(Fraction(0), sums.span, purpose, mu_squared, starts=sums.profile.encoded())
+        exact = weighted(opened(sums), sums.profile.pieces()[1])
+        return self._with_gaussian(exact, sums.grid + ROW_BITS, variance, charge)
+
+    def _with_gaussian(self, exact: NDArray[np.int64], x_grid: int, variance: Fraction, charge: Charge) -> Values:
+        """Exact values on a grid with noise of at least this variance, once the charge was admitted."""
         sigma_bits = math.isqrt(math.floor(variance * (1 << 60))).bit_length()
-        finer = max(x.grid, MIN_SIGMA_BITS + 30 - sigma_bits + 1, 0)
-        sigma = sqrt_up(variance * (1 << (2 * finer)) + 3)
+        grid = max(x_grid, MIN_SIGMA_BITS + 30 - sigma_bits + 1, 0)
+        sigma = sqrt_up(variance * (1 << (2 * grid)) + 3)
         if sigma > MAX_SCALE:
             raise InvalidBudgetError(
-                f"charge of mu² {mu_squared} for {purpose!r}: its noise would be wider than {MAX_SCALE} grid steps"
+                f"charge of mu² {charge.mu_squared} for {charge.purpose!r}: its noise would be wider than {MAX_SCALE} "
+                "grid steps"
             )
-        self._admit([replace(self._charge(x, Fraction(0), purpose), mu_squared=mu_squared)])
-        noise = self._noise.gaussian(sigma, self._draw_shape(x.size))
-        exact = (open_counts(x) << (finer - x.grid)) + noise
-        return Values(_off_grid(exact, finer), float(sigma) * 2.0**-finer, NoiseLaw.GAUSSIAN)
+        self._admit([charge])
+        noise = self._noise.gaussian(sigma, self._draw_shape(exact.shape[-1]))
+        noise += finer(exact, grid - x_grid)
+        return Values(_off_grid(noise, grid), float(sigma) * 2.0**-grid, NoiseLaw.GAUSSIAN)
 
     @hide_frames
     def block_laplace(
@@ -236,6 +269,22 @@ class Meter:
         return self._choose_each(gaps, entries, rate, lengths)
 
     @hide_frames
+    def partition(self, costs: DyadicCosts, price: Fraction, epsilon: Fraction, purpose: str) -> NDArray[np.bool_]:
+        """Where the blocks of the partition begin whose costs, with noise and a public ``price`` for each, are least.
+
+        Every block of every level gets exact discrete Laplace noise of scale 2·sensitivity/epsilon, on a grid of 2⁻⁴;
+        only the best partition is told, for one charge. PROOF.md, "The cheapest partition", has the theorem.
+        """
+        self._positive(epsilon, purpose)
+        unit = 1 << PARTITION_GRID
+        moved = self._sensitivity(costs.span, costs.sensitivity)
+        scale = bounded_scale(2 * moved * unit / epsilon, purpose)
+        self._admit([Charge(epsilon, self._until_now(costs.span), purpose, bins=self._named(costs.bins))])
+        public = round(price * unit)
+        levels = [level * unit + public + self._noise.laplace(scale, level.size) for level in opened(costs)]
+        return cheapest_partition(levels)[: costs.size]
+
+    @hide_frames
     def reaching(self, records: SealedRecords, level: int, epsilon: Fraction, purpose: str) -> Boxes:
         """The cells of a domain of any size whose count plus exact discrete Laplace noise is at least ``level``.
 
@@ -281,14 +330,20 @@ class Meter:
 
     @hide_frames
     def above(self, threshold: SealedThreshold, x: Sealed, level: float) -> bool:
-        """Whether x + ν ≥ level + ρ, for a one-number ``x`` and a public ``level``."""
+        """Whether x + ν ≥ level + ρ, for a one-number ``x`` and a public ``level``.
+
+        A finer ``x`` is rounded down to the grid of thresholds: numbers that are at most D apart are so after it as
+        well if D is on that grid, to which it is rounded up here.
+        """
         moved = self._sensitivity(x.span, x.l1)
-        if x.size != 1 or x.grid > THRESHOLD_GRID or moved > threshold.sensitivity:
+        if x.grid > THRESHOLD_GRID:
+            moved = Fraction(math.ceil(moved * (1 << THRESHOLD_GRID)), 1 << THRESHOLD_GRID)
+        if x.size != 1 or moved > threshold.sensitivity:
             raise InvalidInputError(
                 name="comparison for",
                 value=threshold.purpose,
-                limit=f"{x.size} values of sensitivity {moved} on grid 2^-{x.grid}, where one value of at most "
-                f"{threshold.sensitivity} on 2^-{THRESHOLD_GRID} is needed",
+                limit=f"{x.size} values of sensitivity {moved}, where one value of at most {threshold.sensitivity} is "
+                "needed",
             )
         block = self._accountant.open_block(threshold.block)
         if block is None:
@@ -307,7 +362,7 @@ class Meter:
         self._admit([] if grown in self.charges else [grown], tentative=[Charge(nu, everywhere, purpose), own])
         scale = bounded_scale(threshold.sensitivity * (1 << THRESHOLD_GRID) / nu, purpose)
         noise = self._noise.laplace(scale, self._draw_shape(1))
-        value = (open_counts(x) << (THRESHOLD_GRID - x.grid)) + noise
+        value = coarser(finer(open_counts(x), THRESHOLD_GRID - x.grid), x.grid - THRESHOLD_GRID) + noise
         answer = bool(self.branch((value >= round(level * (1 << THRESHOLD_GRID)) + opened(threshold))[..., 0]))
         if answer:
             self._admit([replace(grown, epsilon=block.amount + nu), own])

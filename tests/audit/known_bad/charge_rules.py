@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,14 +13,17 @@ from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.opening import open_counts, opened
 from veilstream.trusted.rows import SealedRows
+from veilstream.trusted.running import SealedRunning
 from veilstream.trusted.threshold import THRESHOLD_GRID, SealedThreshold
+from veilstream.values.values import Values
 
 
 class _WrongMeter(Meter):
     """Compares as the Meter does, and charges as ``_charges`` says: for the block, and for a positive."""
 
     def above(self, threshold: SealedThreshold, x: Sealed, level: float) -> bool:
-        if self._sensitivity(x.span, x.l1) > threshold.sensitivity or not self.is_open(threshold):
+        other = x.grid > THRESHOLD_GRID or self._sensitivity(x.span, x.l1) > threshold.sensitivity
+        if other or not self.is_open(threshold):
             return super().above(threshold, x, level)
         grown, tentative, positive = self._charges(threshold, self._until_now(x.span))
         self._admit([] if grown in self.charges else [grown], tentative=tentative)
@@ -60,6 +64,25 @@ class OldDataForFree(_WrongMeter):
         )
         own = Charge(nu, read, threshold.purpose)
         return secret, [Charge(nu, block, threshold.purpose), own], [risen, own]
+
+
+class RowsOfThePresent(Meter):
+    """A row of a running sum is charged to the present timestamp alone, though it reads all that it sums up."""
+
+    def _admit(self, charges: Sequence[Charge], tentative: Sequence[Charge] = ()) -> None:
+        now = Span(self.t, self.t)
+        present = [c if c.profile is None else replace(c, span=now, starts=None) for c in charges]
+        super()._admit(present, tentative)
+
+
+class RowsOfOneStep(Meter):
+    """A row of a running sum is charged for a unit in one timestamp, where units may be in all of a window."""
+
+    def row_of(self, sums: SealedRunning, mu_squared: Fraction, purpose: str) -> Values:
+        once = SealedRunning(
+            opened(sums), sums.kernel, sums.start, sums.last, sums.l2 / (self.guarantee.reach or 1), sums.grid
+        )
+        return super().row_of(once, mu_squared, purpose)
 
 
 def parts_by_position(rows: SealedRows, axes: Sequence[int]) -> list[SealedRows]:

@@ -10,7 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilstream.errors import InvalidBudgetError, InvalidInputError
-from veilstream.mechanisms.histograms import EFPA, PHP, Barak, NoiseFirst, Privelet, StructureFirst
+from veilstream.mechanisms.histograms import (
+    DAWA,
+    EFPA,
+    HB,
+    PHP,
+    AdaptiveGrid,
+    Auto,
+    Barak,
+    Marginals,
+    Matrix,
+    NoiseFirst,
+    Privelet,
+    StructureFirst,
+)
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.testing.checks import check_histogram
 from veilstream.testing.fakes import NoNoise
@@ -28,6 +41,14 @@ METHODS: dict[str, HistogramMechanism] = {
     "structure-first": StructureFirst(),
     "structure-first, few": StructureFirst(buckets=3),
     "barak": Barak(),
+    "hb": HB(),
+    "matrix": Matrix(),
+    "matrix of prefixes": Matrix("prefixes"),
+    "marginals": Marginals(order=1),
+    "dawa": DAWA(),
+    "ag": AdaptiveGrid(),
+    "auto": Auto(),
+    "auto for bins": Auto(use="bins"),
 }
 every_method = pytest.mark.parametrize("name", METHODS)
 

@@ -62,7 +62,8 @@ def answer_chances(events: Sequence[Event], streams: Integers) -> Floats:
         if isinstance(event, Compared):
             blocks.setdefault(event.block, []).append(event)
     for same in blocks.values():
-        gaps = [event.read.values(streams) * unit - round(event.level * unit) for event in same]
+        # What is finer than thresholds is rounded down to their grid.
+        gaps = [(event.read.values(streams) * unit >> event.grid) - round(event.level * unit) for event in same]
         answers = np.array([event.answer for event in same])
         logs += log_chance(np.concatenate(gaps, axis=1), answers, same[0].scale_rho, same[0].scale_nu)
     return logs

@@ -26,6 +26,19 @@ def moves(bins: int, max_contribution: int) -> Integers:
     return np.asarray(every[np.abs(every).sum(axis=1) <= max_contribution])
 
 
+def fractional_moves(bins: int, max_contribution: int, grid: int) -> Integers:
+    """The same in multiples of 2^-grid: whole and half counts, and as near to them as the grid allows.
+
+    >>> len(fractional_moves(1, 1, 9))
+    13
+    """
+    one = 1 << grid
+    sizes = {0, 1} | {k * one // 2 + d for k in range(1, 2 * max_contribution + 1) for d in (-1, 0, 1)}
+    reach = [sign * size for size in sorted(sizes) for sign in (1, -1)]
+    every: Integers = np.unique(np.array(list(product(reach, repeat=bins)), dtype=np.int64), axis=0)
+    return np.asarray(every[np.abs(every).sum(axis=1) <= max_contribution * one])
+
+
 def reachable(guarantee: Guarantee, steps: int) -> list[tuple[int, ...]]:
     """The largest sets of timestamps in which neighbours of a stream of so many steps may differ.
 
@@ -46,12 +59,14 @@ def reachable(guarantee: Guarantee, steps: int) -> list[tuple[int, ...]]:
     return sorted(found - {()})
 
 
-def neighbours(sets: Sequence[tuple[int, ...]], steps: int, bins: int, max_contribution: int, dice: Dice) -> Integers:
+def neighbours(
+    sets: Sequence[tuple[int, ...]], steps: int, bins: int, max_contribution: int, dice: Dice, grid: int = 0
+) -> Integers:
     """Changes (patterns, timestamps, bins) within any of ``sets``: all of them, or of each set a sample and extremes.
 
     One unit comes or goes at every timestamp of the set as it likes: counts may rise at one and fall at another.
     """
-    each = moves(bins, max_contribution)
+    each = fractional_moves(bins, max_contribution, grid) if grid else moves(bins, max_contribution)
     found: list[Integers] = []
     for times in sets:
         if len(each) ** len(times) <= MOST:
@@ -60,7 +75,7 @@ def neighbours(sets: Sequence[tuple[int, ...]], steps: int, bins: int, max_contr
             chosen = np.array([[dice.below(len(each)) for _ in times] for _ in range(MOST)])
         patterns = np.zeros((len(chosen), steps, bins), dtype=np.int64)
         patterns[:, list(times)] = each[chosen]
-        found += [patterns, _extremes(times, steps, bins, max_contribution)]
+        found += [patterns, _extremes(times, steps, bins, max_contribution << grid)]
     return np.unique(np.concatenate(found), axis=0)
 
 

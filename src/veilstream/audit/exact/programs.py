@@ -12,8 +12,11 @@ import numpy as np
 from veilstream.audit.exact.dice import Dice
 from veilstream.audit.exact.reads import Integers, PartsOf, Read, counts_of, part_of, pending_of
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.kernels import Kernel
 
 MOST_COMPARISONS = 5
+MEASURED_GRID = 9
+"""Measured values are multiples of 2⁻⁹ here: finer than comparisons, so that rounding for them is attacked too."""
 PARTITIONS = ((0,), (1,), (0, 1))
 
 
@@ -25,6 +28,8 @@ class Kind(StrEnum):
     BINS = "named bins at event level"
     PENDING = "pending bins, paid per timestamp"
     ROWS = "parts of rows"
+    MEASURED = "measured values"
+    TOTALS = "rows of running sums"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,17 @@ class Look:
     length: int
 
 
-Action: TypeAlias = Noise | Fill | Choice | Open | Compare | Close | Look
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Add the present counts to a running sum and ask for its row, for a part of μ²; ``fill`` asks for ever less."""
+
+    name: int
+    kernel: Kernel
+    part: Fraction
+    fill: bool = False
+
+
+Action: TypeAlias = Noise | Fill | Choice | Open | Compare | Close | Look | Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +130,11 @@ class Program:
     steps: tuple[Step, ...]
     partition: tuple[int, ...] = (0,)
 
+    @property
+    def grid(self) -> int:
+        """Counts are multiples of 2^-grid."""
+        return MEASURED_GRID if self.kind is Kind.MEASURED else 0
+
 
 @dataclass(slots=True)
 class _Draft:
@@ -132,11 +152,14 @@ class _Draft:
     compared: int = 0
     starts: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     restarts: list[tuple[int, Integers]] = field(default_factory=list[tuple[int, Integers]])
+    kernels: list[tuple[int, Kernel, Fraction]] = field(default_factory=list[tuple[int, Kernel, Fraction]])
 
     def part(self) -> Fraction:
         return self.dice.choice([Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4), Fraction(1)])
 
     def actions(self, t: int) -> list[Guarded]:
+        if self.kind is Kind.TOTALS:
+            return self._rows(t)
         if self.kind is Kind.PENDING:
             return self._pending(t)
         return [self._guarded(self._action(t)) for _ in range(self.dice.between(1, 4))]
@@ -193,7 +216,7 @@ class _Draft:
 
     def _number(self, t: int) -> Read:
         read = self._counts(t)
-        if self.dice.chance(2):
+        if self.kind is Kind.MEASURED or self.dice.chance(2):
             return read.total()
         return read.distance(np.array([self.dice.between(0, 4) for _ in range(self.bins)]))
 
@@ -231,6 +254,22 @@ class _Draft:
             path.append((axes, self.dice.below(2 ** len(axes))))
         return part_of(path, t, self.length, self.dice.below(2), self.parts_of)
 
+    def _rows(self, t: int) -> list[Guarded]:
+        """Rows of one or two running sums, beside Gaussian answers of other kinds."""
+        if not self.kernels:
+            decay = self.dice.choice([Fraction(1), Fraction(1), Fraction(3, 4)])
+            kernel = Kernel(decay, endless=self.dice.chance(3), detail=self.dice.choice([1, 1, 2]))
+            part = self.dice.choice([Fraction(1, 2), Fraction(1, 3), Fraction(1, 4)])
+            self.kernels = [(name, kernel, part / name) for name in range(1, self.dice.between(1, 2) + 1)]
+        actions: list[Action] = [
+            Row(name, kernel, part, fill=t == self.length - 1)
+            for name, kernel, part in self.kernels
+            if not self.dice.chance(6)
+        ]
+        if self.dice.chance(5):
+            actions.append(Noise(self._counts(t), self.part(), gaussian=True))
+        return [Guarded(action) for action in actions]
+
     def _pending(self, t: int) -> list[Guarded]:
         """Every bin waits or is published with all that it has pending; all may be watched besides."""
         actions: list[Guarded] = []
@@ -254,24 +293,31 @@ def random_program(dice: Dice, parts_of: PartsOf) -> Program:
     >>> len(random_program(Dice(7), SealedRows.parts).steps) >= 2
     True
     """
-    kind = dice.choice([Kind.WINDOWS] * 3 + [Kind.PRESENCE, Kind.BINS, Kind.PENDING, Kind.ROWS])
+    kind = dice.choice(
+        [Kind.WINDOWS] * 3 + [Kind.PRESENCE, Kind.BINS, Kind.PENDING, Kind.ROWS, Kind.MEASURED, Kind.TOTALS]
+    )
     w = {
         Kind.WINDOWS: dice.choice([1, 2, 2, 3, None]),
         Kind.PRESENCE: dice.choice([3, 4, None]),
         Kind.BINS: 1,
         Kind.PENDING: dice.choice([1, 2, 3]),
         Kind.ROWS: dice.choice([1, 1, 2]),
+        Kind.MEASURED: dice.choice([1, 2, 3, None]),
+        Kind.TOTALS: dice.choice([1, 1, 2, 3]),
     }[kind]
-    mixed = kind in (Kind.WINDOWS, Kind.BINS) and dice.chance(4)
+    mixed = kind is Kind.TOTALS or (kind in (Kind.WINDOWS, Kind.BINS) and dice.chance(4))
     epsilon = dice.choice(["1/2", "1", "2"])
-    guarantee = Guarantee(epsilon, w, "1/100", "1/2") if mixed else Guarantee(epsilon, w)
+    # Rows of running sums make no pure charges: all of the budget is for them, so that a loss beyond it shows.
+    share = Fraction(1, 1 << 20) if kind is Kind.TOTALS else Fraction(1, 2)
+    guarantee = Guarantee(epsilon, w, "1/100", share) if mixed else Guarantee(epsilon, w)
     if kind is Kind.PRESENCE:
         guarantee = dice.choice([Guarantee(epsilon, w, presence=1), Guarantee(epsilon, per=2, presence=1)])
     bins = 4 if kind is Kind.ROWS else dice.between(2, 3) if kind in (Kind.BINS, Kind.PENDING) else dice.between(1, 3)
     length = dice.between(2, 3 if guarantee.reach is None else 5)
     draft = _Draft(dice, kind, guarantee, dice.choice([1, 1, 2]), bins, length, parts_of)
     draft.starts = np.zeros(bins, dtype=np.int64)
-    counts = np.array([[dice.below(4) for _ in range(bins)] for _ in range(length)], dtype=np.int64)
+    most = 4 << MEASURED_GRID if kind is Kind.MEASURED else 4
+    counts = np.array([[dice.below(most) for _ in range(bins)] for _ in range(length)], dtype=np.int64)
     late = kind in (Kind.WINDOWS, Kind.BINS, Kind.PRESENCE) and dice.chance(5)
     actions = draft.late_block if late else draft.actions
     steps = [
@@ -279,6 +325,6 @@ def random_program(dice: Dice, parts_of: PartsOf) -> Program:
         for t in range(length)
     ]
     # What is left is spent, of old timestamps too, so that a charge that was forgotten shows.
-    rest = tuple(Guarded(Fill(draft.rest())) for _ in range(dice.between(1, 3)))
+    rest = () if kind is Kind.TOTALS else tuple(Guarded(Fill(draft.rest())) for _ in range(dice.between(1, 3)))
     steps[-1] = Step((*steps[-1].actions, *rest), steps[-1].fails, steps[-1].restarts)
     return Program(kind, guarantee, draft.max_contribution, counts, tuple(steps), dice.choice(PARTITIONS))

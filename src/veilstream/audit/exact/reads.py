@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.privacy.profile import Profile
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.rows import SealedRows, SealedTable
 
@@ -103,6 +104,23 @@ def pending_of(starts: Integers, now: int, restarts: Sequence[tuple[int, Integer
         return x
 
     return Read(weights, sealed)
+
+
+@dataclass(frozen=True, slots=True)
+class RowRead:
+    """The row of a running sum of all bins, in multiples of 2⁻¹⁶; only the timestamps ``added`` were added to it."""
+
+    profile: Profile
+    added: frozenset[int]
+
+    def values(self, counts: Integers) -> Integers:
+        """The numbers for every stream of ``counts`` (streams, timestamps, bins)."""
+        firsts, weights = self.profile.pieces()
+        each = np.repeat(weights, np.diff(firsts, append=self.profile.last + 1))
+        of_steps = np.zeros(counts.shape[1], dtype=np.int64)
+        for t in self.added:
+            of_steps[t] = each[t - self.profile.start]
+        return np.asarray(np.einsum("t,stb->sb", of_steps, counts))
 
 
 def part_of(path: Sequence[tuple[tuple[int, ...], int]], t: int, steps: int, axis: int, parts_of: PartsOf) -> Read:

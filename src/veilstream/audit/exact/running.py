@@ -10,16 +10,32 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.audit.exact.programs import Action, Choice, Close, Compare, Fill, Kind, Look, Noise, Open, Program, Step
-from veilstream.audit.exact.reads import SHAPE, Integers, Read
+from veilstream.audit.exact.programs import (
+    Action,
+    Choice,
+    Close,
+    Compare,
+    Fill,
+    Kind,
+    Look,
+    Noise,
+    Open,
+    Program,
+    Row,
+    Step,
+)
+from veilstream.audit.exact.reads import SHAPE, Integers, Read, RowRead
 from veilstream.errors import BudgetExceededError, InvalidBudgetError, InvalidInputError
 from veilstream.mechanisms.session import MakeMeter, Session
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge
+from veilstream.privacy.kernels import Kernel
 from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed, seal
+from veilstream.trusted.measured import seal_measured
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedTable, ordered_rows
+from veilstream.trusted.running import ROW_BITS, SealedRunning
 from veilstream.trusted.statistics.quantile import quantile_scores
 from veilstream.trusted.threshold import SealedThreshold
 
@@ -33,7 +49,7 @@ FILLS = 8
 class Added:
     """Noise was added to numbers: discrete Laplace of a scale, or Gaussian of a standard deviation."""
 
-    read: Read
+    read: Read | RowRead
     scale: float
     gaussian: bool
 
@@ -56,6 +72,7 @@ class Compared:
     scale_rho: float
     scale_nu: float
     answer: bool
+    grid: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +124,9 @@ class _Run:
         default_factory=dict[int, tuple[SealedThreshold, float]]
     )
     noise_block: tuple[NoiseBlock, float] | None = None
+    sums: dict[int, tuple[SealedRunning, frozenset[int]]] = field(
+        default_factory=dict[int, tuple[SealedRunning, frozenset[int]]]
+    )
     answers: list[bool] = field(default_factory=list[bool])
     events: list[Event] = field(default_factory=list[Event])
     refused: int = 0
@@ -119,11 +139,11 @@ class _Run:
                 for at, charge in self.recorded:
                     session.replay(at, charge)
             self.history.append(_snapshot(self.program, t))
-            before, block = dict(self.thresholds), self.noise_block
+            before, block, sums = dict(self.thresholds), self.noise_block, dict(self.sums)
             self._step(step, session.at(t))
             self.recorded += [(t, charge) for charge in session.charges]
             if step.fails:
-                self.thresholds, self.noise_block = before, block
+                self.thresholds, self.noise_block, self.sums = before, block, sums
 
     def _session(self) -> Session:
         program = self.program
@@ -160,6 +180,8 @@ class _Run:
                     self._compare(*self.thresholds[name], read, level, meter)
             case Look(read, part, length):
                 self._look(read, part, length, meter)
+            case Row(name, kernel, part, fill):
+                self._row(name, kernel, part, fill, meter)
             case Close(name):
                 if name in self.thresholds:
                     meter.close(self.thresholds.pop(name)[0])
@@ -171,8 +193,26 @@ class _Run:
             self.events.append(Added(read, float(self.source.scale), gaussian=False))
             return
         values = meter.gaussian(x, meter.guarantee.mu_squared * part / 2, "publish")
-        step = values.numbers[0] - read.values(self.program.counts[None])[0, 0]
+        unit = 1 << self.program.grid
+        step = values.numbers[0] * unit - read.values(self.program.counts[None])[0, 0]
         self.events.append(Added(read, float(self.source.scale) * float(step), gaussian=True))
+
+    def _row(self, name: int, kernel: Kernel, part: Fraction, fill: bool, meter: Meter) -> None:
+        now, known = self.history[-1], self.sums.get(name)
+        if known is None:
+            sums, added = SealedRunning.opened_with(now, kernel), frozenset({meter.t})
+        else:
+            sums, added = known[0].extended(now), known[1] | {meter.t}
+        read = RowRead(sums.profile, added)
+        for halvings in range(FILLS if fill else 1):
+            try:
+                values = meter.row_of(sums, meter.guarantee.mu_squared * part / (1 << halvings), "total")
+            except BudgetExceededError:
+                self.refused += 1
+                continue
+            step = values.numbers[0] * (1 << ROW_BITS) - read.values(self.program.counts[None])[0, 0]
+            self.events.append(Added(read, float(self.source.scale) * float(step), gaussian=True))
+            self.sums[name] = sums, added
 
     def _look(self, read: Read, part: Fraction, length: int, meter: Meter) -> None:
         x, known = read.sealed(self.history), self.noise_block
@@ -203,7 +243,7 @@ class _Run:
         assert answer == wanted
         self.answers.append(answer)
         scale = float(self.source.scale)
-        self.events.append(Compared(threshold.block, read, level, scale_rho, scale, answer))
+        self.events.append(Compared(threshold.block, read, level, scale_rho, scale, answer, self.program.grid))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +272,9 @@ def paths(program: Program, make_meter: MakeMeter = Meter) -> Iterator[Path]:
 
 def _snapshot(program: Program, t: int) -> Sealed:
     counts: Integers = program.counts[t]
+    if program.kind is Kind.MEASURED:
+        moved = Fraction(program.max_contribution)
+        return seal_measured(counts, t, moved, moved, grid=program.grid)
     if program.kind is not Kind.ROWS:
         return seal(counts, t, program.max_contribution)
     cells = np.repeat(np.arange(counts.size), counts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,7 +13,7 @@ import numpy as np
 from veilstream.audit.exact.dice import Dice
 from veilstream.audit.exact.losses import Floats, divergence, pure_losses
 from veilstream.audit.exact.neighbours import neighbours, reachable
-from veilstream.audit.exact.programs import Program, random_program
+from veilstream.audit.exact.programs import Kind, Program, random_program
 from veilstream.audit.exact.reads import Integers, PartsOf
 from veilstream.audit.exact.running import Added, Chosen, Compared, Looked, Path, paths
 from veilstream.mechanisms.session import MakeMeter
@@ -70,16 +70,25 @@ class ProgramAudit:
 
 
 def attack_programs(
-    count: int, seed: int = 0, *, first: int = 0, make_meter: MakeMeter = Meter, parts_of: PartsOf = SealedRows.parts
+    count: int,
+    seed: int = 0,
+    *,
+    first: int = 0,
+    make_meter: MakeMeter = Meter,
+    parts_of: PartsOf = SealedRows.parts,
+    kinds: Collection[Kind] = tuple(Kind),
 ) -> ProgramAudit:
     """The exact losses of ``count`` programs from number ``first`` on.
 
     ``make_meter`` and ``parts_of`` are replaced by rules that are known to be wrong, to see that they are found out.
+    Only programs of ``kinds`` are run.
     """
     found = ProgramAudit()
     for number in range(first, first + count):
         dice = Dice(seed, number)
-        _attack(random_program(dice, parts_of), number, dice, make_meter, found)
+        program = random_program(dice, parts_of)
+        if program.kind in kinds:
+            _attack(program, number, dice, make_meter, found)
     return found
 
 
@@ -99,7 +108,7 @@ def attack_in_parallel(count: int, seed: int = 0, workers: int | None = None) ->
 def _attack(program: Program, number: int, dice: Dice, make_meter: MakeMeter, found: ProgramAudit) -> None:
     guarantee, counts = program.guarantee, program.counts
     length, bins = counts.shape
-    changes = neighbours(reachable(guarantee, length), length, bins, program.max_contribution, dice)
+    changes = neighbours(reachable(guarantee, length), length, bins, program.max_contribution, dice, program.grid)
     taken = list(paths(program, make_meter))
     found.programs += 1
     found.attacked[program.kind] += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
@@ -19,13 +20,16 @@ from veilstream.data.bounding.presence import PresenceHistory
 from veilstream.data.bounding.presence_runs import PresentRuns
 from veilstream.data.bounding.private import Private, cleared_on_error
 from veilstream.data.bounding.runs import Runs
+from veilstream.data.bounding.valued import sums_of_part
 from veilstream.data.calendar import Calendar
 from veilstream.data.domain import Domain
 from veilstream.data.encoding import Dropped, Encoder, Policy
 from veilstream.data.events import Events
+from veilstream.data.measures import GRID, ValueMeasures
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed, seal
+from veilstream.trusted.measured import seal_measured
 from veilstream.values.origin import Origin
 
 MEMORY_BYTES = 512 << 20
@@ -37,12 +41,21 @@ class Bounded(Private):
     Close it, or use it in a ``with`` block, to free memory and disk at once.
     """
 
-    __slots__ = ("_dropped", "_key", "_runs", "calendar", "domain", "limit")
+    __slots__ = ("_dropped", "_key", "_runs", "calendar", "domain", "limit", "measures", "most")
 
     def __init__(
-        self, runs: Runs, domain: Domain, calendar: Calendar, *, limit: Limit, key: Key, dropped: Dropped
+        self,
+        runs: Runs,
+        domain: Domain,
+        calendar: Calendar,
+        *,
+        limit: Limit,
+        key: Key,
+        dropped: Dropped,
+        measures: ValueMeasures | None = None,
+        most: Fraction | None = None,
     ) -> None:
-        self.domain, self.calendar, self.limit = domain, calendar, limit
+        self.domain, self.calendar, self.limit, self.measures, self.most = domain, calendar, limit, measures, most
         self._runs, self._key, self._dropped = runs, key, dropped
 
     @property
@@ -56,7 +69,7 @@ class Bounded(Private):
         for part in range(self._runs.parts):
             if self._runs.closed:
                 raise InvalidInputError("bounded events: they were closed, open them again")
-            steps = self._sealed(part, first_t)
+            steps = self._sealed(part, first_t) if self.measures is None else self._measured(part, first_t)
             while True:
                 with cleared_on_error():
                     snapshot = next(steps, None)
@@ -78,6 +91,17 @@ class Bounded(Private):
             counts = np.bincount(flat, minlength=self.domain.bins).astype(np.int64, copy=False)
             origin = Origin(self.calendar.step_time(step), presence_rule)
             yield seal(counts, first_t + step, self.limit.counts_per_user, self.domain.shape or None, origin)
+
+    def _measured(self, part: int, first_t: int) -> Iterator[Sealed]:
+        assert self.measures is not None
+        rule = None if self.history is None else self.history.presence_rule
+        l1, l2 = self.measures.movement(self.limit.counts_per_user, self.most)
+        shape, total = (*self.domain.shape, self.measures.parts), 0
+        for step, sums, counted in sums_of_part(self._runs, part, self.limit, self._key, self.measures, self.most):
+            total += counted
+            self._dropped.note_bounding(part, self._runs.rows_that_may_count(part), total)
+            origin = Origin(self.calendar.step_time(step), rule)
+            yield seal_measured(sums, first_t + step, l1, l2, grid=GRID, shape=shape, origin=origin)
 
     @property
     def history(self) -> PresenceHistory | None:
@@ -114,6 +138,9 @@ def bound(
     directory: str | Path | None = None,
     presence: Guarantee | PresenceHistory | None = None,
     first_step: int = 0,
+    measures: ValueMeasures | None = None,
+    most: Fraction | None = None,
+    missing_value: Policy = "error",
 ) -> Bounded:
     """Read all events and let each person count in at most k bins and l1 counts per step.
 
@@ -127,6 +154,9 @@ def bound(
     by day it is the history of the days before (``PresenceHistory``), made with the same ``key``, in which the first
     step of the calendar has the number ``first_step``; afterwards ``Bounded.history`` is that of the next day.
 
+    With ``measures`` the values of columns are summed up instead of counting rows (docs/measures.md); ``most`` then
+    bounds what one person adds to a sum in a step, and ``missing_value`` decides about rows without a value.
+
     >>> from veilstream.data import Categories
     >>> from veilstream.data import read_events
     >>> rows = {"id": [1, 1, 2], "t": [0, 0, 1], "place": ["a", "a", "b"]}
@@ -139,13 +169,14 @@ def bound(
     limit, secret = Limit(bins_per_user, counts_per_user), Key(os.urandom(32) if key is None else key)
     # A report of a crash may record this function's variables.
     del key
-    missing = [name for name in domain.names if name not in events.by]
+    wanted = (*domain.names, *(() if measures is None else measures.names))
+    missing = [name for name in wanted if name not in events.by]
     if missing:
         raise InvalidInputError(
             f"attribute '{missing[0]}': the events were opened with the attributes ({', '.join(events.by)})",
             outcome="nothing was read",
         )
-    encoder = Encoder(domain, calendar, events.time, unknown, missing_time)
+    encoder = Encoder(domain, calendar, events.time, unknown, missing_time, missing_value=missing_value)
     runs = Runs(calendar.steps, domain.bins, memory_bytes, directory)
     if presence is not None:
         history = PresenceHistory(presence, secret) if isinstance(presence, Guarantee) else presence
@@ -160,16 +191,18 @@ def bound(
         )
     try:
         with cleared_on_error():
-            read_rows(events, encoder, runs, secret)
+            read_rows(events, encoder, runs, secret, measures)
     except BaseException:
         runs.close()
         raise
-    return Bounded(runs, domain, calendar, limit=limit, key=secret, dropped=encoder.dropped)
+    return Bounded(
+        runs, domain, calendar, limit=limit, key=secret, dropped=encoder.dropped, measures=measures, most=most
+    )
 
 
-def read_rows(events: Events, encoder: Encoder, runs: Runs, key: Key) -> None:
+def read_rows(events: Events, encoder: Encoder, runs: Runs, key: Key, measures: ValueMeasures | None = None) -> None:
     """Encode every event that counts."""
     people_key = key.derive(PEOPLE)
     for batch in events.batches():
-        runs.add(encode_rows(batch, events.user, encoder, people_key))
+        runs.add(encode_rows(batch, events.user, encoder, people_key, measures))
     runs.finish()

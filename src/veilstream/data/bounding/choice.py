@@ -19,19 +19,25 @@ Integers = NDArray[np.int64]
 
 
 class Rows(Private):
-    """Encoded events: the two integers of the person's identity, and the cell, which is step · bins + bin."""
+    """Encoded events: the two integers of the person's identity, and the cell, which is step · bins + bin.
 
-    __slots__ = ("cell", "high", "low")
+    ``values`` has a column of whole numbers for each value that is measured (``veilstream.data.measures``).
+    """
 
-    def __init__(self, low: Integers, high: NDArray[np.uint64] | None, cell: Integers) -> None:
-        self.low, self.high, self.cell = low, high, cell
+    __slots__ = ("cell", "high", "low", "values")
+
+    def __init__(
+        self, low: Integers, high: NDArray[np.uint64] | None, cell: Integers, values: tuple[NDArray[np.int32], ...] = ()
+    ) -> None:
+        self.low, self.high, self.cell, self.values = low, high, cell, values
 
     def __len__(self) -> int:
         return len(self.cell)
 
     def where(self, chosen: NDArray[np.bool_] | Integers) -> Rows:
         """Some of the rows."""
-        return Rows(self.low[chosen], None if self.high is None else self.high[chosen], self.cell[chosen])
+        high = None if self.high is None else self.high[chosen]
+        return Rows(self.low[chosen], high, self.cell[chosen], tuple(column[chosen] for column in self.values))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,16 @@ import polars as pl
 from veilstream.data.bounding.choice import Rows
 from veilstream.data.bounding.people import identify
 from veilstream.data.encoding import Encoder
+from veilstream.data.measures import MISSING_VALUE, ValueMeasures
 
 
-def encode_rows(frame: pl.DataFrame, user: str, encoder: Encoder, people_key: bytes) -> Rows:
-    """The rows of ``frame`` that have a person, a step and a bin; the encoder counts the others by reason."""
+def encode_rows(
+    frame: pl.DataFrame, user: str, encoder: Encoder, people_key: bytes, measures: ValueMeasures | None = None
+) -> Rows:
+    """The rows of ``frame`` that have a person, a step and a bin; the encoder counts the others by reason.
+
+    With ``measures`` the rows carry values, and those that have none are left out too.
+    """
     people = identify(frame[user], people_key)
     low, high, present = people.low, people.high, people.present
     if present is not None:
@@ -19,5 +25,11 @@ def encode_rows(frame: pl.DataFrame, user: str, encoder: Encoder, people_key: by
         frame, low = frame.filter(present), low[present]
         high = None if high is None else high[present]
     steps, flat, accepted = encoder.encode(frame)
-    rows = Rows(low, high, steps * encoder.domain.bins + flat)
-    return rows if accepted is None else rows.where(accepted)
+    values = () if measures is None else tuple(column.places(frame[column.name]) for column in measures.columns)
+    rows = Rows(low, high, steps * encoder.domain.bins + flat, values)
+    rows = rows if accepted is None else rows.where(accepted)
+    if measures is None:
+        return rows
+    absent = np.stack([column == MISSING_VALUE for column in rows.values])
+    encoder.note_missing_values(absent, measures.names)
+    return rows.where(np.flatnonzero(~absent.all(axis=0)))

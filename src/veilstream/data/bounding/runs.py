@@ -77,7 +77,8 @@ class Runs(Private):
         ends = np.zeros(self.parts + 1, dtype=np.int64)
         np.cumsum(np.bincount(part, minlength=self.parts), out=ends[1:])
         high = None if rows.high is None else rows.high[order]
-        self._runs.append(_Run(ends, [rows.low[order], high, rows.cell.astype(self._cell_dtype)[order]]))
+        values = [column[order] for column in rows.values]
+        self._runs.append(_Run(ends, [rows.low[order], high, rows.cell.astype(self._cell_dtype)[order], *values]))
         if sum(run.bytes for run in self._runs) > self._memory_bytes:
             self._spill()
 
@@ -95,14 +96,12 @@ class Runs(Private):
 
     def load(self, part: int, shard: int = 0, shards: int = 1) -> Rows:
         """The rows of a part, or of the people of one shard of it."""
-        pieces = [Rows(np.zeros(0, np.int64), None, np.zeros(0, np.int64))]
+        pieces: list[Rows] = []
         for run in self._runs:
-            low, high, cell = self._slice(run, part)
-            if shards > 1:
-                mine = shard_of(low, high, shards) == shard
-                low, high, cell = low[mine], None if high is None else high[mine], cell[mine]
-            pieces.append(Rows(low, high, cell.astype(np.int64)))
-        return join(pieces)
+            low, high, cell, *values = self._slice(run, part)
+            rows = Rows(low, high, cell.astype(np.int64), tuple(values))
+            pieces.append(rows if shards == 1 else rows.where(shard_of(low, high, shards) == shard))
+        return join(pieces) if pieces else Rows(np.zeros(0, np.int64), None, np.zeros(0, np.int64))
 
     def close(self) -> None:
         """Forget every row."""
@@ -160,4 +159,5 @@ def join(pieces: list[Rows]) -> Rows:
     high = None
     if any(piece.high is not None for piece in pieces):
         high = np.concatenate([np.zeros(len(p.low), dtype=np.uint64) if p.high is None else p.high for p in pieces])
-    return Rows(np.concatenate([p.low for p in pieces]), high, np.concatenate([p.cell for p in pieces]))
+    values = tuple(np.concatenate(parts) for parts in zip(*(p.values for p in pieces), strict=True))
+    return Rows(np.concatenate([p.low for p in pieces]), high, np.concatenate([p.cell for p in pieces]), values)

@@ -11,11 +11,14 @@ from veilstream.trusted.counts import Sealed
 from veilstream.trusted.encoding import (
     noise_block_from_plain,
     noise_block_to_plain,
+    running_from_plain,
+    running_to_plain,
     sealed_from_plain,
     sealed_to_plain,
     threshold_from_plain,
     threshold_to_plain,
 )
+from veilstream.trusted.running import SealedRunning
 from veilstream.trusted.threshold import SealedThreshold
 
 
@@ -39,4 +42,5 @@ CODERS: Final[dict[type[Any], Coder]] = {
     Sealed: Coder(sealed_to_plain, sealed_from_plain),
     SealedThreshold: Coder(threshold_to_plain, threshold_from_plain),
     NoiseBlock: Coder(noise_block_to_plain, noise_block_from_plain),
+    SealedRunning: Coder(running_to_plain, running_from_plain),
 }

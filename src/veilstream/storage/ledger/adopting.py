@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from veilstream.storage.ledger.chain import (
+    MEMBERSHIP,
     SLOT_DIGESTS,
     STATE,
     append,
@@ -24,7 +25,8 @@ from veilstream.storage.ledger.schema import charges, failures, secret_states, s
 def adopt(connection: Connection) -> None:
     """Begin the chain of every stream."""
     key = find_key(connection, "")
-    for row in connection.execute(sa.select(streams)).mappings().all():
+    known = [column for column in streams.c if column.key != MEMBERSHIP]
+    for row in connection.execute(sa.select(*known)).mappings().all():
         stream_id: int = row["id"]
         mac = digest_of_stream(key, row)
         connection.execute(sa.update(streams).where(streams.c.id == stream_id).values(mac=mac))

@@ -35,6 +35,8 @@ from veilstream.storage.ledger.schema import (
 PURPOSE: Final = "chain"
 KEY_BYTES: Final = 32
 UNCHAINED: Final = ("mac",)
+MEMBERSHIP: Final = "membership"
+"""Streams of no population have the digest that they had before there were any."""
 
 
 def find_key(connection: Connection, label: str) -> bytes:
@@ -57,7 +59,11 @@ def digest_of_entry(key: bytes, stream_id: int, before: Mark, number: int, rows:
 
 def digest_of_stream(key: bytes, row: Fields) -> str:
     """The digest of a stream's own row."""
-    named = [[column.key, plain(row[column.key])] for column in streams.c if column.key not in UNCHAINED]
+    named = [
+        [column.key, plain(row[column.key])]
+        for column in streams.c
+        if column.key not in UNCHAINED and (column.key != MEMBERSHIP or row.get(MEMBERSHIP) is not None)
+    ]
     return hmac.digest(key, json.dumps(["stream", named]).encode(), "sha256").hex()
 
 

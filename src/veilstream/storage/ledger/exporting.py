@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from veilstream.storage.ledger import ChargeRow, Ledger, StreamSpec
+from veilstream.storage.ledger.records import Mark
 from veilstream.values.boxes import Boxes
 from veilstream.values.release import Release
 
@@ -36,14 +38,20 @@ def header(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
     domain, anchor, mark = spec.recorded_domain(), spec.anchor, ledger.mark(spec.name)
     return {
         "kind": "stream",
-        "mark": {"number": mark.number, "digest": mark.digest},
+        "mark": shown_mark(mark),
         "guarantee": spec.guarantee,
         "mechanism": spec.mechanism,
         "bins": spec.bins,
         "max_contribution": spec.max_contribution,
         "calendar": None if anchor is None else {"start": anchor.start, "every": anchor.every, "zone": anchor.zone},
+        "population": None if spec.membership is None else json.loads(spec.membership),
         "labels": None if domain is None else domain.labels().rows(named=True),
     }
+
+
+def shown_mark(mark: Mark) -> dict[str, Any]:
+    """A mark as outputs give it."""
+    return {"number": mark.number, "digest": mark.digest, "t": mark.t}
 
 
 def _charge(row: ChargeRow) -> dict[str, Any]:

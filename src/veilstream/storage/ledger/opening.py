@@ -28,6 +28,7 @@ class Opened:
     lost: int | None
     rows: tuple[int | None, int | None, int | None]
     slots: int
+    membership: str | None = None
 
     @property
     def head(self) -> int | None:
@@ -52,7 +53,7 @@ def open_stream(connection: Connection, stream: str, label: str) -> Opened | Non
     if row["number"] is not None:
         end = Mark(row["number"], row["digest"], row["charge"], row["seq"], row["failure"])
     rows = row["last_charge"], row["last_step"], row["last_failure"]
-    return Opened(row["id"], key, end, row["released"], row["lost"], rows, row["slots"])
+    return Opened(row["id"], key, end, row["released"], row["lost"], rows, row["slots"], row["membership"])
 
 
 _entries = chain.alias("entries")

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 STEP_FORMAT: Final = 1
@@ -24,6 +25,8 @@ STEP_FORMAT: Final = 1
 
 # SQLite numbers rows by itself only where the key is spelled INTEGER.
 Id = BigInteger().with_variant(Integer(), "sqlite")
+
+OF_BLOCK: Final = text("block IS NOT NULL")
 
 metadata = MetaData()
 
@@ -44,6 +47,18 @@ streams = Table(
     Column("key_id", Text, key="key"),
     Column("per_timestamp", Boolean, nullable=False),
     Column("payload", Text, nullable=False),
+    Column("membership", Text),
+    Column("mac", Text, nullable=False),
+)
+
+# One promise about everything that draws on it; a stream says in ``membership`` how it does.
+populations = Table(
+    "populations",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("promise", Text, nullable=False),
+    Column("recorded", Text, nullable=False),
     Column("mac", Text, nullable=False),
 )
 
@@ -103,6 +118,8 @@ charges = Table(
     Column("bins_array", Id, ForeignKey("arrays.id")),
     Column("starts_array", Id, ForeignKey("arrays.id")),
     Index("charges_in_order", "stream_id", "id"),
+    Index("charges_in_time", "stream_id", "last"),
+    Index("charges_of_blocks", "stream_id", "block", sqlite_where=OF_BLOCK, postgresql_where=OF_BLOCK),
 )
 
 # A block of comparisons is opened once: whoever opens it again has lost count of what was charged.
@@ -150,6 +167,7 @@ snapshots = Table(
 )
 
 # What an entry took away: all charges and failures up to the entry ``through``, of which a snapshot is the summary.
+# ``kept`` is the digest of the steps and losses from before that are still here.
 compactions = Table(
     "compactions",
     metadata,
@@ -163,7 +181,7 @@ compactions = Table(
     Column("summary", Text, nullable=False),
     Column("removed_charges", BigInteger, nullable=False),
     Column("removed_steps", BigInteger, nullable=False),
-    Column("kept_steps", Text),
+    Column("kept", Text, nullable=False),
     Column("archived", Boolean, nullable=False),
     Column("recorded", Text, nullable=False),
 )
@@ -208,6 +226,7 @@ PUBLIC: Final = (
     compactions,
     losses,
     decisions,
+    populations,
 )
 """What a reader may be granted, with the view ``history``; rows here and their ids depend on nothing secret."""
 

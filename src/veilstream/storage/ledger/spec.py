@@ -24,7 +24,7 @@ class StreamSpec:
     """What a stream is.
 
     ``domain`` and ``calendar`` are JSON, ``key`` is the id of the bounding key, ``per_timestamp`` says how charges add
-    up, and ``payload`` what kind of thing is released.
+    up, ``payload`` what kind of thing is released, and ``membership`` (JSON) on which population it draws.
     """
 
     name: str
@@ -37,6 +37,7 @@ class StreamSpec:
     key: str | None = None
     per_timestamp: bool = False
     payload: str = VALUES
+    membership: str | None = None
 
     def __post_init__(self) -> None:
         texts = (self.name, self.guarantee, self.mechanism, self.payload)
@@ -95,13 +96,13 @@ def domain_text(domain: Domain) -> str:
     return json.dumps(domain.to_json(), separators=(",", ":"))
 
 
-def values_of(allow_empty: bool | None) -> str:
-    """The payload of values of steps; ``allow_empty`` says whether silence after the last row is data.
+def recording_silence(payload: str, allow_empty: bool | None) -> str:
+    """A payload that says whether silence after the last row is data, where that is known.
 
-    >>> values_of(None), values_of(True)
+    >>> recording_silence(VALUES, None), recording_silence(VALUES, True)
     ('{"kind": "values"}', '{"kind": "values", "allow_empty": true}')
     """
-    return VALUES if allow_empty is None else json.dumps({"kind": "values", ALLOW_EMPTY: allow_empty})
+    return payload if allow_empty is None else json.dumps({**json.loads(payload), ALLOW_EMPTY: allow_empty})
 
 
 def boxes_of(shape: tuple[int, ...]) -> str:
@@ -128,16 +129,16 @@ class Given:
             recorded = replace(recorded, calendar=given.calendar)
         if recorded.key == UNRECORDED and given.key is not None:
             recorded = replace(recorded, key=given.key)
-        if recorded.payload == VALUES and given.allow_empty is not None:
-            recorded = replace(recorded, payload=given.payload)
+        if recorded.allow_empty is None and given.allow_empty is not None:
+            recorded = replace(recorded, payload=recording_silence(recorded.payload, given.allow_empty))
         return recorded
 
     def check(self, recorded: StreamSpec, label: str) -> None:
         """Refuse a stream that is not the recorded one."""
         spec = self.spec
-        if spec.payload == VALUES and recorded.allow_empty is not None:
+        if spec.allow_empty is None:
             # Who does not say whether silence is data follows what the stream records.
-            spec = replace(spec, payload=recorded.payload)
+            spec = replace(spec, payload=recording_silence(spec.payload, recorded.allow_empty))
         for f in fields(StreamSpec):
             given, known = getattr(spec, f.name), getattr(recorded, f.name)
             undated = given is None and (known == UNRECORDED or f.name == "calendar")
@@ -155,4 +156,5 @@ class Given:
 WHY: Final = {
     "calendar": "; steps would mean other times, and people would be charged twice",
     "key": "; other rows of a person would count than before",
+    "membership": "; a stream draws on one population, in one way, from its first step on",
 }

@@ -1,0 +1,85 @@
+"""Measured columns as settings write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.data.measures import ValueMeasures
+from veilstream.errors import InvalidInputError
+from veilstream.jobs.wording import number
+from veilstream.release.estimates import estimates
+from veilstream.values.release import Release
+from veilstream.values.values import NoiseLaw, Values
+
+BIN_SIZES: Final = (100, 1_000, 10_000)
+RANGE: Final = re.compile(r"(?P<name>.+?)=(?P<low>[^=]+?)\.\.(?P<high>[^=]+)")
+
+
+def measures_of(asked: Mapping[str, Any], between: Sequence[Any] | None) -> ValueMeasures | None:
+    """What is asked of which columns: names, names with a range, or ranges by name; None if nothing is.
+
+    >>> measures_of({"mean": ("fare",), "sum": ("tip=0..20",)}, (0, 100)).labels
+    ('mean fare', 'sum tip')
+    >>> measures_of({"mean": ("fare",)}, None)
+    Traceback (most recent call last):
+    ...
+    veilstream.errors.InvalidInputError: between: missing for column 'fare'; its range must be public, not learned from
+    private values; nothing was read
+    """
+    ranges: dict[str, dict[str, Sequence[Any]]] = {}
+    known: dict[str, Sequence[Any]] = {}
+    named: list[tuple[str, str]] = []
+    for statistic, given in asked.items():
+        columns = cast("Mapping[str, Any] | Sequence[str]", given or ())
+        for entry in columns:
+            found = RANGE.fullmatch(entry)
+            name = entry if found is None else found["name"].strip()
+            if isinstance(columns, Mapping):
+                known[name] = columns[entry]
+            elif found is not None:
+                known[name] = (found["low"].strip(), found["high"].strip())
+            named.append((statistic, name))
+    for statistic, name in named:
+        ends = known.get(name, between)
+        if ends is None:
+            raise InvalidInputError(
+                f"between: missing for column '{name}'; its range must be public, not learned from private values",
+                name="between",
+                value=name,
+                outcome="nothing was read",
+                next_step=f"give --between LOW HIGH, or {name}=LOW..HIGH",
+            )
+        ranges.setdefault(statistic, {})[name] = ends
+    return ValueMeasures.of(ranges) if ranges else None
+
+
+def expected_widths(measures: ValueMeasures | None, std: float, level: float) -> tuple[tuple[str, str], ...]:
+    """How far off each measure may be with noise of this standard deviation on its parts, for bins of several sizes."""
+    if measures is None:
+        return ()
+    lines: list[tuple[str, str]] = []
+    for index, label in enumerate(measures.labels):
+        widths = [_half_width(measures, index, rows, std, level) for rows in BIN_SIZES]
+        linear = measures.asked[index][0] in ("count", "sum")
+        several = ", ".join(f"±{number(width)} at {rows:,} rows" for width, rows in zip(widths, BIN_SIZES, strict=True))
+        about = f"about ±{number(widths[0])} in every bin" if linear else f"about {several} in a bin"
+        lines.append((label, f"{about}, at {level:.0%}"))
+    return tuple(lines)
+
+
+def _half_width(measures: ValueMeasures, index: int, rows: int, std: float, level: float) -> float:
+    parts = np.concatenate([_even_parts(column.parts) for column in measures.columns]) * rows
+    release = Release("", 0, 0, Values(parts, std, NoiseLaw.GAUSSIAN), Fraction(0), Fraction(0))
+    found = estimates(release, measures, level)[index]
+    return float(found.high[0] - found.low[0]) / 2
+
+
+def _even_parts(parts: int) -> NDArray[np.float64]:
+    """The parts of rows in the middle of their range."""
+    return np.array([[0.5], [0.5, 0.5], [0.25, 0.5, 0.25]][parts - 1])

@@ -1,0 +1,76 @@
+"""The method for a declared use, by public facts and a noisy number of records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.histograms.dpcube import DPCube
+from veilstream.mechanisms.histograms.grids import AdaptiveGrid
+from veilstream.mechanisms.histograms.hb import HB
+from veilstream.mechanisms.histograms.marginals import Marginals
+from veilstream.mechanisms.histograms.noise_first import NoiseFirst
+from veilstream.mechanisms.histograms.psd import PSD
+from veilstream.mechanisms.protocols import HistogramMechanism
+from veilstream.trusted.counts import Sealed
+from veilstream.trusted.meter import Meter
+from veilstream.values.values import Values
+
+SHARE: Final = Fraction(1, 50)
+"""Of the budget, for the number of records that the choice rests on."""
+FEW_RECORDS: Final = 3000.0
+"""Records times ε below which ranges are better served by a grid that adapts than by a tree."""
+CROWDED_LINE, CROWDED_TABLE = 7.0, 60.0
+"""Records times ε per bin above which single bins have too much structure to be joined into boxes."""
+CROWDED: Final = {1: CROWDED_LINE}
+
+
+@dataclass(frozen=True, slots=True)
+class Auto:
+    """Publishes with the method that suits what the release is for.
+
+    ``use`` is "ranges" (sums over ranges of a line or boxes of a table, the default), "bins" (single ones), or
+    "marginals" (of two attributes). For ranges and bins a fiftieth of ε pays for a noisy number of records N, which
+    with the public ε and shape decides the rest: what a method gains depends above all on the records times ε.
+
+    * ranges: ``HB`` on a line and ``PSD`` in a table, or ``AdaptiveGrid`` where N·ε is below 3,000;
+    * bins: ``DPCube``, or ``NoiseFirst`` where N·ε is above 7 for every bin of a line, 60 of a table;
+    * marginals: ``Marginals``, nothing to choose.
+
+    >>> Auto(use="everything")
+    Traceback (most recent call last):
+    ...
+    veilstream.errors.InvalidInputError: use 'everything': 'ranges', 'bins' or 'marginals'; nothing was released
+
+    The limits were set on the ten lines and eight planes of DPBench that docs/histograms.md has figures of, so those
+    figures flatter the choice.
+    """
+
+    use: Literal["ranges", "bins", "marginals"] = "ranges"
+    batchable: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.use not in ("ranges", "bins", "marginals"):
+            raise InvalidInputError(name="use", value=self.use, limit="'ranges', 'bins' or 'marginals'")
+
+    def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
+        if self.use == "marginals":
+            return Marginals().estimate(x, epsilon, meter)
+        share = epsilon * SHARE
+        noisy = meter.laplace(x.total(), share, "number of records")
+        rest = epsilon - share
+        strength = np.asarray(noisy.numbers[..., 0] * float(rest / x.l1), dtype=np.float64)
+        return self._chosen(x, strength, meter).estimate(x, rest, meter)
+
+    def _chosen(self, x: Sealed, strength: NDArray[np.float64], meter: Meter) -> HistogramMechanism:
+        if self.use == "bins":
+            crowded = strength > CROWDED.get(len(x.shape), CROWDED_TABLE) * x.size
+            return NoiseFirst() if bool(meter.branch(crowded)) else DPCube()
+        if bool(meter.branch(strength < FEW_RECORDS)):
+            return AdaptiveGrid()
+        return HB() if len(x.shape) == 1 else PSD()

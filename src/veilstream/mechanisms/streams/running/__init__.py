@@ -1,0 +1,5 @@
+"""Running totals: what happened so far, at every step."""
+
+from veilstream.mechanisms.streams.running.total import RunningTotal
+
+__all__ = ["RunningTotal"]

@@ -1,0 +1,134 @@
+"""Counts, sums, means and variances with intervals, from the released parts of measured values.
+
+All of it is post-processing of released numbers. A mean is the θ between 0 and 1 for which (1 − θ)·B − θ·A is zero, A
+and B being the parts of the two ends of the range. For the true θ that number is noise of a known law and nothing else,
+so the θ for which it lies within the noise's quantile cover the truth at exactly the level (Fieller, 1954). Of a bin
+whose number of rows may as well be zero nothing is known: its interval is the whole range, and it has no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.data.measures import Statistic, ValueColumn, ValueMeasures
+from veilstream.values.release import Release
+from veilstream.values.values import NoiseLaw
+from veilstream.values.weighted import half_width_of_sum
+
+Reals = NDArray[np.float64]
+
+HALVINGS: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A statistic of every bin: a value, NaN where nothing is known of it, and the ends of its interval."""
+
+    label: str
+    value: Reals
+    low: Reals
+    high: Reals
+
+
+def estimates(release: Release, measures: ValueMeasures, level: float = 0.95) -> list[Estimate]:
+    """What was asked for, from one release.
+
+    >>> from fractions import Fraction
+    >>> from veilstream.values.values import Values
+    >>> asked = ValueMeasures.of({"mean": {"fare": (0, 100)}, "count": {"fare": (0, 100)}})
+    >>> parts = Values(np.array([90.0, 30.0, 0.5, -0.7]), 1.0, NoiseLaw.LAPLACE)
+    >>> mean, count = estimates(Release("taxi", 1, 0, parts, Fraction(1), Fraction(0)), asked)
+    >>> mean.value, mean.low.round(1), mean.high.round(1), count.value
+    (array([25., nan]), array([23.6,  0. ]), array([ 26.4, 100. ]), array([120. ,  -0.2]))
+    """
+    numbers = np.asarray(release.values, dtype=np.float64).reshape(-1, measures.parts)
+    std = np.broadcast_to(np.asarray(release.std, dtype=np.float64).reshape(-1, 1), (release.values.size, 1))
+    spread = std.reshape(-1, measures.parts)
+    found: list[Estimate] = []
+    for (statistic, name), label in zip(measures.asked, measures.labels, strict=True):
+        column, where = measures.column(name)
+        parts = _Parts(column, numbers[:, where], spread[:, where], release.law, level)
+        found.append(Estimate(label, *parts.estimate(statistic)))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    column: ValueColumn
+    numbers: Reals
+    std: Reals
+    law: NoiseLaw
+    level: float
+
+    def estimate(self, statistic: Statistic) -> tuple[Reals, Reals, Reals]:
+        low, high = float(self.column.low), float(self.column.high)
+        ends = np.linspace(0.0, 1.0, self.column.parts) if self.column.parts > 1 else np.zeros(1)
+        match statistic:
+            case "count":
+                return self._linear(np.ones(self.column.parts))
+            case "sum":
+                single = self.column.parts == 1
+                return self._linear(np.array([float(self.column.largest)]) if single else low + (high - low) * ends)
+            case "mean":
+                value, bottom, top = self._ratio(
+                    lambda theta: ends - theta[:, None], self._mean(), np.ones(len(self.std))
+                )
+                return low + (high - low) * value, low + (high - low) * bottom, low + (high - low) * top
+            case "variance":
+                unit = (high - low) ** 2
+                return tuple(unit * part for part in self._variance())  # type: ignore[return-value]
+
+    def _linear(self, weights: Reals) -> tuple[Reals, Reals, Reals]:
+        value = self.numbers @ weights
+        width = self._width(np.broadcast_to(weights, self.numbers.shape))
+        return value, value - width, value + width
+
+    def _width(self, weights: Reals) -> Reals:
+        return half_width_of_sum(weights, self.std, self.law, self.level)
+
+    def _rows(self) -> Reals:
+        return np.asarray(self.numbers.sum(axis=1))
+
+    def _mean(self) -> Reals:
+        """The mean place in the range, where there are rows."""
+        ends, rows = np.linspace(0.0, 1.0, self.column.parts), self._rows()
+        return np.clip(self.numbers @ ends / np.where(rows > 0, rows, 1.0), 0.0, 1.0)
+
+    def _variance(self) -> tuple[Reals, Reals, Reals]:
+        """By Σ(u − m)² − v·n, in which an error of m is of second order: m is taken where it was found."""
+        m, rows = self._mean(), np.where(self._rows() > 0, self._rows(), 1.0)
+        largest = m * (1 - m)
+        about = np.stack([m**2, m**2 - m, (1 - m) ** 2], axis=1)
+        point = np.clip((about * self.numbers).sum(axis=1) / rows, 0.0, largest)
+        value, low, high = self._ratio(lambda v: about - v[:, None], point, np.full(len(m), 0.25))
+        return value, low, high
+
+    def _ratio(self, weights: Callable[[Reals], Reals], point: Reals, largest: Reals) -> tuple[Reals, Reals, Reals]:
+        """The θ around ``point``, between 0 and ``largest``, for which Σ weights(θ)·numbers may be noise alone."""
+        known = self._rows() > self._width(np.ones_like(self.numbers))
+
+        def accepted(theta: Reals) -> NDArray[np.bool_]:
+            given = weights(theta)
+            return np.asarray(np.abs((given * self.numbers).sum(axis=1)) <= self._width(given))
+
+        ends = [self._edge(accepted, point, np.zeros_like(point)), self._edge(accepted, point, largest)]
+        # Where not even the nearest possible value is likely, only the range is certain.
+        known_interval = known & accepted(point)
+        low = np.where(known_interval, ends[0], 0.0)
+        high = np.where(known_interval, ends[1], largest)
+        return np.where(known, point, np.nan), low, high
+
+    def _edge(self, accepted: Callable[[Reals], NDArray[np.bool_]], inside: Reals, outside: Reals) -> Reals:
+        """Where acceptance ends on the way from ``inside`` to ``outside``, or ``outside`` where it does not."""
+        whole = accepted(outside)
+        near, far = inside.copy(), outside.copy()
+        for _ in range(HALVINGS):
+            middle = (near + far) / 2
+            good = accepted(middle)
+            near, far = np.where(good, middle, near), np.where(good, far, middle)
+        return np.where(whole, outside, far)

@@ -1,0 +1,201 @@
+"""Populations in a ledger: their rows, the streams that belong to them, and what those have drawn.
+
+A population is locked after its streams' own locks and before the counter of commits, always, so that nobody waits in a
+circle. What was drawn is read from the charges: nothing else says it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from veilstream.errors import LedgerError, LedgerMismatchError
+from veilstream.privacy.charge import Charge, Span
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population import Cost, Membership, Population
+from veilstream.privacy.population_pool import Member, Usage
+from veilstream.privacy.population_time import EPOCH, TimeGrid
+from veilstream.storage.ledger.chain import check_stream
+from veilstream.storage.ledger.records import Fields
+from veilstream.storage.ledger.schema import charges, populations, streams
+from veilstream.storage.ledger.spec import UNRECORDED
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolled:
+    """A stream of a population as the ledger has it."""
+
+    id: int
+    name: str
+    membership: Membership
+    guarantee: Guarantee
+    calendar: TimeGrid | None
+
+    def cost(self, population: Population) -> Cost:
+        """What it has reserved; nothing if it shares."""
+        if self.membership.draw == "shared":
+            return Cost()
+        return population.reserved_cost(self.guarantee, self.calendar)
+
+    def member(self, population: Population) -> Member:
+        """Which cells of the population its steps cover."""
+        grid, calendar, data = population.grid, self.calendar, self.membership
+        if grid is None:
+            return Member(self.name, self.guarantee.w, None)
+        if data.begins is not None and data.ends is not None:
+            first, last = data_cells(grid, data.begins, data.ends)
+            return Member(self.name, self.guarantee.w, lambda _t: (first, last))
+        if calendar is None or calendar.whole_numbers != grid.whole_numbers:
+            return Member(self.name, self.guarantee.w, None)
+        return Member(
+            self.name,
+            self.guarantee.w,
+            lambda t: (grid.cell_of(calendar.border(t)), grid.cell_of(calendar.border(t + 1) - 1)),
+        )
+
+    def steps_in(self, population: Population, cells: Span) -> Span | None:
+        """The steps that may touch some cells; None if all may."""
+        grid = population.grid
+        if grid is None or self.member(population).cells_at is None or self.membership.begins is not None:
+            return None
+        assert self.calendar is not None
+        begin, end = grid.border(cells.first), grid.border(cells.last + 1)
+        return Span(self.calendar.cell_of(begin), self.calendar.cell_of(end - 1))
+
+
+def data_cells(grid: TimeGrid, begins: str, ends: str) -> tuple[int, int]:
+    """The cells of data from one time up to another."""
+    first = TimeGrid(begins, grid.every, grid.zone).first
+    after = TimeGrid(ends, grid.every, grid.zone).first
+    if after <= first:
+        raise LedgerMismatchError(name="data", value=f"{begins}..{ends}", limit="the end must lie after the beginning")
+    return grid.cell_of(first), grid.cell_of(after - 1)
+
+
+def date_of(grid: TimeGrid | None, cell: int) -> str:
+    """When a cell begins, for people."""
+    if grid is None or grid.whole_numbers:
+        return str(cell if grid is None else grid.border(cell))
+    moment = EPOCH + timedelta(microseconds=grid.border(cell))
+    return moment.astimezone(ZoneInfo(grid.zone)).isoformat(timespec="minutes")
+
+
+def digest_of_population(key: bytes, row: Fields) -> str:
+    """The digest of a population's row."""
+    fields = [[name, row[name]] for name in ("id", "name", "promise", "recorded")]
+    return hmac.digest(key, json.dumps(["population", fields]).encode(), "sha256").hex()
+
+
+def find_population(
+    connection: Connection, key: bytes, name: str, label: str, *, lock: bool = False
+) -> Population | None:
+    """A population, None if there is none of that name. With ``lock`` nobody else draws on it until the commit."""
+    query = sa.select(populations).where(populations.c.name == name)
+    row = connection.execute(query.with_for_update() if lock else query).mappings().one_or_none()
+    return None if row is None else checked(key, row, label)
+
+
+def checked(key: bytes, row: Fields, label: str) -> Population:
+    """The population of a row, which must be as it was written."""
+    if not hmac.compare_digest(row["mac"], digest_of_population(key, row)):
+        raise LedgerError(
+            name="population",
+            value=row["name"],
+            limit=f"in ledger {label} what it promises was altered outside veilstream; restore the ledger",
+        )
+    return Population.from_json(row["name"], row["promise"])
+
+
+def known_population(connection: Connection, key: bytes, name: str, label: str, *, lock: bool = False) -> Population:
+    """A population, which must be there."""
+    found = find_population(connection, key, name, label, lock=lock)
+    if found is None:
+        known = ", ".join(connection.execute(sa.select(populations.c.name)).scalars()) or "none"
+        raise LedgerError(
+            name="population",
+            value=name,
+            limit=f"ledger {label} has no such population; it has: {known}",
+            next_step="define it first: veilstream population define LEDGER NAME --epsilon ... --window ...",
+        )
+    return found
+
+
+def enrolled(connection: Connection, key: bytes, population: str, label: str) -> list[Enrolled]:
+    """The streams of a population, each as it was registered."""
+    rows = connection.execute(sa.select(streams).where(streams.c.membership.is_not(None)).order_by(streams.c.id))
+    found: list[Enrolled] = []
+    for row in rows.mappings():
+        membership = Membership.from_json(row["membership"])
+        if membership.population == population:
+            check_stream(key, row, label)
+            found.append(of_row(row, membership))
+    return found
+
+
+def of_row(row: Fields, membership: Membership) -> Enrolled:
+    """A stream's row as its population sees it."""
+    text = row["calendar"]
+    anchor: dict[str, Any] | None = None if text in (None, UNRECORDED) else json.loads(text)
+    calendar = None if anchor is None else TimeGrid(**anchor)
+    return Enrolled(row["id"], row["name"], membership, Guarantee.from_json(row["guarantee"]), calendar)
+
+
+def reserved(population: Population, members: Iterable[Enrolled]) -> Cost:
+    """What the streams that reserve have reserved together."""
+    return sum((member.cost(population) for member in members), Cost())
+
+
+def drawn(
+    connection: Connection, population: Population, members: Sequence[Enrolled], cells: Span | None
+) -> dict[str, list[Charge]]:
+    """By stream, the charges of ``members`` that may touch ``cells`` (None: all), with the whole of their blocks."""
+    found: dict[str, list[Charge]] = {}
+    for member in members:
+        steps = None if cells is None else member.steps_in(population, cells)
+        found[member.name] = _charges(connection, member.id, steps)
+    return found
+
+
+def usages(population: Population, members: Sequence[Enrolled], made: dict[str, list[Charge]]) -> list[Usage]:
+    """What charges of several streams cost the windows of a population."""
+    return [usage for one in members for usage in one.member(population).usages(made[one.name])]
+
+
+def _charges(connection: Connection, stream_id: int, steps: Span | None) -> list[Charge]:
+    query = DRAWN.where(charges.c.stream_id == stream_id)
+    if steps is None:
+        return [_charge(row) for row in connection.execute(query)]
+    near = query.where(charges.c.last >= steps.first, charges.c.first <= steps.last)
+    found = [_charge(row) for row in connection.execute(near)]
+    open_blocks = sorted({charge.block for charge in found if charge.block is not None})
+    if open_blocks:
+        # A window that touches any charge of a block pays the largest of all.
+        whole = connection.execute(query.where(charges.c.block.in_(open_blocks)))
+        found = [charge for charge in found if charge.block is None] + [_charge(row) for row in whole]
+    return found
+
+
+def _charge(row: Any) -> Charge:
+    return Charge(
+        _fraction(row.epsilon), Span(row.first, row.last), row.purpose, _fraction(row.mu_squared), block=row.block
+    )
+
+
+@lru_cache(maxsize=1024)
+def _fraction(text: str) -> Fraction:
+    return Fraction(text)
+
+
+DRAWN: Final = sa.select(
+    charges.c.epsilon, charges.c.mu_squared, charges.c.first, charges.c.last, charges.c.block, charges.c.purpose
+)

@@ -1,0 +1,222 @@
+"""How streams join a population, and what a ledger says of its populations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerMismatchError
+from veilstream.privacy.charge import Charge
+from veilstream.privacy.population import Cost, Draw, Membership, Population
+from veilstream.privacy.population_pool import Profile
+from veilstream.storage.ledger.chain import find_key
+from veilstream.storage.ledger.population import (
+    Enrolled,
+    checked,
+    data_cells,
+    digest_of_population,
+    drawn,
+    enrolled,
+    find_population,
+    known_population,
+    of_row,
+    reserved,
+    usages,
+)
+from veilstream.storage.ledger.records import moment
+from veilstream.storage.ledger.schema import populations
+from veilstream.storage.ledger.spec import StreamSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A population with its streams and all that they were charged, as of one moment."""
+
+    population: Population
+    members: Sequence[Enrolled]
+    charges: dict[str, list[Charge]]
+
+    @property
+    def reserved(self) -> Cost:
+        """What streams have reserved together."""
+        return reserved(self.population, self.members)
+
+    @property
+    def pool(self) -> Cost:
+        """What the streams that share have together."""
+        return self.population.cap - self.reserved
+
+    @property
+    def sharing(self) -> list[Enrolled]:
+        return [member for member in self.members if member.membership.draw == "shared"]
+
+    def profile(self, members: Sequence[Enrolled] | None = None) -> Profile:
+        """What windows cost by the charges of some streams, by default of those that share the pool."""
+        chosen = self.sharing if members is None else members
+        return Profile(usages(self.population, chosen, self.charges), self.population.guarantee.w)
+
+    @property
+    def within(self) -> bool:
+        """Whether every window keeps the promise: what is reserved and the fullest window of the pool fit together."""
+        return (self.reserved + self.profile().peak()).fits(self.population.cap)
+
+
+class Populations:
+    """The populations of a ledger."""
+
+    def __init__(
+        self,
+        read: Callable[[], AbstractContextManager[Connection]],
+        write: Callable[[], AbstractContextManager[Connection]],
+        label: str,
+    ) -> None:
+        self._read = read
+        self._write = write
+        self._label = label
+
+    def define(self, population: Population) -> Population:
+        """Record a population if it is new, else check that it promises the same."""
+        with self._read() as connection:
+            known = find_population(connection, find_key(connection, self._label), population.name, self._label)
+        if known is None:
+            with self._write() as connection:
+                known = self._insert(connection, population)
+        if known != population:
+            raise LedgerMismatchError(
+                name="population",
+                value=population.name,
+                limit=f"in ledger {self._label} it is recorded as {known}; given {population}",
+                outcome="nothing was changed",
+                next_step="give the promise on record, or define another population",
+            )
+        return known
+
+    def _insert(self, connection: Connection, population: Population) -> Population:
+        key = find_key(connection, self._label)
+        row = {"name": population.name, "promise": population.to_json(), "recorded": moment(), "mac": ""}
+        try:
+            number = connection.execute(sa.insert(populations).returning(populations.c.id), row).scalar_one()
+            mac = digest_of_population(key, {"id": number, **row})
+            connection.execute(sa.update(populations).where(populations.c.id == number).values(mac=mac))
+            connection.commit()
+        except IntegrityError:
+            connection.rollback()
+        return known_population(connection, key, population.name, self._label)
+
+    def get(self, name: str) -> Population:
+        with self._read() as connection:
+            return known_population(connection, find_key(connection, self._label), name, self._label)
+
+    def list(self) -> list[Population]:
+        """Every population, in the order in which they were defined."""
+        with self._read() as connection:
+            key = find_key(connection, self._label)
+            rows = connection.execute(sa.select(populations).order_by(populations.c.id)).mappings().all()
+            return [checked(key, row, self._label) for row in rows]
+
+    def account(self, name: str) -> Account:
+        """A population with all that was ever charged to its streams."""
+        with self._read() as connection:
+            return account_of(connection, name, self._label)
+
+    def membership(
+        self,
+        population: str | Population | None,
+        draw: Draw = "shared",
+        unit: str = "people",
+        data: tuple[str, str] | None = None,
+    ) -> str | None:
+        """What a stream records about the population on which it draws; one that is given whole is defined."""
+        if population is None:
+            return None
+        name = population if isinstance(population, str) else self.define(population).name
+        begins, ends = (None, None) if data is None else data
+        return Membership(name, draw, unit, begins, ends).to_json()
+
+
+def account_of(connection: Connection, name: str, label: str) -> Account:
+    """A population with its streams and all that was ever charged to them."""
+    key = find_key(connection, label)
+    population = known_population(connection, key, name, label)
+    members = enrolled(connection, key, name, label)
+    return Account(population, members, drawn(connection, population, members, None))
+
+
+def admit_member(connection: Connection, spec: StreamSpec, label: str) -> None:
+    """Refuse a stream that its population cannot take; the population is locked until the stream is recorded."""
+    if spec.membership is None:
+        return
+    key = find_key(connection, label)
+    membership = Membership.from_json(spec.membership)
+    population = known_population(connection, key, membership.population, label, lock=True)
+    fields = {"id": 0, "name": spec.name, "calendar": spec.calendar, "guarantee": spec.guarantee}
+    candidate = of_row(fields, membership)
+    _check_unit(population, membership)
+    _check_time(population, candidate)
+    if membership.draw == "shared":
+        _check_shareable(candidate, spec)
+    members = enrolled(connection, key, population.name, label)
+    share, others = candidate.cost(population), reserved(population, members)
+    sharing = [member for member in members if member.membership.draw == "shared"]
+    spent = drawn(connection, population, sharing, None) if membership.draw == "reserved" else {}
+    full = Profile(usages(population, sharing if spent else [], spent), population.guarantee.w).peak()
+    if not (share + others + full).fits(population.cap):
+        raise BudgetExceededError(
+            f"stream {spec.name!r} would reserve {share} of population {population.name!r}: {others} of "
+            f"{population.cap} is reserved and its fullest shared window has drawn {full}",
+            name="draw",
+            value=share.pure,
+            limit=str(population.cap - others - full),
+            outcome="nothing was registered",
+            next_step="reserve less (a smaller epsilon, or a window of the stream as long as the population's), or "
+            "draw 'shared'",
+        )
+
+
+def _check_unit(population: Population, membership: Membership) -> None:
+    if membership.unit != population.unit:
+        raise InvalidInputError(
+            name="unit",
+            value=membership.unit,
+            limit=f"population {population.name!r} protects {population.unit}; what bounds {membership.unit} says "
+            "nothing about them, since one may have many of the other",
+            next_step=f"bound the data by {population.unit} and declare it (--unit {population.unit})",
+        )
+
+
+def _check_time(population: Population, candidate: Enrolled) -> None:
+    """Refuse times that cannot be placed among the population's cells."""
+    data = candidate.membership
+    if population.grid is None:
+        return
+    if candidate.calendar is not None and candidate.calendar.whole_numbers != population.grid.whole_numbers:
+        raise InvalidInputError(
+            name="every",
+            value=candidate.calendar.every,
+            limit=f"population {population.name!r} has cells of {population.grid.every}: both have dates or none has",
+        )
+    if data.begins is not None and data.ends is not None:
+        data_cells(population.grid, data.begins, data.ends)
+
+
+def _check_shareable(candidate: Enrolled, spec: StreamSpec) -> None:
+    """Refuse to share what is not counted charge by charge in windows of time."""
+    reason = None
+    if spec.per_timestamp:
+        reason = "its mechanism pays for every bin and timestamp by itself"
+    elif candidate.guarantee.presence is not None:
+        reason = "its people count in few steps"
+    elif '"personal-accounts"' in spec.mechanism:
+        reason = "every level of its roster has a budget of its own"
+    if reason is not None:
+        raise InvalidInputError(
+            name="draw",
+            value="shared",
+            limit=f"stream {spec.name!r} cannot share a pool, because {reason}",
+            next_step="draw 'reserved'",
+        )

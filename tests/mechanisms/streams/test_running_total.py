@@ -1,0 +1,132 @@
+"""Running totals: right on average, as exact as they say, within every guarantee, and the same after a restart."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import veilstream as vs
+from veilstream.errors import BudgetExceededError, InvalidInputError
+from veilstream.mechanisms.streams import RunningTotal
+from veilstream.mechanisms.streams.running.rows import row_spread
+from veilstream.privacy.kernels import Kernel
+from veilstream.storage.ledger import Ledger
+from veilstream.testing.checks import check_stream
+
+EVENT = vs.Guarantee(1, w=1, delta="1e-6")
+PURE = vs.Guarantee(1, w=1)
+CASES = {
+    "rows": (RunningTotal(horizon=200), EVENT),
+    "endless rows": (RunningTotal(), EVENT),
+    "rows of a window": (RunningTotal(horizon=200), vs.Guarantee(1, w=5, delta="1e-6")),
+    "rows of people in few steps": (RunningTotal(), vs.Guarantee(1, w=None, delta="1e-6", presence=3)),
+    "tree": (RunningTotal(horizon=200), PURE),
+    "doubling trees": (RunningTotal(), PURE),
+    "tree of a window": (RunningTotal(horizon=200), vs.Guarantee(1, w=5)),
+}
+RUNS = 2_000
+
+
+@pytest.mark.parametrize(
+    "mechanism", [RunningTotal(), RunningTotal(horizon=12, nondecreasing=True), RunningTotal(decay="3/4")], ids=str
+)
+def test_running_totals_obey_every_rule(mechanism: RunningTotal) -> None:
+    check_stream(mechanism)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_totals_are_unbiased_with_the_noise_that_they_declare(case: str) -> None:
+    mechanism, guarantee = CASES[case]
+    counts = np.arange(150)[:, None] % 7
+    found = vs.simulate_many(mechanism, guarantee, counts, seed=3, runs=RUNS)
+    noise = np.asarray(found)[:, :, 0] - np.cumsum(counts)
+    declared = np.ravel(np.asarray(found.noise_std))
+    # Six standard deviations of a mean and, for laws with up to six times the fourth moment of a Gaussian, of a variance.
+    assert (np.abs(noise.mean(axis=0)) < 6 * declared / math.sqrt(RUNS)).all()
+    ratio = noise.var(axis=0) / declared**2
+    assert (np.abs(ratio - 1) < 6 * math.sqrt(5 / RUNS)).all()
+
+
+def test_the_error_is_that_of_the_square_root_factorisation() -> None:
+    """Against σ·‖C‖·‖B‖ of the dense factorisation, computed here from its formula: within five hundredths."""
+    steps = 1000
+    found = vs.simulate_many(RunningTotal(horizon=steps), EVENT, np.zeros((steps, 1), dtype=np.int64), seed=5, runs=400)
+    squares = np.cumsum(np.cumprod(np.concatenate([[1.0], 1 - 1 / (2 * np.arange(1, steps))])) ** 2)
+    mu = math.sqrt(float(EVENT.with_pure_share("1/1048576").mu_squared))
+    formula = math.sqrt(squares[-1]) * math.sqrt(squares.mean()) / mu
+    error = float(np.sqrt((np.asarray(found) ** 2).mean()))
+    # The noise of one run is strongly correlated: its mean square has about steps/100 degrees of freedom, here 4000.
+    assert error < formula * 1.05 * (1 + 6 / math.sqrt(2 * 4000))
+    assert error > formula * (1 - 6 / math.sqrt(2 * 4000))
+
+
+def test_decayed_totals_forget() -> None:
+    counts = np.concatenate([np.full(40, 100), np.zeros(60)])[:, None].astype(np.int64)
+    found = vs.simulate(RunningTotal(decay="4/5"), vs.Guarantee(50, w=1, delta="1e-6"), counts, seed=1)
+    truth = np.zeros(100)
+    for t in range(100):
+        truth[t] = counts[t, 0] + (0.8 * truth[t - 1] if t else 0)
+    # Noise below 1: off by 8 with a probability below 1e-12.
+    assert np.abs(found[:, 0] - truth).max() < 8
+
+
+def test_totals_that_may_not_fall_do_not() -> None:
+    quiet = np.zeros((200, 3), dtype=np.int64)
+    found = np.asarray(vs.simulate(RunningTotal(nondecreasing=True), EVENT, quiet, seed=2))
+    assert (np.diff(found, axis=0) >= 0).all()
+    assert (found >= 0).all()
+
+
+@pytest.mark.parametrize("guarantee", [EVENT, PURE], ids=["rows", "trees"])
+def test_a_stream_goes_on_after_a_restart_and_its_ledger_verifies(tmp_path: Path, guarantee: vs.Guarantee) -> None:
+    path = tmp_path / "totals.db"
+    for first in (0, 40):
+        with vs.Publisher(2, guarantee, RunningTotal(), path) as publisher:
+            for t in range(first, first + 40):
+                release = publisher.feed(np.array([1000, 2000]), t)
+            if first == 0:
+                publisher.skip()
+                first_total = release.values
+    # One step was skipped: its counts are in no total.
+    spread = 6 * float(np.max(release.std))
+    assert np.abs(first_total - np.array([40_000, 80_000])).max() < spread
+    assert release.t == 79
+    with Ledger.open(str(path)) as ledger:
+        assert len(list(ledger.releases("default"))) == 80
+
+
+def test_a_horizon_ends_and_parameters_are_checked() -> None:
+    with vs.Publisher(1, EVENT, RunningTotal(horizon=3)) as publisher:
+        for _ in range(3):
+            publisher.feed(np.array([5]))
+        with pytest.raises(BudgetExceededError):
+            publisher.feed(np.array([5]))
+    wrong: list[dict[str, Any]] = [{"horizon": 0}, {"decay": 1}, {"decay": "3/2"}, {"detail": 0}]
+    for parameters in wrong:
+        with pytest.raises(InvalidInputError):
+            RunningTotal(**parameters)
+    for mechanism, guarantee in (
+        (RunningTotal(), vs.Guarantee(1, w=None, delta="1e-6")),
+        (RunningTotal(decay="1/2"), PURE),
+        (RunningTotal(), vs.Guarantee(1, w=None, presence=2)),
+    ):
+        with pytest.raises(InvalidInputError):
+            mechanism.start(guarantee, 1)
+
+
+def test_spreads_are_those_of_the_inverse() -> None:
+    """Against the factorisation multiplied out, groups and all."""
+    rows = 300
+    for kernel in (Kernel(), Kernel(endless=True), Kernel(detail=2)):
+        dense = np.zeros((rows, rows))
+        for row in range(rows):
+            firsts, weights = kernel.pieces(row)
+            dense[row, : row + 1] = np.repeat(weights, np.diff(firsts, append=row + 1)) / 2**16
+        exact = np.linalg.norm(np.tril(np.ones((rows, rows))) @ np.linalg.inv(dense), axis=1)
+        declared = np.array([row_spread(kernel, row) for row in range(rows)])
+        assert (declared > exact * 0.999).all()
+        assert (declared < exact * 1.12).all()

@@ -1,0 +1,283 @@
+"""The books of a population equal brute force over every window, whatever comes in whatever order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from veilstream.data import Calendar
+from veilstream.errors import BudgetExceededError, InvalidInputError
+from veilstream.privacy.charge import Charge, Span
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population import Cost, Membership, Population
+from veilstream.privacy.population_limit import Pool, Spent
+from veilstream.privacy.population_pool import Member, Profile, Usage
+from veilstream.privacy.population_steps import most_steps, windows_of_stream
+from veilstream.privacy.population_time import TimeGrid
+
+AMOUNTS = st.sampled_from([Fraction(1, 8), Fraction(1, 6), Fraction(1, 4), Fraction(1, 3), Fraction(1)])
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A stream of a random calendar, cut into steps of ``width`` cells from ``offset`` on, and its charges."""
+
+    name: str
+    w: int | None
+    dated: bool
+    borders: tuple[int, ...]
+    charges: tuple[Charge, ...]
+
+    def cells(self, t: int) -> tuple[int, int]:
+        """Borders are in halves of a cell, so that a step may touch a cell in part."""
+        return self.borders[t] // 2, (self.borders[t + 1] - 1) // 2
+
+    @property
+    def member(self) -> Member:
+        return Member(self.name, self.w, self.cells if self.dated else None)
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> Drawn:
+    widths = draw(st.lists(st.integers(1, 7), min_size=6, max_size=6))
+    start = draw(st.integers(-6, 6))
+    borders = [start]
+    for width in widths:
+        borders.append(borders[-1] + width)
+    charges: list[Charge] = []
+    for _ in range(draw(st.integers(0, 5))):
+        first = draw(st.integers(0, 5))
+        last = draw(st.integers(first, 5))
+        gaussian = draw(st.booleans())
+        amount = draw(AMOUNTS)
+        charges.append(
+            Charge(
+                Fraction(0) if gaussian else amount,
+                Span(first, last),
+                "publish",
+                mu_squared=amount if gaussian else Fraction(0),
+                block=None if gaussian else draw(st.sampled_from([None, None, 1, 2])),
+            )
+        )
+    name = draw(st.sampled_from(["a", "b", "c"]))
+    window = draw(st.sampled_from([None, 1, 2, 3]))
+    return Drawn(name, window, draw(st.booleans()), tuple(borders), tuple(charges))
+
+
+def by_definition(found: Sequence[Drawn], w: int | None) -> Cost:
+    """The largest cost of any window of ``w`` cells, charge by charge and step by step."""
+    pure, squared = Fraction(0), Fraction(0)
+    for first in range(-40, 60) if w is not None else (0,):
+        cost = [_of_window(one, None if w is None else (first, first + w - 1)) for one in found]
+        pure = max(pure, sum((a for a, _ in cost), Fraction(0)))
+        squared = max(squared, sum((b for _, b in cost), Fraction(0)))
+    return Cost(pure, squared)
+
+
+def _of_window(one: Drawn, window: tuple[int, int] | None) -> tuple[Fraction, Fraction]:
+    groups: dict[object, list[Charge]] = {}
+    for number, charge in enumerate(one.charges):
+        groups.setdefault(("alone", number) if charge.block is None else ("block", charge.block), []).append(charge)
+    pure, squared = Fraction(0), Fraction(0)
+    for group in groups.values():
+        read = {t for charge in group for t in range(charge.span.first, charge.span.last + 1)}
+        if one.dated and window is not None:
+            inside = range(window[0], window[1] + 1)
+            read = {t for t in read if any(one.borders[t] < 2 * c + 2 and one.borders[t + 1] > 2 * c for c in inside)}
+        if not read:
+            continue
+        times = 1 if one.w is None else -(-len(read) // one.w)
+        pure += times * max(charge.epsilon for charge in group)
+        squared += times**2 * max(charge.mu_squared for charge in group)
+    return pure, squared
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(streams(), max_size=3), st.sampled_from([None, 1, 2, 3, 5]))
+def test_the_fullest_window_equals_brute_force(found: list[Drawn], w: int | None) -> None:
+    usages = [usage for one in found for usage in one.member.usages(one.charges)]
+    assert Profile(usages, w).peak() == by_definition(found, w)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(streams(), max_size=2), streams(), st.sampled_from([None, 1, 2, 4]), st.sampled_from([1, 2, 3]))
+def test_a_pool_admits_what_brute_force_admits(found: list[Drawn], mine: Drawn, w: int | None, limit: int) -> None:
+    """Charge by charge, the pool refuses exactly when a window would pass the limit with it."""
+    others = [usage for one in found for usage in one.member.usages(one.charges)]
+    cap = Cost(Fraction(limit), Fraction(limit))
+    if not by_definition(found, w).fits(cap):
+        return
+
+    def fetch(wanted: Span | None) -> Spent:
+        """No more than was asked for, so that too little is noticed."""
+        near = [u for u in others if wanted is None or not u.steps or _meet(u, wanted)]
+        return Spent(near)
+
+    pool = Pool("residents", cap, w, mine.member, fetch)
+    made: list[Charge] = []
+    for charge in mine.charges:
+        tried = Drawn(mine.name, mine.w, mine.dated, mine.borders, (*made, charge))
+        fits = by_definition([*found, tried], w).fits(cap)
+        if fits:
+            pool.check([charge])
+            pool.count([charge])
+            made.append(charge)
+        else:
+            with pytest.raises(BudgetExceededError) as caught:
+                pool.check([charge])
+            assert caught.value.limit == str(cap)
+    pool.confirm(made)
+
+
+def _meet(usage: Usage, cells: Span) -> bool:
+    return any(Span(first, last).touches(cells) for first, last in usage.steps)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(streams(), min_size=1, max_size=3),
+    st.sampled_from([1, 2, 3, 5]),
+    st.integers(-10, 10),
+    AMOUNTS,
+    st.integers(1, 4),
+)
+def test_budget_comes_back_when_it_is_said_to(
+    found: list[Drawn], w: int, after: int, wanted: Fraction, cells: int
+) -> None:
+    usages = [usage for one in found for usage in one.member.usages(one.charges)]
+    profile = Profile(usages, w)
+    limit = profile.peak() + Cost(wanted / 2)
+
+    def fits(cell: int) -> bool:
+        more = Usage("new", Cost(wanted), ((cell, cell + cells - 1),))
+        return Profile([*usages, more], w).peak().fits(limit)
+
+    room = profile.room_from(Cost(wanted), limit, after, cells)
+    if room is None:
+        assert not any(fits(cell) for cell in range(after, after + 60))
+    else:
+        assert room == next(cell for cell in range(after, 200) if fits(cell))
+
+
+FIXED = st.sampled_from(["15m", "1h", "90m", "5h", "1d", "1w"])
+SHIFTED = st.sampled_from(["2026-01-01", "2026-01-01T00:30", "2026-01-03T07:00"])
+
+
+@settings(max_examples=150, deadline=None)
+@given(FIXED, SHIFTED, st.integers(1, 30), FIXED, SHIFTED)
+def test_steps_in_a_window_are_counted_exactly_where_lengths_are_fixed(
+    every: str, start: str, w: int, step: str, begin: str
+) -> None:
+    cells, steps = TimeGrid(start, every), TimeGrid(begin, step)
+    assert cells.width is not None
+    assert steps.width is not None
+    # Windows repeat after a common multiple of both lengths.
+    found = max(_touched(cells, w, steps, i) for i in range(steps.width // 900_000_000 + 2))
+    assert most_steps(cells, w, steps) == found
+
+
+def _touched(cells: TimeGrid, w: int, steps: TimeGrid, i: int) -> int:
+    begin, end = cells.border(i), cells.border(i + w)
+    return steps.cell_of(end - 1) - steps.cell_of(begin) + 1
+
+
+LONG = st.sampled_from(["1h", "6h", "1d", "2d", "1w", "1mo", "1q", "1y"])
+ZONES = st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"])
+STARTS = st.sampled_from(["2025-01-01", "2025-01-06", "2025-01-31", "2025-02-15T12:00"])
+
+
+@settings(max_examples=80, deadline=None)
+@given(LONG, ZONES, STARTS, st.integers(1, 8), LONG, ZONES, STARTS)
+def test_no_window_of_any_calendars_touches_more_steps_than_said(
+    every: str, zone: str, start: str, w: int, step: str, other: str, begin: str
+) -> None:
+    cells, steps = TimeGrid(start, every, zone), TimeGrid(begin, step, other)
+    most = most_steps(cells, w, steps)
+    found = [_touched(cells, w, steps, i) for i in range(-20, 100)]
+    assert max(found) <= most
+    if cells == steps:
+        assert most == w == max(found)
+
+
+@settings(max_examples=40, deadline=None)
+@given(LONG, ZONES, STARTS)
+def test_a_grid_has_the_borders_of_the_calendar(every: str, zone: str, start: str) -> None:
+    calendar, grid = Calendar(start, "2027-06-01", every, zone), TimeGrid(start, every, zone)
+    some = range(0, calendar.steps, max(1, calendar.steps // 60))
+    begins = [calendar.begins(t) for t in some]
+    assert [grid.cell_of(grid.border(t)) for t in some] == list(some)
+    assert [calendar.step_of([begin])[0] for begin in begins] == list(some)
+    ticks = [round(begin.timestamp() * 1_000_000) for begin in begins if not isinstance(begin, int)]
+    assert ticks == [grid.border(t) for t in some]
+
+
+def test_cells_cover_time_without_gaps_where_clocks_change() -> None:
+    for zone in ("Europe/Berlin", "America/Sao_Paulo", "Africa/Cairo", "Australia/Lord_Howe"):
+        grid = TimeGrid("2013-01-01", "1d", zone)
+        borders = [grid.border(i) for i in range(-100, 800)]
+        assert all(a < b for a, b in pairwise(borders))
+        assert [grid.cell_of(border) for border in borders] == list(range(-100, 800))
+        assert [grid.cell_of(border - 1) for border in borders] == list(range(-101, 799))
+
+
+def test_blocks_of_people_are_counted_by_the_blocks_that_a_window_touches() -> None:
+    weekly = Guarantee(1, per=7, presence=2)
+    for steps in range(1, 40):
+        touched = max(len({t // 7 for t in range(first, first + steps)}) for first in range(7))
+        assert windows_of_stream(weekly, steps) == min(steps, touched)
+
+
+def test_a_longer_window_than_the_streams_own_pays_for_each_of_its_windows() -> None:
+    """A sum over four steps with noise for one: who is in all four moves it by four."""
+    member = Member("sums", 1, lambda t: (t, t))
+    usages = member.usages([Charge(Fraction(1, 4), Span(0, 3), "publish", mu_squared=Fraction(1, 16))])
+    assert Profile(usages, 4).peak() == Cost(Fraction(1), Fraction(1))
+    assert Profile(usages, 1).peak() == Cost(Fraction(1, 4), Fraction(1, 16))
+
+
+def test_a_reserved_share_is_refused_where_it_has_no_end() -> None:
+    for population in (Population("all", 1, None), Population("days", 1, "1d")):
+        with pytest.raises(InvalidInputError) as caught:
+            population.reserved_cost(Guarantee(1, w=24), None)
+        assert caught.value.name == "draw"
+        assert population.reserved_cost(Guarantee("1/2", w=None), None) == Cost(Fraction(1, 2))
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        Population("residents", "3/2", "24h", zone="Europe/Berlin", start="2026-01-01", delta="1e-6"),
+        Population("residents", 1, None, unit="devices"),
+        Population("residents", 1, "7d", every="1d"),
+        Population("residents", 1, 6, every=4, start=3),
+    ],
+)
+def test_a_population_is_the_same_after_it_was_written(one: Population) -> None:
+    assert Population.from_json("residents", one.to_json()) == one
+
+
+@pytest.mark.parametrize(
+    ("settings_given", "name"),
+    [
+        ({"window": "1d", "every": "1h", "zone": "Europe/Berlin"}, "window"),
+        ({"window": "25h", "every": "2h"}, "window"),
+        ({"window": 24}, "every"),
+        ({"window": "24h", "unit": "cars"}, "unit"),
+        ({"window": "24h", "zone": "Mars"}, "zone"),
+    ],
+)
+def test_what_makes_no_population_is_refused(settings_given: dict[str, object], name: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        Population("residents", 1, **settings_given)  # type: ignore[arg-type]
+    assert caught.value.name == name
+
+
+def test_a_membership_needs_both_ends_of_its_time() -> None:
+    with pytest.raises(InvalidInputError):
+        Membership("residents", begins="2026-01-01")

@@ -1,0 +1,112 @@
+"""Publishers of one population that compete and die: no window ever costs more than was promised."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from veilstream.storage.ledger import Ledger
+from veilstream.storage.ledger.verifying import verify
+
+from .population_support import RESIDENTS, STREAMS_OF_FOUR, feed_or_skip, fullest_window, publisher
+from .test_crash import Child, moments
+
+NewLedger = Callable[[], str]
+STEPS = (60, 14, 6, 2)
+
+
+def feed_some(url: str, which: int) -> Callable[[Callable[[Any], None]], None]:
+    def work(report: Callable[[Any], None]) -> None:
+        with publisher(url, which) as p:
+            report({"which": which, "paid": [feed_or_skip(p, 10 * t % 70) for t in range(STEPS[which])]})
+
+    return work
+
+
+def assert_contended(url: str, paid: list[bool | None]) -> None:
+    """The cap held, and it was what stopped somebody."""
+    full = fullest_window(url)
+    assert Fraction(3, 4) < full <= 1
+    assert True in paid
+    assert False in paid or None in paid
+    with Ledger.open(url) as ledger:
+        assert verify(ledger) == []
+        assert ledger.populations.account(RESIDENTS.name).profile().peak().pure == full
+
+
+def test_processes_on_one_population_never_exceed_its_cap(new_ledger: NewLedger) -> None:
+    url = new_ledger()
+    Ledger.open(url).close()
+    children = [Child(feed_some(url, which)) for which in range(4)]
+    reports = [report for child in children for report in child.end()]
+    assert sorted(report["which"] for report in reports) == [0, 1, 2, 3]
+    assert_contended(url, [one for report in reports for one in report["paid"]])
+
+
+def test_threads_on_one_population_never_exceed_its_cap(new_ledger: NewLedger) -> None:
+    url = new_ledger()
+    Ledger.open(url).close()
+    paid: list[bool | None] = []
+
+    def work(which: int) -> None:
+        with publisher(url, which) as p:
+            paid.extend([feed_or_skip(p, 5) for _ in range(STEPS[which])])
+
+    threads = [threading.Thread(target=work, args=(which,)) for which in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert_contended(url, paid)
+
+
+def feed_on(url: str, which: int) -> Callable[[Callable[[Any], None]], None]:
+    def work(report: Callable[[Any], None]) -> None:
+        with publisher(url, which) as p:
+            while True:
+                feed_or_skip(p, os.getpid() % 97)
+                report({"fed": which})
+
+    return work
+
+
+def kill_one_after_another(url: str, kills: int) -> None:
+    """Four publishers go on and on; one of them is killed at a time, and another takes its place."""
+    publisher(url, 0).close()
+    children = [Child(feed_on(url, which)) for which in range(4)]
+    for i, moment in enumerate(moments(kills)):
+        children[i % 4].wait_for(1 if i % 3 else 0)
+        time.sleep(moment)
+        children[i % 4].end(kill=True)
+        children[i % 4] = Child(feed_on(url, i % 4))
+    for child in children:
+        child.end(kill=True)
+
+
+def assert_all_kept(url: str) -> None:
+    """Nothing is spent that is not recorded, and what is recorded fits."""
+    assert 0 < fullest_window(url) <= 1
+    with Ledger.open(url) as ledger:
+        assert verify(ledger) == []
+        for name, *_ in STREAMS_OF_FOUR:
+            released = {release.t for release in ledger.releases(name)}
+            assert {row.t for row in ledger.charges(name) if row.outcome == "released"} <= released
+
+
+def test_a_population_survives_kills_at_any_moment(new_sqlite: NewLedger) -> None:
+    url = new_sqlite()
+    kill_one_after_another(url, 40)
+    assert_all_kept(url)
+
+
+@pytest.mark.audit
+def test_a_population_survives_three_hundred_kills(new_ledger: NewLedger) -> None:
+    url = new_ledger()
+    kill_one_after_another(url, 300)
+    assert_all_kept(url)
