@@ -249,7 +249,7 @@ class Job(BaseModel):
         """
         settings = {} if config is None else _read_toml(config)
         chosen = {name: value for name, value in given.items() if value is not None and name != "set"}
-        own = settings.get("set") or {}
+        own: Any = settings.get("set") or {}
         if not isinstance(own, Mapping):
             raise InvalidInputError(
                 name="set", limit="a table of parameters is needed, [set]", outcome="nothing was read"
@@ -287,7 +287,9 @@ def _read_toml(path: Path) -> dict[str, Any]:
         if isinstance(value, str):
             settings[name] = _beside(path, value)
         elif isinstance(value, list):
-            settings[name] = [_beside(path, part) if isinstance(part, str) else part for part in value]
+            settings[name] = [
+                _beside(path, part) if isinstance(part, str) else part for part in cast(Sequence[Any], value)
+            ]
     return settings
 
 

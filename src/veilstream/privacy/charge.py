@@ -85,10 +85,10 @@ class Charge:
             raise InvalidInputError(name="charge", limit="it has a Span and a purpose in words")
         if self.bins is not None and not (is_a(self.bins, np.ndarray) and self.bins.dtype.kind in "ib"):
             raise InvalidInputError(name="charge", limit="bins are an array of positions, or of a truth value for each")
+        if self.starts is not None and not (is_a(self.starts, np.ndarray) and self.starts.dtype.kind == "i"):
+            raise InvalidInputError(name="charge", limit="starts are an array of whole numbers")
         if self.starts is None or self.profile is not None:
             return
-        if not (is_a(self.starts, np.ndarray) and self.starts.dtype.kind == "i"):
-            raise InvalidInputError(name="charge", limit="starts are an array of whole numbers")
         if self.bins is None or self.bins.dtype == np.bool_ or self.bins.shape != self.starts.shape:
             raise InvalidInputError(
                 name="charge for",
