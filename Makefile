@@ -30,6 +30,7 @@ bench: $(VENV)/.installed-bench
 audit: $(VENV)/.installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/veilstream audit --deep --out .audit --page docs/privacy.md
 	$(BIN)/python -m pytest -n auto tests/audit tests/storage --run-audit
+	$(BIN)/python -m fuzz --inputs 1000000 --seed 1 --out .fuzz
 
 # Finished rounds are kept in .storm: after an interruption the same command goes on, after a change it begins anew.
 storm: $(VENV)/.installed-test
@@ -69,4 +70,4 @@ $(VENV)/.installed-bench: $(VENV)/.created pyproject.toml
 	touch $@ $(VENV)/.installed-test $(VENV)/.installed
 
 clean:
-	rm -rf $(VENV) demo-output .audit .storm
+	rm -rf $(VENV) demo-output .audit .fuzz .storm

@@ -10,7 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from fuzz.running import Tally, try_all, try_chunk
+from fuzz.running import Tally, replay, try_all, try_chunk
 
 
 def main() -> int:
@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="another seed, other inputs")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--out", type=Path, default=Path(".fuzz"), help="keeps finished chunks and what failed")
+    parser.add_argument("--replay", type=Path, help="try the inputs of a folder of kept ones instead")
     parser.add_argument("--chunk", type=int, nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--skip", default="", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -29,6 +30,10 @@ def main() -> int:
         tally = try_chunk(given.seed, first, last, given.out / f"{first}.note", skipped)
         (given.out / f"{first}-{last}.json").write_text(json.dumps(tally.to_json()))
         return 0
+    if given.replay:
+        total = replay(given.replay.resolve())
+        report(total, given.out)
+        return 1 if total.failures else 0
     total = try_all(given.seed, given.inputs, given.workers, given.out.resolve())
     report(total, given.out)
     return 1 if total.failures else 0
@@ -37,6 +42,7 @@ def main() -> int:
 def report(total: Tally, out: Path) -> None:
     """A summary, and one file for each kind of failure, ready to be put into the corpus."""
     sys.stdout.write(f"{total.inputs:,} inputs, {len(total.failures):,} failures\n")
+    sys.stdout.write(f"{total.seconds:,.0f} s of processor time\n")
     for outcome, count in sorted(total.outcomes.items()):
         sys.stdout.write(f"  {outcome:<24}{count:>10,}\n")
     kinds: dict[str, list[dict[str, Any]]] = defaultdict(list)

@@ -21,6 +21,7 @@ MECHANISMS: Final = {
     "FixedRate": "interval histogram horizon",
     "ModelBased": "horizon periods safe revise",
     "RetroactiveGrouping": "window monitor tail factor sampling revise largest_group",
+    "RunningTotal": "horizon decay detail nondecreasing",
     "Sample": "histogram",
     "Scheduled": "weights online bounds power horizon histogram",
     "SlidingWindow": "window histogram",

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 import veilstream as vs
+from veilstream.privacy.accountant import Accountant
 
 Kind = Literal["command", "call", "damage"]
 
@@ -59,6 +60,7 @@ class Case:
 def namespace() -> dict[str, Any]:
     """The names that expressions may use."""
     return {
+        "Accountant": Accountant,
         "Decimal": Decimal,
         "Fraction": Fraction,
         "Path": Path,

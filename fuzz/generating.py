@@ -10,7 +10,7 @@ from fuzz.case import Case
 from fuzz.commands import any_command
 from fuzz.damage import any_damage
 
-SHARES: Final = ((0.9, any_call), (0.985, any_command), (1.0, any_damage))
+SHARES: Final = ((0.93, any_call), (0.99, any_command), (1.0, any_damage))
 """Most inputs are calls, which take least time."""
 
 

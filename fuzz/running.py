@@ -18,7 +18,7 @@ from fuzz.case import Case
 from fuzz.generating import case_of
 from fuzz.trying import WAITING, Bench
 
-CHUNK: Final = 5_000
+CHUNK: Final = 2_500
 MEMORY: Final = 12 << 30
 """Addresses that a process may use: what asks for more gets a MemoryError and not the machine."""
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -33,19 +33,27 @@ class Tally:
     inputs: int = 0
     outcomes: Counter[str] = field(default_factory=Counter[str])
     failures: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    seconds: float = 0.0
+    """Of processor time."""
 
     def add(self, other: Tally) -> None:
         """Count another tally too."""
         self.inputs += other.inputs
         self.outcomes.update(other.outcomes)
         self.failures += other.failures
+        self.seconds += other.seconds
 
     def to_json(self) -> dict[str, Any]:
-        return {"inputs": self.inputs, "outcomes": dict(self.outcomes), "failures": self.failures}
+        return {
+            "inputs": self.inputs,
+            "outcomes": dict(self.outcomes),
+            "failures": self.failures,
+            "seconds": self.seconds,
+        }
 
     @classmethod
     def from_json(cls, kept: dict[str, Any]) -> Tally:
-        return cls(kept["inputs"], Counter(kept["outcomes"]), kept["failures"])
+        return cls(kept["inputs"], Counter(kept["outcomes"]), kept["failures"], kept["seconds"])
 
 
 def code_digest() -> str:
@@ -78,6 +86,22 @@ def try_chunk(seed: int, first: int, last: int, note: Path, skipped: Iterable[in
                     tally.failures.append(failure(seed, number, case, verdict.fault))
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    tally.seconds = time.process_time()
+    return tally
+
+
+def replay(corpus: Path) -> Tally:
+    """Try what failed once: every file of the folder holds a list of cases."""
+    tally = Tally()
+    with Bench() as bench:
+        for path in sorted(corpus.glob("*.json")):
+            for number, kept in enumerate(json.loads(path.read_text())):
+                case = Case.from_json(kept["case"])
+                verdict = bench.attempt(case)
+                tally.inputs += 1
+                tally.outcomes[f"{case.kind} {verdict.outcome}"] += 1
+                if verdict.fault:
+                    tally.failures.append(failure(0, number, case, verdict.fault))
     return tally
 
 
@@ -137,6 +161,8 @@ class _Worker:
         if code == 0:
             self._record_deaths()
             return True
+        if not self._note.exists():
+            raise SystemExit("a worker ended before its first input; see above")
         number = int(self._note.read_text() or self._first)
         self._deadly[number] = f"the process died ({code})"
         self._start()

@@ -138,9 +138,10 @@ def _is_one(kind: type[Any], value: Any) -> bool:
         return True
     if getattr(kind, "_is_protocol", False):
         # A class has the methods of its instances and is none.
-        return not getattr(kind, "_is_runtime_protocol", False) or (
-            isinstance(value, kind) and not isinstance(value, type)
-        )
+        if not getattr(kind, "_is_runtime_protocol", False):
+            return True
+        methods = [name for name, part in vars(kind).items() if not name.startswith("_") and callable(part)]
+        return not isinstance(value, type) and all(callable(getattr(value, name, None)) for name in methods)
     if issubclass(kind, Enum):
         return isinstance(value, kind | str)
     if isinstance(value, bool):

@@ -95,6 +95,11 @@ def ledger_of_something_else(folder: Path) -> list[str]:
     return []
 
 
+def other_bytes(folder: Path) -> list[str]:
+    (folder / "rows.csv").write_bytes(f"{HEADER}\n{VALUE}\xff\xfe,{ID}\n".encode("latin-1"))
+    return []
+
+
 def a_frame_of_lists(folder: Path) -> list[str]:
     import polars as pl
 
@@ -121,9 +126,7 @@ SPOILED: dict[str, Spoil] = {
     "an open quote": rows(f'2024-01-01T01:00:00,"{ID},{VALUE},30,1'),
     "no header": rows(header=f"{VALUE},{ID},planted,{VALUE}x,one"),
     "a column twice": rows(header="ts,id,place,id,age"),
-    "other bytes": lambda folder: (
-        (folder / "rows.csv").write_bytes(f"{HEADER}\n{VALUE}\xff\xfe,{ID}\n".encode("latin-1")), []
-    )[1],
+    "other bytes": other_bytes,
     "lists in a file of another name": a_frame_of_lists,
     "another column": options("--user", "nobody"),
     "a ledger that is none": ledger_of_something_else,

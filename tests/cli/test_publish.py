@@ -22,6 +22,8 @@ from veilstream.storage.ledger import Ledger
 
 from .support import City, rows, veilstream
 
+READ = ("value", "low", "high", "fresh", "covers")
+
 
 @pytest.fixture
 def city(tmp_path: Path) -> City:
@@ -32,7 +34,7 @@ def test_publishes_a_tidy_table(city: City) -> None:
     outcome = city.publish()
     assert outcome.code == 0, outcome.err
     table = pl.read_csv(city.table)
-    assert table.columns == ["step", "time", "place", "age", "value", "low", "high", "fresh", "covers"]
+    assert table.columns == ["step", "time", "place", "age", *READ, "as_of", "counted"]
     assert len(table) == 6 * 6
     assert table["time"][0] == "2024-01-01T00:00:00+00:00"
     assert table.row(5)[:4] == (0, "2024-01-01T00:00:00+00:00", "market", "[65, 120]")
@@ -257,7 +259,7 @@ def test_bins_and_range_may_be_declared_public(city: City) -> None:
 def test_totals_need_no_attributes(city: City) -> None:
     (city.folder / "domain.json").write_text("{}")
     assert city.publish().code == 0
-    assert pl.read_csv(city.table).columns == ["step", "time", "value", "low", "high", "fresh", "covers"]
+    assert pl.read_csv(city.table).columns == ["step", "time", *READ, "as_of", "counted"]
 
 
 def test_gaussian_noise_and_streams_side_by_side(city: City) -> None:
@@ -308,6 +310,25 @@ def test_silence_after_the_last_row_is_published_only_if_it_is_declared_to_be_da
     city.write([])
     assert city.publish(stream="nobody", allow_empty=True).code == 0
     assert len(city.released("nobody")) == 6
+
+
+def test_tables_say_what_is_counted_and_of_which_step(city: City) -> None:
+    assert city.publish(mechanism="sample", counts_per_user=3, bins_per_user=2).code == 0
+    table = pl.read_csv(city.table)
+    assert table.filter(pl.col("place") == "market", pl.col("age") == "[0, 18)")["as_of"].to_list() == [
+        0,
+        0,
+        0,
+        3,
+        3,
+        3,
+    ]
+    assert table["counted"].unique().to_list() == ["rows, at most 3 per person, per hour"]
+    assert table["covers"].unique().to_list() == ["value before noise"]
+    assert city.publish(mechanism="model", stream="model").code == 0
+    modelled = pl.read_csv(city.table)
+    assert modelled["covers"].unique().to_list() == ["count"]
+    assert (modelled["as_of"] == modelled["step"]).all()
 
 
 def test_whether_silence_is_data_is_recorded_on_the_stream(city: City) -> None:

@@ -37,11 +37,11 @@ def test_points_are_released_once_and_charged_once(kind: str, tmp_path: Path) ->
     table = pl.read_csv(tmp_path / "out.csv")
     assert len(table) == first.json["rows"]
     if kind == "sorted":
-        assert table.columns == ["rank", "x"]
+        assert table.columns == ["rank", "x", "low", "high", "covers"]
         assert table["x"].is_sorted()
         assert len(table) == 400
     if kind == "grid":
-        assert table.columns == ["x", "y", "points"]
+        assert table.columns == ["x", "y", "points", "low", "high", "covers"]
         assert float(table["points"].sum()) == pytest.approx(400)
         assert float(table["x"].to_numpy().max()) == pytest.approx(10)
     shown = veilstream("ledger", "show", tmp_path / "budget.db", "--json").json["streams"][0]

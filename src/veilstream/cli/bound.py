@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from veilstream.cli.options import AsJson, job_argument, job_option, option
+from veilstream.cli.dry_run import tell_dry_run
+from veilstream.cli.options import AsJson, DryRun, job_argument, job_option, option
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def bound(
     encoding: Annotated[str | None, job_option("encoding")] = None,
     stream: Annotated[str, option("--stream", description="Name of the look in the ledger. Default: bound.")] = "bound",
     plot: Annotated[Path | None, option("--plot", description="Picture of the limits: .png, .pdf or .svg.")] = None,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
     """Learn privately how many rows people have in a step, and choose --counts-per-user by it.
@@ -57,11 +59,14 @@ def bound(
     """
     from veilstream.data import ReadOptions
     from veilstream.jobs import limits
+    from veilstream.privacy.guarantee import Guarantee
     from veilstream.release.sinks import check_writable
 
     if plot is not None:
         check_writable(plot, (".png", ".pdf", ".svg"))
     stream_to_come = limits.stream_facts(publish_epsilon, window, count, every)
+    if dry_run:
+        return tell_dry_run(Guarantee(epsilon, w=None), as_json, steps_per_user=steps_per_user, ledger=ledger)
     found = limits.look(
         file,
         time=time,

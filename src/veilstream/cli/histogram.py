@@ -8,10 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from veilstream.cli.options import AsJson, job_argument, job_option, option, settings_of
+from veilstream.cli.dry_run import tell_dry_run
+from veilstream.cli.options import (
+    AsJson,
+    Decimal,
+    Delimiter,
+    DryRun,
+    Encoding,
+    job_argument,
+    job_option,
+    option,
+    settings_of,
+)
 from veilstream.cli.population import DataFrom, DataTo, HowToDraw, InPopulation, membership_of
 from veilstream.cli.reporting import ExitCode, print_json
-from veilstream.data import Calendar
+from veilstream.data import Calendar, ReadOptions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,6 +38,7 @@ if TYPE_CHECKING:
 
 NOW: Final = "veilstream_step"
 ROW: Final = "veilstream_row"
+PICTURES: Final = (".png", ".pdf", ".svg")
 ONE_STEP: Final = Calendar(0, 1, 1)
 NOISE_ENDS: Final = {"low": "noise_low", "high": "noise_high"}
 """What the ends of intervals are called where a method smooths: they hold the value before noise, not the count."""
@@ -63,11 +75,16 @@ def histogram(
     out: Annotated[
         str | None, option("--out", description="Table of the release: .parquet, .csv, .json or .ndjson.")
     ] = None,
+    plot: Annotated[str | None, option("--plot", description="Picture of the release: .png, .pdf or .svg.")] = None,
     level: Annotated[float, job_option("level")] = 0.95,
     population: InPopulation = None,
     draw: HowToDraw = "shared",
     data_from: DataFrom = None,
     data_to: DataTo = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
     """Publish one histogram of a file, once and for all; run it again to get the same release for nothing.
@@ -76,27 +93,45 @@ def histogram(
     """
     from veilstream.data import Domain
     from veilstream.data.domain import MAX_BINS
+    from veilstream.errors import InvalidInputError
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.jobs.prepare import chosen_axes
     from veilstream.mechanisms.traits import Traits
     from veilstream.privacy.guarantee import Guarantee
+    from veilstream.release.measure import Measure
     from veilstream.release.publisher import Publisher
     from veilstream.release.sinks import WRITERS, check_names, check_writable, release_tables, write_table
     from veilstream.storage.ledger import Ledger
     from veilstream.synthesis.domain import TableDomain
 
-    if out is not None:
-        check_writable(out, tuple(WRITERS))
-    refuse_overwriting({"out": out}, {"file": file, "domain": domain, "ledger": ledger})
+    for path, suffixes in ((out, tuple(WRITERS)), (plot, PICTURES)):
+        if path is not None:
+            check_writable(path, suffixes)
+    refuse_overwriting({"out": out, "plot": plot}, {"file": file, "domain": domain, "ledger": ledger})
     known = chosen_axes(domain, tuple(by) if by else None, TableDomain)
     guarantee = Guarantee(epsilon, w=None)
     histogram_method = _histogram(method, settings_of(setting or []))
     steps = _steps(post or [])
     member = membership_of(population, draw, data_from, data_to)
-    rows = _Rows(file, known, user, row_per_person, bins_per_user, counts_per_user, unknown)
+    read = ReadOptions(delimiter, encoding, decimal)
+    rows = _Rows(file, known, user, row_per_person, bins_per_user, counts_per_user, unknown, read)
+    if dry_run:
+        dense = known.bins <= MAX_BINS
+        return tell_dry_run(
+            guarantee,
+            as_json,
+            bins=known.bins,
+            method=method,
+            mechanism=_once(histogram_method, steps) if dense else None,
+            per_person=counts_per_user,
+        )
     if known.bins > MAX_BINS:
+        if plot is not None:
+            raise InvalidInputError(
+                name="plot", value=plot, limit="a domain too large to list has no picture", outcome="nothing was read"
+            )
         done = _release_boxes(rows, guarantee, histogram_method, steps, ledger, stream, out, level, member)
-        _tell(done, stream, out, as_json)
+        _tell(done, stream, (out, plot), as_json)
         return ExitCode.OK
     listed = Domain(known.axes)
     check_names(listed)
@@ -111,11 +146,14 @@ def histogram(
         release = publisher.feed(snapshot)
         written = None
         if out is not None:
-            tables = release_tables(book, stream, listed, ONE_STEP, level=level)
+            measure = Measure.of_events(counts_per_user, None).label
+            tables = release_tables(book, stream, listed, ONE_STEP, level=level, measure=measure)
             # One release has no steps, and nothing in it is repeated.
             named = {} if Traits.of(histogram_method).unbiased and not steps else NOISE_ENDS
-            written = write_table((table.drop("step", "time", "fresh").rename(named) for table in tables), out)
-    _tell(_Done(release, "bin", listed.bins, before, written), stream, out, as_json)
+            written = write_table((table.drop("step", "time", "fresh", "as_of").rename(named) for table in tables), out)
+        if plot is not None:
+            _draw(release_tables(book, stream, listed, ONE_STEP, level=level), plot, guarantee, counts_per_user, level)
+    _tell(_Done(release, "bin", listed.bins, before, written), stream, (out, plot), as_json)
     return ExitCode.OK
 
 
@@ -141,6 +179,7 @@ class _Rows:
     bins_per_user: int
     counts_per_user: int
     unknown: str
+    options: ReadOptions
 
     def __post_init__(self) -> None:
         from veilstream.errors import InvalidInputError
@@ -174,25 +213,42 @@ class _Rows:
 
     def records(self) -> SealedRecords:
         """The rows as records, where the cells of the domain cannot be listed."""
+        from veilstream.data.readers import open_batches
         from veilstream.synthesis import read_rows
 
         unknown: Any = self.unknown
-        rows = read_rows(self.file, self.domain, user=self.user, rows_per_user=self.counts_per_user, unknown=unknown)
+        source = open_batches(self.file, self._columns, self.options, user=self.user)
+        rows = read_rows(source, self.domain, user=self.user, rows_per_user=self.counts_per_user, unknown=unknown)
         return rows.records()
+
+    @property
+    def _columns(self) -> list[str]:
+        return [*self.domain.names] if self.user is None else [self.user, *self.domain.names]
 
     def _batches(self) -> Iterator[pl.DataFrame]:
         import polars as pl
 
         from veilstream.data.readers import open_batches
 
-        wanted = [*self.domain.names] if self.user is None else [self.user, *self.domain.names]
         seen = 0
-        for batch in open_batches(self.file, wanted):
+        for batch in open_batches(self.file, self._columns, self.options, user=self.user):
             numbered = batch.with_columns(pl.lit(0, dtype=pl.Int64).alias(NOW))
             if self.user is None:
                 numbered = numbered.with_row_index(ROW, offset=seen)
             seen += batch.height
             yield numbered
+
+
+def _draw(tables: Iterator[pl.DataFrame], path: str, guarantee: Guarantee, counts_per_user: int, level: float) -> None:
+    import polars as pl
+
+    from veilstream.release.measure import Measure
+    from veilstream.release.plots import plot_releases
+
+    measure = Measure.of_events(counts_per_user, None)
+    plot_releases(
+        pl.concat(tables), path, title="Private histogram", subtitle=str(guarantee), level=level, measure=measure
+    )
 
 
 def _release_boxes(
@@ -268,7 +324,7 @@ def _once(method: HistogramMechanism, steps: tuple[Step, ...]) -> StreamMechanis
     return Sample(PostProcessed(method, steps) if steps else method)
 
 
-def _tell(done: _Done, stream: str, out: str | None, as_json: bool) -> None:
+def _tell(done: _Done, stream: str, outputs: tuple[str | None, str | None], as_json: bool) -> None:
     import numpy as np
 
     from veilstream.jobs.wording import number
@@ -284,7 +340,7 @@ def _tell(done: _Done, stream: str, out: str | None, as_json: bool) -> None:
                 "released_before": done.before,
                 "spent": str(done.release.spent),
                 "noise_std": std,
-                "outputs": [] if out is None else [out],
+                "outputs": [path for path in outputs if path is not None],
             }
         )
         return
@@ -296,5 +352,8 @@ def _tell(done: _Done, stream: str, out: str | None, as_json: bool) -> None:
         typer.echo(f"released '{stream}': {parts} for epsilon {number(done.release.spent)}")
     sentence = f"noise: standard deviation {number(std)} per {done.kind} on average"
     typer.echo(f"{sentence}; it does not tell of a method's smoothing")
+    out, plot = outputs
     if out is not None:
         typer.echo(f"wrote {out} ({done.written:,} rows)")
+    if plot is not None:
+        typer.echo(f"wrote {plot}")

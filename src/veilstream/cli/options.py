@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable
-from typing import Annotated, Any, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import typer
 from pydantic import BaseModel
@@ -119,3 +119,9 @@ def _flag(name: str) -> str:
 def _description(field: FieldInfo) -> str:
     assert field.description is not None
     return field.description
+
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show cost and promise; read no private data, write nothing.")]
+Delimiter = Annotated[str | None, job_option("delimiter")]
+Encoding = Annotated[str | None, job_option("encoding")]
+Decimal = Annotated[Literal[".", ","], job_option("decimal")]

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veilstream.cli.options import AsJson, job_option, option
-from veilstream.cli.reporting import print_json
+from veilstream.cli.dry_run import tell_facts
+from veilstream.cli.options import AsJson, Decimal, Delimiter, DryRun, Encoding, job_option, option
+from veilstream.cli.reporting import ExitCode, print_json
+from veilstream.data import ReadOptions
+from veilstream.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -47,8 +50,14 @@ def personalised(
     out: Annotated[
         str | None, option("--out", description="Table of counts: .parquet, .csv, .json or .ndjson.")
     ] = None,
+    plot: Annotated[str | None, option("--plot", description="Picture of the counts: .png, .pdf or .svg.")] = None,
+    level: Annotated[float, job_option("level")] = 0.95,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+    dry_run: DryRun = False,
     as_json: AsJson = False,
-) -> None:
+) -> int:
     """Publish counts once, each person protected by the epsilon in their own row; the epsilons are public."""
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.personalised import LedgerAccounts, Roster, count_people, release_counts
@@ -56,28 +65,53 @@ def personalised(
     from veilstream.storage.ledger import Ledger
 
     mechanism = _mechanism(method, threshold, minimum, groups, rounds)
-    if out is not None:
-        check_writable(out, WRITERS)
-    refuse_overwriting({"out": out}, {"file": file, "domain": domain, "ledger": ledger})
+    for path, suffixes in ((out, tuple(WRITERS)), (plot, (".png", ".pdf", ".svg"))):
+        if path is not None:
+            check_writable(path, suffixes)
+    refuse_overwriting({"out": out, "plot": plot}, {"file": file, "domain": domain, "ledger": ledger})
     bins = _domain(domain, by or [])
-    table = _table(file, [person, epsilon_column, *bins.names])
+    if not 0 < level < 1:
+        raise InvalidInputError(name="level", value=level, limit="between 0 and 1", outcome="nothing was read")
+    if dry_run:
+        return tell_facts(as_json, {"epsilon": "everybody's own, at most", "bins": bins.bins, "method": method})
+    read = ReadOptions(delimiter, encoding, decimal)
+    table = _table(file, [person, epsilon_column, *bins.names], read, person)
     roster = Roster(_ids(table[person], person), table[epsilon_column].to_list(), step)
     x = count_people(roster, _ids(table[person], person), _places(bins, table, unknown), bins.bins)
     with Ledger.open(ledger) as opened:
         accounts = LedgerAccounts(roster, opened, stream=stream)
         release = release_counts(x, mechanism, accounts, bins.fingerprint()[:16])
         left = accounts.left()
-    counts = _labelled(bins, release, method == "minimum")
+    counts = _labelled(bins, release, level, method == "minimum")
     if out is not None:
         write_table([counts], out)
+    if plot is not None:
+        _draw(counts, plot, level)
     if as_json:
-        print_json(_summary(roster, release, left, stream, counts))
+        outputs = [path for path in (out, plot) if path is not None]
+        print_json({**_summary(roster, release, left, stream, counts), "outputs": outputs})
     else:
         _tell(roster, release, counts, method, out)
+        if plot is not None:
+            typer.echo(f"wrote {plot}")
+    return ExitCode.OK
+
+
+def _draw(counts: pl.DataFrame, path: str, level: float) -> None:
+    import polars as pl
+
+    from veilstream.release.plots import plot_releases
+
+    ends = {"noise_low": "low", "noise_high": "high"}
+    once = (
+        counts.drop("counted", "covers")
+        .rename(ends, strict=False)
+        .with_columns(pl.lit(0).alias("step"), pl.lit(0).alias("time"), pl.lit(value=True).alias("fresh"))
+    )
+    plot_releases(once, path, title="Counts, each person by their own epsilon", level=level, measure="people")
 
 
 def _mechanism(method: str, threshold: str | None, minimum: int, groups: int | None, rounds: int) -> CountMechanism:
-    from veilstream.errors import InvalidInputError
     from veilstream.personalised import Checked, Minimum, Partitioned, Sampling, Stretching, Threshold
 
     if threshold is not None and method not in ("threshold", "sampling"):
@@ -116,7 +150,6 @@ def _mechanism(method: str, threshold: str | None, minimum: int, groups: int | N
 
 def _domain(path: str | None, by: list[str]) -> Domain:
     from veilstream.data import Domain
-    from veilstream.errors import InvalidInputError
 
     if path is None:
         if by:
@@ -134,20 +167,18 @@ def _domain(path: str | None, by: list[str]) -> Domain:
     return Domain({name: known.axes[name] for name in by}) if by else known
 
 
-def _table(file: str, columns: list[str]) -> pl.DataFrame:
+def _table(file: str, columns: list[str], options: ReadOptions, person: str) -> pl.DataFrame:
     import polars as pl
 
     from veilstream.data.readers import open_batches
-    from veilstream.errors import InvalidInputError
 
-    batches = list(open_batches(file, columns))
+    batches = list(open_batches(file, columns, options, user=person))
     if not batches or not sum(len(batch) for batch in batches):
         raise InvalidInputError(f"{file}: no rows, at least 1 person is needed")
     return pl.concat(batches)
 
 
 def _ids(column: pl.Series, name: str) -> list[Any]:
-    from veilstream.errors import InvalidInputError
 
     if column.null_count():
         raise InvalidInputError(
@@ -157,7 +188,7 @@ def _ids(column: pl.Series, name: str) -> list[Any]:
 
 
 def _places(domain: Domain, table: pl.DataFrame, unknown: str) -> Any:
-    from veilstream.errors import InvalidInputError, UnknownValueError
+    from veilstream.errors import UnknownValueError
 
     if unknown not in ("error", "drop"):
         raise InvalidInputError(name="unknown", value=unknown, limit="'error' or 'drop'")
@@ -171,19 +202,20 @@ def _places(domain: Domain, table: pl.DataFrame, unknown: str) -> Any:
     return places
 
 
-def _labelled(domain: Domain, release: CountRelease, plain: bool) -> pl.DataFrame:
+def _labelled(domain: Domain, release: CountRelease, level: float, plain: bool) -> pl.DataFrame:
     import polars as pl
 
     from veilstream.values.values import half_width
 
     values = release.values
-    width = half_width(0.95, values.std, values.law, integer=False)
+    width = half_width(level, values.std, values.law, integer=False)
     numbers = pl.Series("value", values.numbers)
     # Other methods count some people more than others, and of what that adds nothing is known.
     before = "" if plain else "noise_"
     columns = [numbers, (numbers - width).alias(f"{before}low"), (numbers + width).alias(f"{before}high")]
     labels = domain.labels().get_columns() if domain.names else []
-    return pl.DataFrame([*labels, *columns])
+    told = [pl.Series("counted", ["people"]), pl.Series("covers", [values.law.covers])]
+    return pl.DataFrame([*labels, *columns, *(one.new_from_index(0, len(numbers)) for one in told)])
 
 
 def _summary(
@@ -216,5 +248,5 @@ def _tell(roster: Roster, release: CountRelease, counts: pl.DataFrame, method: s
         typer.echo(f"wrote {out} ({len(counts):,} rows)")
         return
     for row in counts.iter_rows():
-        *labels, value, low, high = row
+        *labels, value, low, high, _, _ = row
         typer.echo(f"{' '.join(map(str, labels))} {number(value)} ({number(low)} to {number(high)})".strip())

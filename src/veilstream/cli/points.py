@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veilstream.cli.options import AsJson, job_argument, job_option, option
+from veilstream.cli.dry_run import tell_facts
+from veilstream.cli.options import AsJson, Decimal, Delimiter, DryRun, Encoding, job_argument, job_option, option
 from veilstream.cli.reporting import ExitCode, print_json
+from veilstream.data import ReadOptions
+from veilstream.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,6 +55,11 @@ def points(
     out: Annotated[
         str | None, option("--out", description="Table of the release: .parquet, .csv, .json or .ndjson.")
     ] = None,
+    level: Annotated[float, job_option("level")] = 0.95,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
     """Publish points of a file once; how many there are is public, where each of them is within a distance is not."""
@@ -65,20 +73,24 @@ def points(
     refuse_overwriting({"out": out}, {"file": file, "ledger": ledger})
     guarantee = MetricGuarantee(epsilon, distance, Space(tuple(low), tuple(high), metric))
     mechanism = _mechanism(kind, quantile, cells)
+    if not 0 < level < 1:
+        raise InvalidInputError(name="level", value=level, limit="between 0 and 1", outcome="nothing was read")
+    if dry_run:
+        return tell_facts(as_json, {"epsilon": str(guarantee.epsilon), "promise": guarantee.promise(), "release": kind})
     # Every row is read and checked before the ledger is touched.
-    places = _places(file, at, user, row_per_person)
+    places = _places(file, at, user, row_per_person, ReadOptions(delimiter, encoding, decimal))
     guarantee.space.encode(places, clip=clip)
     with Ledger.open(ledger) as book:
         before = any(spec.name == stream for spec in book.streams()) and book.release_at(stream, 0) is not None
         release = release_points(places, mechanism, guarantee, book, stream, clip=clip)
     table = _table(kind, release, guarantee, at, _cells(mechanism, guarantee, len(places)))
+    table = _with_intervals(table, mechanism, release, guarantee, len(places), level)
     written = None if out is None else write_table([table], out)
     _tell(release, guarantee, stream, before, written, out, table, as_json)
     return ExitCode.OK
 
 
 def _mechanism(kind: str, quantile: str | None, cells: int | None) -> PointMechanism:
-    from veilstream.errors import InvalidInputError
     from veilstream.metric import ChosenMedian, HatGrid, SmoothMedian, SortedPoints
 
     if quantile is not None and kind not in ("median", "smooth-median"):
@@ -104,14 +116,13 @@ def _mechanism(kind: str, quantile: str | None, cells: int | None) -> PointMecha
             )
 
 
-def _places(file: str, at: list[str], user: str | None, row_per_person: bool) -> Any:
+def _places(file: str, at: list[str], user: str | None, row_per_person: bool, options: ReadOptions) -> Any:
     import numpy as np
     import polars as pl
 
     from veilstream.data.axes import as_numbers
     from veilstream.data.bounding.people import canonical_ids
     from veilstream.data.readers import open_batches
-    from veilstream.errors import InvalidInputError
 
     if (user is None) != row_per_person:
         raise InvalidInputError(
@@ -119,7 +130,7 @@ def _places(file: str, at: list[str], user: str | None, row_per_person: bool) ->
             "every row is another person, but not both",
             outcome="nothing was read",
         )
-    batches = list(open_batches(file, at if user is None else [user, *at]))
+    batches = list(open_batches(file, at if user is None else [user, *at], options, user=user))
     if not sum(len(batch) for batch in batches):
         raise InvalidInputError(f"{file}: no rows, at least 1 point is needed")
     table = pl.concat(batches)
@@ -158,6 +169,36 @@ def _table(kind: str, release: Release, guarantee: MetricGuarantee, at: list[str
     return pl.DataFrame([*columns, values])
 
 
+def _with_intervals(
+    table: pl.DataFrame,
+    mechanism: PointMechanism,
+    release: Release,
+    guarantee: MetricGuarantee,
+    count: int,
+    level: float,
+) -> pl.DataFrame:
+    """The table with intervals of the noise, or of a median's rank; noise of a private width has none."""
+    import numpy as np
+    import polars as pl
+
+    from veilstream.metric import ChosenMedian
+
+    if {"low", "high", "covers"} & set(table.columns):
+        # A coordinate has such a name, and keeps it.
+        return table
+    if isinstance(mechanism, ChosenMedian):
+        low, high = mechanism.ranks(guarantee, count, level)
+        return table.with_columns(
+            pl.lit(low).alias("low"), pl.lit(high).alias("high"), pl.lit("rank among the points").alias("covers")
+        )
+    if np.isnan(np.asarray(release.std, dtype=np.float64)).any():
+        return table
+    low_ends, high_ends = release.interval(level)
+    return table.with_columns(
+        pl.Series("low", low_ends), pl.Series("high", high_ends), pl.lit(release.covers).alias("covers")
+    )
+
+
 def _tell(
     release: Release,
     guarantee: MetricGuarantee,
@@ -183,6 +224,7 @@ def _tell(
                 "noise_std": None if np.isnan(std) else std,
                 "rows": len(table),
                 "value": float(release.values[0]) if len(table) == 1 else None,
+                "interval": table.select("low", "high", "covers").row(0, named=True) if _has_rank(table) else None,
                 "outputs": [] if out is None else [out],
             }
         )
@@ -195,8 +237,16 @@ def _tell(
     typer.echo(guarantee.promise())
     if len(table) == 1:
         typer.echo(f"value: {float(release.values[0]):.6g}")
+        if _has_rank(table):
+            low, high, _ = table.select("low", "high", "covers").row(0)
+            typer.echo(f"with the probability of the level it lies between the points of rank {low:,} and {high:,}")
     if not np.isnan(std):
         ordered = ", before they are put in order" if "rank" in table.columns else ""
         typer.echo(f"noise: standard deviation {number(std)} per number on average{ordered}")
     if out is not None:
         typer.echo(f"wrote {out} ({written:,} rows)")
+
+
+def _has_rank(table: pl.DataFrame) -> bool:
+    """Whether the table is one median with an interval."""
+    return len(table) == 1 and "covers" in table.columns

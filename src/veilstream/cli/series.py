@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from veilstream.cli.options import AsJson, job_argument, job_option, option
+from veilstream.cli.options import AsJson, Decimal, Delimiter, Encoding, job_argument, job_option, option
 from veilstream.cli.publish import publish_job
 from veilstream.jobs.model import Job
 
@@ -23,6 +23,13 @@ def series(
     start: Annotated[str | None, job_option("start")] = None,
     end: Annotated[str | None, job_option("end")] = None,
     zone: Annotated[str | None, option("--zone", description="Zone of times without one. Default: UTC.")] = None,
+    time_format: Annotated[str | None, job_option("time_format")] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+    unknown: Annotated[str, job_option("unknown")] = "error",
+    missing_time: Annotated[str, job_option("missing_time")] = "error",
+    allow_empty: Annotated[bool, job_option("allow_empty")] = False,
     public_from_data: Annotated[
         bool, option("--public-from-data", description="Declare the time range found in FILE public.")
     ] = False,
@@ -76,6 +83,13 @@ def series(
         "start": start,
         "end": end,
         "zone": zone,
+        "time_format": time_format,
+        "delimiter": delimiter,
+        "encoding": encoding,
+        "decimal": decimal,
+        "unknown": unknown,
+        "missing_time": missing_time,
+        "allow_empty": allow_empty,
         "public_from_data": public_from_data,
         "epsilon": epsilon,
         "window": window,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veilstream.cli.options import AsJson, job_option
+from veilstream.cli.dry_run import tell_dry_run
+from veilstream.cli.options import AsJson, Decimal, Delimiter, DryRun, Encoding, job_option
 from veilstream.cli.population import DataFrom, DataTo, HowToDraw, InPopulation, membership_of
 from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
@@ -65,12 +66,19 @@ def synthesize(
     draw: HowToDraw = "shared",
     data_from: DataFrom = None,
     data_to: DataTo = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
     """Publish a private model of a table and draw synthetic rows from it; run it again to draw more for nothing."""
+    from veilstream.data import ReadOptions
+    from veilstream.data.readers import open_batches
     from veilstream.errors import InvalidInputError
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.jobs.wording import number
+    from veilstream.privacy.guarantee import Guarantee
     from veilstream.storage.ledger import Ledger
     from veilstream.synthesis import TableDomain, fit, read_rows
     from veilstream.synthesis.types import numeric_types
@@ -85,13 +93,18 @@ def synthesize(
     refuse_overwriting({"out": out, "report": report}, {"file": file, "domain": domain, "ledger": url})
     schema = TableDomain.from_json(domain)
     mechanism = _mechanism(method, margins, copula, schema)
+    if dry_run:
+        guarantee = Guarantee(epsilon, w=None)
+        return tell_dry_run(guarantee, as_json, attributes=len(schema.names), method=method, ledger=url)
+    columns = [*schema.names] if user is None else [user, *schema.names]
     stages = 3 + (report is not None)
     with ExitStack() as open_things:
         advance = open_things.enter_context(progress_bar("reading rows, fitting, drawing", as_json))
         advance(0, stages)
         # Every row is read and checked before the ledger is touched.
+        source = open_batches(file, columns, ReadOptions(delimiter, encoding, decimal), user=user)
         sealed = read_rows(
-            file, schema, user=user, rows_per_user=rows_per_user, unknown="drop" if unknown == "drop" else "error"
+            source, schema, user=user, rows_per_user=rows_per_user, unknown="drop" if unknown == "drop" else "error"
         )
         advance(1, stages)
         book = open_things.enter_context(Ledger.open(url))

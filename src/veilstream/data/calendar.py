@@ -23,6 +23,7 @@ OUTSIDE: Final = -1
 MISSING: Final = -2
 """The step of a null time."""
 MAX_STEPS: Final = 10_000_000
+LONGEST_STEP: Final = 10_000 * 366 * MICROSECONDS["d"]
 
 Moment: TypeAlias = datetime | date | str | int
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -66,7 +67,11 @@ class Calendar:
             if self.every < 1:
                 raise InvalidInputError(name="calendar every", value=self.every, limit="at least 1 is needed")
         else:
-            parse_duration(self.every)
+            count, unit = parse_duration(self.every)
+            if count * (MONTHS[unit] * MICROSECONDS["d"] * 28 if unit in MONTHS else MICROSECONDS[unit]) > LONGEST_STEP:
+                raise InvalidInputError(
+                    name="duration", value=self.every, limit="a step is at most 10,000 years long", next_step="write 1d"
+                )
         if self._first >= self._last:
             raise InvalidInputError(
                 f"calendar from {self.start} to {self.end}: start must lie before end", name="calendar"

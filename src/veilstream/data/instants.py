@@ -127,7 +127,8 @@ def _from_text(column: pl.Series, zone: str) -> Instants:
 def _dated(column: pl.Series) -> pl.Series:
     """Without the times that no calendar has: Polars holds numbers far beyond them, and panics where it shows one."""
     unit = "d" if column.dtype == pl.Date else getattr(column.dtype, "time_unit", "us")
-    first, last = (tick // NANOSECONDS[unit] for tick in YEARS)
+    # Nanoseconds do not reach the ends of these years.
+    first, last = (max(-(1 << 63), min(tick // NANOSECONDS[unit], (1 << 63) - 1)) for tick in YEARS)
     ticks = column.to_physical()
     return column.set((ticks < first) | (ticks > last), None)
 

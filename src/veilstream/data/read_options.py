@@ -49,7 +49,7 @@ class ReadOptions:
         if self.encoding is not None:
             try:
                 codecs.lookup(self.encoding)
-            except LookupError:
+            except (LookupError, ValueError):
                 known = "utf-8, latin-1, cp1252 or utf-16"
                 raise _refused("encoding", self.encoding, f"no such encoding, write e.g. {known}") from None
         if self.decimal not in (".", ","):

@@ -259,7 +259,12 @@ class Job(BaseModel):
         """
         settings = {} if config is None else _read_toml(config)
         chosen = {name: value for name, value in given.items() if value is not None and name != "set"}
-        merged = {**dict(settings.get("set") or {}), **dict(given.get("set") or {})}
+        own: Any = settings.get("set") or {}
+        if not isinstance(own, Mapping):
+            raise InvalidInputError(
+                name="set", limit="a table of parameters is needed, [set]", outcome="nothing was read"
+            )
+        merged = {**dict(cast(Mapping[str, Any], own)), **dict(given.get("set") or {})}
         return cls.build({**settings, **chosen, "set": merged})
 
 
@@ -275,6 +280,10 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise InvalidInputError(
             name="config", value=path, limit="there is no such file", outcome="nothing was read"
         ) from None
+    except RecursionError:
+        raise InvalidInputError(
+            name="config", value=path, limit="its brackets nest too deeply", outcome="nothing was read"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(
             name="config", value=path, limit=f"not valid TOML ({error})", outcome="nothing was read"
@@ -288,7 +297,9 @@ def _read_toml(path: Path) -> dict[str, Any]:
         if isinstance(value, str):
             settings[name] = _beside(path, value)
         elif isinstance(value, list):
-            settings[name] = [_beside(path, part) for part in cast("list[str]", value)]
+            settings[name] = [
+                _beside(path, part) if isinstance(part, str) else part for part in cast(Sequence[Any], value)
+            ]
     return settings
 
 

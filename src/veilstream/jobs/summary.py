@@ -72,7 +72,13 @@ def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary, revis
         summary.noise_std = float(np.mean(last.std))
     if job.out is not None:
         tables = release_tables(
-            ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, measures=prepared.measures
+            ledger,
+            job.stream,
+            prepared.domain,
+            prepared.calendar,
+            level=job.level,
+            measures=prepared.measures,
+            measure=prepared.measure.label,
         )
         summary.outputs[job.out] = write_table(tables, job.out)
         if revisions:

@@ -91,6 +91,24 @@ class ChosenMedian:
         guarantee.space.require_line()
         return 1
 
+    def ranks(self, guarantee: MetricGuarantee, points: int, level: float = 0.95) -> tuple[int, int]:
+        """Ranks of points between which the released value lies with probability at least ``level``.
+
+        A value that needs k moves has at most k points between itself and the quantile, for each of them must move.
+        The best value needs one move at most, since the values are no farther apart than δ. Of the N = 2^bits + 1
+        values those that need at least k + 1 are chosen with probability at most N·e^{−εk/2}, which is 1 − level for
+        k = (2/ε)·ln(N/(1 − level)). How many points there are is public, so these ranks are too.
+
+        >>> from veilstream.metric import Space
+        >>> ChosenMedian().ranks(MetricGuarantee(1, "0.001", Space(0, 1)), 1001)
+        (471, 531)
+        """
+        if not 0 < level < 1:
+            raise InvalidInputError(name="level", value=level, limit="it lies strictly between 0 and 1")
+        moves = 1 + math.ceil(2 / float(guarantee.epsilon) * math.log(((1 << self.bits) + 1) / (1 - level)))
+        rank = rank_of(self.quantile, points)
+        return max(1, rank - moves), min(points, rank + moves)
+
     def estimate(self, x: SealedPoints, guarantee: MetricGuarantee, meter: Meter) -> Values:
         guarantee.space.require_line()
         scores = order_scores(x, rank_of(self.quantile, x.count), self.bits)

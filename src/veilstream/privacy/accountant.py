@@ -208,6 +208,10 @@ class Accountant:
             if charge.epsilon.numerator < 0 or charge.mu_squared.numerator < 0:
                 amount = min(charge.epsilon, charge.mu_squared)
                 raise ChargeError(name=f"charge for {charge.purpose!r}", value=amount, limit="it is negative")
+            if not charge.names_bins_of(self.bins):
+                raise ChargeError(
+                    name=f"charge for {charge.purpose!r}", limit=f"it names bins that a stream of {self.bins} has not"
+                )
             if self.per_timestamp and charge.mu_squared:
                 # A unit in k timestamps of a sum costs k times their pure charge, but k² times their μ².
                 raise ChargeError(

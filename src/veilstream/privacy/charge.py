@@ -85,16 +85,27 @@ class Charge:
             raise InvalidInputError(name="charge", limit="it has a Span and a purpose in words")
         if self.bins is not None and not (is_a(self.bins, np.ndarray) and self.bins.dtype.kind in "ib"):
             raise InvalidInputError(name="charge", limit="bins are an array of positions, or of a truth value for each")
+        if self.starts is not None and not (is_a(self.starts, np.ndarray) and self.starts.dtype.kind == "i"):
+            raise InvalidInputError(name="charge", limit="starts are an array of whole numbers")
         if self.starts is None or self.profile is not None:
             return
-        if not (is_a(self.starts, np.ndarray) and self.starts.dtype.kind == "i"):
-            raise InvalidInputError(name="charge", limit="starts are an array of whole numbers")
         if self.bins is None or self.bins.dtype == np.bool_ or self.bins.shape != self.starts.shape:
             raise InvalidInputError(
                 name="charge for",
                 value=self.purpose,
                 limit=f"{self.starts.size} starts, where each needs the position of its bin",
             )
+
+    def names_bins_of(self, bins: int) -> bool:
+        """Whether the bins that it names are among so many: a position that wraps around would charge another bin.
+
+        >>> Charge(Fraction(1), Span(0, 0), "publish", bins=np.array([-1])).names_bins_of(3)
+        False
+        """
+        if self.bins is None or self.bins.dtype == np.bool_:
+            # Truth values are counted where they are read.
+            return True
+        return self.bins.size == 0 or (int(self.bins.min()) >= 0 and int(self.bins.max()) < bins)
 
     @property
     def profile(self) -> Profile | None:

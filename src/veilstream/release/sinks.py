@@ -23,6 +23,7 @@ from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.surroundings import clean_unfinished, sync
 from veilstream.values.release import Release
 from veilstream.values.revision import Revision
+from veilstream.values.values import NoiseLaw
 
 ROWS_AT_ONCE: Final = 1 << 20
 OWN_COLUMNS: Final = ("step", "time", "value", "low", "high", "fresh", "covers", "version")
@@ -39,6 +40,7 @@ def release_tables(
     level: float = 0.95,
     bins: NDArray[np.int64] | None = None,
     measures: ValueMeasures | None = None,
+    measure: str | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Tidy tables of a stream's releases within the calendar, a bounded number of rows at a time.
 
@@ -46,7 +48,8 @@ def release_tables(
     (or repeated from an earlier step), ``covers``: what ``low`` and ``high`` hold with probability ``level``, the
     "value before noise", or the true "count" where a model says so. ``bins`` keeps some flat bins only. With
     ``measures`` there is a row for each of them, named in the column ``measure``; a value that nothing is known of is
-    null, and its interval is all that it can be.
+    null, and its interval is all that it can be. With a ``measure`` in words two columns more say ``as_of`` which step
+    a value is, and what is ``counted``.
 
     >>> from veilstream import Guarantee, Publisher
     >>> from veilstream.data import Categories
@@ -64,14 +67,34 @@ def release_tables(
     labels = labels[kept] if domain.axes else labels
     steps_at_once = max(1, ROWS_AT_ONCE // max(1, len(kept)))
     page: list[Release] = []
+    as_of: list[int] = []
+    known = 0
+
+    def table() -> pl.DataFrame:
+        made = _table(page, kept, labels, calendar, level, measures)
+        return made if measure is None else _explained(made, page, as_of, measure)
+
     for release in ledger.releases(stream):
+        if release.fresh or release.covers == NoiseLaw.MODEL.covers:
+            known = release.t
         if 0 <= release.t < calendar.steps:
             page.append(release)
+            as_of.append(known)
         if len(page) == steps_at_once:
-            yield _table(page, kept, labels, calendar, level, measures)
-            page = []
+            yield table()
+            page, as_of = [], []
     if page:
-        yield _table(page, kept, labels, calendar, level, measures)
+        yield table()
+
+
+def _explained(table: pl.DataFrame, page: list[Release], as_of: list[int], measure: str) -> pl.DataFrame:
+    """The table with what tells how to read it; an attribute of the same name keeps its place."""
+    each = np.repeat(np.arange(len(page)), len(table) // len(page))
+    more = (
+        pl.Series("as_of", np.array(as_of, dtype=np.int64)[each]),
+        pl.Series("counted", [measure]).new_from_index(0, len(table)),
+    )
+    return table.with_columns([series for series in more if series.name not in table.columns])
 
 
 def check_names(domain: Domain, measures: ValueMeasures | None = None) -> None:

@@ -32,7 +32,7 @@ def read_config(path: Path) -> Config:
         settings: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidInputError(name="config", value=path, limit=f"{error.strerror}", outcome=NOT_READ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
         raise InvalidInputError(name="config", value=path, limit="not valid TOML", outcome=NOT_READ) from None
     for name in settings:
         if name not in NAMES:

@@ -83,7 +83,7 @@ def _run(
 ) -> _Run:
     if not is_a(snapshots, np.ndarray) or snapshots.ndim != 2:
         raise InvalidInputError("snapshots: an array of (steps, bins) is needed")
-    if seed < 0 if isinstance(seed, int) else min(seed) < 0:
+    if min(seed if isinstance(seed, tuple) else (seed,)) < 0:
         raise InvalidInputError(name="seed", value=seed, limit="at least 0 is needed")
     steps, bins = int(snapshots.shape[0]), int(snapshots.shape[1])
     if shape is not None and math.prod(shape) != bins:

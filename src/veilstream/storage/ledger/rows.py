@@ -60,18 +60,19 @@ def read_releases(connection: Connection, query: sa.Executable, chosen: dict[str
     """The releases that one of the queries below finds, in the order of their commits."""
     rows = cast("Sequence[tuple[Any, ...]]", connection.execute(query, chosen).all())
     named: set[int | None] = set()
-    for row in rows:
-        seq, written = row[:2]
-        if written > STEP_FORMAT:
-            raise LedgerVersionError(
-                name="ledger",
-                value=label,
-                limit=f"step {seq} has format {written}, this version reads up to {STEP_FORMAT}; "
-                "written by a newer veilstream",
-                outcome="nothing was read",
-            )
-        named.update(row[2:5])
-    arrays = fetch_public(connection, {number for number in named if number is not None}, label)
+    with rows_of(label):
+        for row in rows:
+            seq, written = row[:2]
+            if written > STEP_FORMAT:
+                raise LedgerVersionError(
+                    name="ledger",
+                    value=label,
+                    limit=f"step {seq} has format {written}, this version reads up to {STEP_FORMAT}; "
+                    "written by a newer veilstream",
+                    outcome="nothing was read",
+                )
+            named.update(row[2:5])
+        arrays = fetch_public(connection, {number for number in named if number is not None}, label)
     found: list[Release] = []
     with rows_of(label):
         # There may be a million of them: columns by their place are much quicker than by their name.
@@ -92,8 +93,8 @@ def _boxes(payload: str, corners: NDArray[Any], values: NDArray[Any], std: float
 def read_charges(connection: Connection, stream_id: int, after: int, limit: int | None, label: str) -> list[ChargeRow]:
     query = CHARGES if limit is None else CHARGES.limit(limit)
     rows = connection.execute(query, {"stream": stream_id, "after": after}).mappings().all()
-    arrays = fetch_public(connection, _present(rows, "bins_array", "starts_array"), label)
     with rows_of(label):
+        arrays = fetch_public(connection, _present(rows, "bins_array", "starts_array"), label)
         return [
             ChargeRow(
                 row["id"],
