@@ -144,3 +144,17 @@ def test_the_demo_keeps_its_promise_and_spends_once(tmp_path: Path) -> None:
     streams = {one["stream"]: one for one in shown["populations"][0]["streams"]}
     assert [streams[name]["releases"] for name in ("six-hourly", "daily", "weekly", "people")] == [56, 14, 2, 1]
     assert json.loads(json.dumps(shown))["populations"][0]["pool_fullest"] == "5/4"
+
+
+def test_advice_stays_within_what_is_left(city: Path) -> None:
+    assert veilstream("population", "define", "b.db", "residents", "--epsilon", "2", "--window", "24h").code == 0
+    wanted = ("advise", "--count", "500", "--every", "1d", "--window", "1", "--ledger", "b.db", "--within", "residents")
+    # 24 hours can touch two days.
+    found = veilstream(*wanted, "--json")
+    assert found.code == 0, found.err
+    assert found.json["epsilon"] == "1"
+    assert "--ledger b.db --population residents --draw reserved" in found.json["command"]
+    refused = veilstream(*wanted, "--epsilon", "3/2")
+    assert refused.code != 0
+    assert "can give such a stream 1 to reserve" in " ".join(refused.err.split())
+    assert veilstream("advise", "--count", "500", "--within", "residents").code != 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from fractions import Fraction
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
@@ -12,8 +13,10 @@ from sqlalchemy.exc import IntegrityError
 
 from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerError, LedgerMismatchError
 from veilstream.privacy.charge import Charge
+from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.population import EVER, Cost, Draw, Membership, Population
 from veilstream.privacy.population_pool import Profile
+from veilstream.privacy.population_time import TimeGrid
 from veilstream.storage.ledger.chain import find_key
 from veilstream.storage.ledger.population import (
     Enrolled,
@@ -61,6 +64,16 @@ class Account:
         """What windows cost by the charges of some streams, by default of those that share the pool."""
         chosen = self.sharing if members is None else members
         return Profile(usages(self.population, chosen, self.charges), self.population.guarantee.w)
+
+    def room(self, w: int | None, every: str) -> Fraction:
+        """The largest epsilon that a stream with windows of ``w`` such steps could reserve now.
+
+        Its steps are taken to begin where the population's cells do.
+        """
+        grid = self.population.grid
+        calendar = None if grid is None else TimeGrid(grid.start, every, grid.zone)
+        left = self.population.cap - self.reserved - self.profile().peak()
+        return max(Fraction(0), left.pure) / self.population.reserved_cost(Guarantee(1, w), calendar).pure
 
     @property
     def within(self) -> bool:
