@@ -51,10 +51,10 @@ def run() -> Sequence[Table]:
 def _whole_runs() -> Table:
     """All of a stream: sealing, charging, secure noise, filter and controller, one step after the other."""
     kinds = {
-        "Kalman, Q given": (Fast(horizon=STEPS, process_variance=100.0), 100_000),
-        "Kalman, Q estimated": (Fast(horizon=STEPS), 100_000),
-        "particle, 1,000 each": (Fast(horizon=STEPS, filter=Filter.PARTICLE), 1_000),
-        "particle, a look every step": (Fast(horizon=STEPS, filter=Filter.PARTICLE, samples=STEPS), 1_000),
+        "Kalman, Q given": (Fast(None, horizon=STEPS, process_variance=100.0), 100_000),
+        "Kalman, Q estimated": (Fast(None, horizon=STEPS), 100_000),
+        "particle, 1,000 each": (Fast(None, horizon=STEPS, filter=Filter.PARTICLE), 1_000),
+        "particle, a look every step": (Fast(STEPS, horizon=STEPS, filter=Filter.PARTICLE), 1_000),
     }
     rows: list[list[str]] = []
     for name, (fast, series) in kinds.items():
@@ -159,9 +159,9 @@ def _workloads() -> dict[str, NDArray[np.int64]]:
 def _methods(steps: int) -> dict[str, Any]:
     return {
         "LPA": Uniform(horizon=steps),
-        "Kalman, PID": Fast(horizon=steps),
-        "Kalman, fixed": Fast(horizon=steps, sampling=SamplingRule.FIXED),
-        "particle, PID": Fast(horizon=steps, filter=Filter.PARTICLE),
+        "Kalman, PID": Fast(None, horizon=steps),
+        "Kalman, fixed": Fast(None, horizon=steps, sampling=SamplingRule.FIXED),
+        "particle, PID": Fast(None, horizon=steps, filter=Filter.PARTICLE),
     }
 
 
@@ -228,8 +228,8 @@ def _windows(workloads: dict[str, NDArray[np.int64]]) -> Table:
     rows: list[list[str]] = []
     methods: dict[str, Any] = {
         "Uniform": Uniform(),
-        "Kalman, PID": Fast(),
-        "Kalman, fixed": Fast(sampling=SamplingRule.FIXED),
+        "Kalman, PID": Fast(samples=None),
+        "Kalman, fixed": Fast(None, sampling=SamplingRule.FIXED),
         "every step, filtered": Fast(samples=50),
     }
     for workload, x in workloads.items():

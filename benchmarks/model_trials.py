@@ -5,24 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-import veilstream.mechanisms.streams.model as package
 from benchmarks.model_streams import TUNED, UNTOUCHED, Stream, real, stress
+from veilstream.errors import InvalidInputError
 from veilstream.evaluate.metrics import average_relative_error, mean_absolute_error, outbreak_f1
 from veilstream.evaluate.runner import Measures
 from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
-from veilstream.mechanisms.streams import ModelBased, Sample, Uniform
+from veilstream.mechanisms.streams import DSAT, Fast, ModelBased, Sample, Uniform
 from veilstream.mechanisms.streams.model import bank, looks, mechanism, output, plans
-from veilstream.mechanisms.streams.model.revise import Revision
 from veilstream.noise import ExactSampler
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.testing.batch import BatchMeter
 from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.counts import seal
-from veilstream.trusted.meter import Meter
+from veilstream.values.revision import Revision
 from veilstream.values.values import half_width
 
 REVISED: Final = 10
@@ -35,7 +36,9 @@ WITHOUT: Final[dict[str, tuple[Any, str, Any]]] = {
     "common growth": (mechanism, "FEWEST_BINS", NEVER),
     "learned shares of experts": (bank, "LEARNING", 0.0),
     "bound on steps by the level": (bank, "LARGEST_PENALTY", 0.0),
-    "pull to the usual count in sparse streams": (output, "FEWEST_BINS", NEVER),
+    "pull to what bins have on average": (output, "FEWEST_BINS", NEVER),
+    "doubt of what may be nothing": (output, "DOUBT", 0.0),
+    "medians of whole counts": (output, "MOST_WHOLE", 0.0),
     "first look with an eighth of the budget": (mechanism, "SHORTEST_WITH_OPENING", NEVER),
     "alarm by single bins": (looks, "FALSE_ALARM", 1e-300),
     "look that a watched total calls for": (looks, "NOWHERE_NEAR", NEVER),
@@ -57,6 +60,14 @@ def contender(name: str, stream: Stream, w: int | None) -> StreamMechanism[Any]:
             return Uniform(horizon=horizon)
         case "sample":
             return Sample()
+        case "FAST":
+            return Fast(horizon=horizon)
+        case "FAST, few looks":
+            return Fast(samples=None, horizon=horizon)
+        case "DSAT":
+            return DSAT(horizon=horizon)
+        case "DSAT, few releases":
+            return DSAT(releases=None, horizon=horizon)
         case "safe" | "model without gaps":
             return ModelBased(horizon, stream.periods, safe=True)
         case "model revised":
@@ -86,52 +97,68 @@ def _reduced(name: str) -> Generator[None]:
     finally:
         setattr(module, constant, before)
         plans.block_plan.cache_clear()
-    plans.expected_errors.cache_clear()
+        plans.expected_errors.cache_clear()
 
 
-def trial(name: str, stream: str, epsilon: str, w: int | None, delta: str, seed: int) -> Measures:
-    """All measures of one run."""
-    assert package.ModelBased is ModelBased
+def trial(name: str, stream: str, epsilon: str, w: int | None, delta: str, runs: int) -> Measures:
+    """Means over runs of all that is measured of one; runs go together as long as they decide alike."""
     chosen = stream_called(stream)
     guarantee = Guarantee(epsilon, w, delta)
+    made = contender(name, chosen, w)
     with _reduced(name):
-        values, low, high, looked, revisions = _walk(contender(name, chosen, w), guarantee, chosen.counts, seed)
-    return (
-        measures(values, chosen.counts)
-        | {
-            "coverage": float(np.mean((low <= chosen.counts) & (chosen.counts <= high))),
-            "looks": looked,
+        try:
+            walks = [_walk(made, guarantee, chosen.counts, 0, (runs,))]
+        except InvalidInputError:
+            walks = [_walk(made, guarantee, chosen.counts, seed, (1,)) for seed in range(runs)]
+    found = [walk.measures(run, chosen.counts) for walk in walks for run in range(walk.values.shape[1])]
+    known = [metric for metric in found[0] if not all(math.isnan(each[metric]) for each in found)]
+    return {metric: float(np.nanmean([each[metric] for each in found])) for metric in known}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walk:
+    """Runs over a stream: values and half widths of their 95 % intervals, steps × runs × bins, and the looks."""
+
+    values: NDArray[np.float64]
+    widths: NDArray[np.float64]
+    looked: NDArray[np.bool_]
+    revisions: list[Revision]
+
+    def measures(self, run: int, counts: NDArray[np.int64]) -> dict[str, float]:
+        values = self.values[:, run]
+        covered = np.abs(values - counts) <= self.widths[:, run]
+        between = covered[~self.looked]
+        found = measures(values, counts) | {
+            "coverage": float(covered.mean()),
+            "coverage between looks": float(between.mean()) if between.size else math.nan,
+            "looks": float(self.looked.mean()),
         }
-        | _revised(revisions, values, chosen.counts)
-    )
+        if self.revisions:
+            steps = [revision.step for revision in self.revisions]
+            after = np.array([revision.values.numbers[run] for revision in self.revisions])
+            before = mean_absolute_error(values[steps], counts[steps])
+            found["revised"] = mean_absolute_error(after, counts[steps]) / before
+        return found
 
 
 def _walk(
-    chosen: StreamMechanism[Any], guarantee: Guarantee, counts: NDArray[np.int64], seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float, list[Revision]]:
+    chosen: StreamMechanism[Any], guarantee: Guarantee, counts: NDArray[np.int64], seed: int, batch: tuple[int, ...]
+) -> Walk:
     steps, bins = counts.shape
     accountant = accountant_for(chosen, guarantee, bins)
     noise, state = ExactSampler(SeededSource(seed)), chosen.start(guarantee, bins)
-    values, width, looked = np.empty((steps, bins)), np.empty((steps, bins)), 0
+    values, widths = np.empty((steps, *batch, bins)), np.empty((steps, *batch, bins))
+    looked = np.zeros(steps, dtype=np.bool_)
     revisions: list[Revision] = []
     for t in range(steps):
-        meter = Meter(accountant, noise, t)
+        meter = BatchMeter(accountant, noise, t, batch)
         state, released = chosen.step(state, seal(counts[t], t), meter)
         values[t] = released.numbers
-        width[t] = half_width(0.95, released.std, released.law, integer=released.numbers.dtype.kind == "i")
-        looked += any(charge.purpose != "watch" for charge in meter.charges)
+        widths[t] = half_width(0.95, released.std, released.law, integer=released.numbers.dtype.kind == "i")
+        looked[t] = any(charge.purpose != "watch" for charge in meter.charges)
         if isinstance(chosen, ModelBased):
             revisions += [one for one in chosen.revisions(state) if one.version == REVISED]
-    return values, values - width, values + width, looked / steps, revisions
-
-
-def _revised(revisions: list[Revision], values: NDArray[np.float64], counts: NDArray[np.int64]) -> dict[str, float]:
-    """The error of revisions over that of what they revise."""
-    if not revisions:
-        return {}
-    steps = [revision.step for revision in revisions]
-    after = np.array([revision.values.numbers for revision in revisions])
-    return {"revised": mean_absolute_error(after, counts[steps]) / mean_absolute_error(values[steps], counts[steps])}
+    return Walk(values, widths, looked, revisions)
 
 
 def measures(values: NDArray[np.float64], counts: NDArray[np.int64]) -> dict[str, float]:

@@ -60,7 +60,7 @@ def error(mechanism: Any, guarantee: Guarantee, counts: NDArray[np.int64], truth
 
 def errors(guarantee: Guarantee, counts: NDArray[np.int64], truth: NDArray[np.int64]) -> list[float]:
     steps = len(truth)
-    mechanisms = (Uniform(horizon=steps), Sample(), DSAT(horizon=steps), Fast(horizon=steps))
+    mechanisms = (Uniform(horizon=steps), Sample(), DSAT(None, horizon=steps), Fast(None, horizon=steps))
     return [error(mechanism, guarantee, counts, truth) for mechanism in mechanisms]
 
 

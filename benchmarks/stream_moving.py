@@ -69,7 +69,7 @@ def _runs(epsilons: Sequence[str], windows: Sequence[int], bins: int) -> list[Ru
             "BD": BudgetDistribution(),
             "BA": BudgetAbsorption(),
             "DSFT": DSFT(),
-            "DSAT": DSAT(),
+            "DSAT": DSAT(releases=None),
         }
 
     return [

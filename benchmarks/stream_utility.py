@@ -28,7 +28,8 @@ SWEEP: Final = (2, 4, 8, 16, 32)
 RUNS: Final = 2
 QUERIES: Final = 200
 FIGURE: Final = Path(__file__).resolve().parent.parent / "docs" / "figures" / "adaptive.png"
-DEFAULT: Final = DSAT()
+DEFAULT: Final = DSAT(releases=None)
+"""⌊√w⌋ releases in a window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,18 +185,18 @@ def _user_level() -> Table:
 
 VARIANTS: Final[dict[str, DSAT]] = {
     "default (equal steps, gain 2, spacing 0.75, margin 2, at most 1/50 for decisions)": DEFAULT,
-    "no spacing": DSAT(spacing=0.0),
-    "spacing 0.5": DSAT(spacing=0.5),
-    "spacing 1": DSAT(spacing=1.0),
-    "margin 0.5": DSAT(margin=0.5),
-    "gain 1": DSAT(controller=QuantileTracking(1.0)),
-    "gain 4": DSAT(controller=QuantileTracking(4.0)),
-    "ratios instead of equal steps": DSAT(controller=RatioTracking()),
-    "PID, proportional": DSAT(controller=PID()),
-    "PID, all three gains": DSAT(controller=PID(proportional=0.6, integral=0.2, derivative=0.2)),
-    "1/100 for decisions": DSAT(decision_share=Fraction(1, 100)),
-    "1/10 for decisions": DSAT(decision_share=Fraction(1, 10)),
-    "1/4 for decisions": DSAT(decision_share=Fraction(1, 4)),
+    "no spacing": DSAT(None, spacing=0.0),
+    "spacing 0.5": DSAT(None, spacing=0.5),
+    "spacing 1": DSAT(None, spacing=1.0),
+    "margin 0.5": DSAT(None, margin=0.5),
+    "gain 1": DSAT(None, controller=QuantileTracking(1.0)),
+    "gain 4": DSAT(None, controller=QuantileTracking(4.0)),
+    "ratios instead of equal steps": DSAT(None, controller=RatioTracking()),
+    "PID, proportional": DSAT(None, controller=PID()),
+    "PID, all three gains": DSAT(None, controller=PID(proportional=0.6, integral=0.2, derivative=0.2)),
+    "1/100 for decisions": DSAT(None, decision_share=Fraction(1, 100)),
+    "1/10 for decisions": DSAT(None, decision_share=Fraction(1, 10)),
+    "1/4 for decisions": DSAT(None, decision_share=Fraction(1, 4)),
 }
 
 

@@ -32,13 +32,13 @@ MECHANISMS: Final[tuple[Any, ...]] = (
     Sample(),
     FixedRate(),
     DSFT(threshold=0.0),
-    DSAT(spacing=0.0),
+    DSAT(None, spacing=0.0),
     BudgetDistribution(),
     BudgetAbsorption(),
     BudgetDistribution(columns=16),
 )
 
-LONG: Final[tuple[Any, ...]] = (FixedRate(), DSAT(), BudgetDistribution(), BudgetAbsorption())
+LONG: Final[tuple[Any, ...]] = (FixedRate(), DSAT(None), BudgetDistribution(), BudgetAbsorption())
 
 
 def run() -> Sequence[Table]:

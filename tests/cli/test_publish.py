@@ -32,7 +32,7 @@ def test_publishes_a_tidy_table(city: City) -> None:
     outcome = city.publish()
     assert outcome.code == 0, outcome.err
     table = pl.read_csv(city.table)
-    assert table.columns == ["step", "time", "place", "age", "value", "low", "high", "fresh"]
+    assert table.columns == ["step", "time", "place", "age", "value", "low", "high", "fresh", "covers"]
     assert len(table) == 6 * 6
     assert table["time"][0] == "2024-01-01T00:00:00+00:00"
     assert table.row(5)[:4] == (0, "2024-01-01T00:00:00+00:00", "market", "[65, 120]")
@@ -257,7 +257,7 @@ def test_bins_and_range_may_be_declared_public(city: City) -> None:
 def test_totals_need_no_attributes(city: City) -> None:
     (city.folder / "domain.json").write_text("{}")
     assert city.publish().code == 0
-    assert pl.read_csv(city.table).columns == ["step", "time", "value", "low", "high", "fresh"]
+    assert pl.read_csv(city.table).columns == ["step", "time", "value", "low", "high", "fresh", "covers"]
 
 
 def test_gaussian_noise_and_streams_side_by_side(city: City) -> None:

@@ -15,6 +15,7 @@ from veilstream.evaluate.advise import (
     Facts,
     best,
     epsilon_for,
+    gaussian_choice,
     longer_steps,
     mechanism_choices,
     synthetic_stream,
@@ -116,3 +117,14 @@ def test_facts_that_cannot_be_are_refused(given: dict[str, float], name: str) ->
     assert refused.value.name == name
     with pytest.raises(InvalidInputError):
         epsilon_for(DAY, 0)
+
+
+def test_what_delta_buys_is_what_a_release_in_every_step_gains() -> None:
+    """Six standard errors, false alarm below 1e-8."""
+    facts = Facts(count=200, bins=5, w=40)
+    told = gaussian_choice(facts, Fraction(1), "1e-6")
+    guarantee = vs.Guarantee(1, 40, "1e-6")
+    zeros = np.zeros((1, facts.bins), dtype=np.int64)
+    y = np.asarray(vs.simulate_many(vs.Uniform(histogram=vs.Gaussian()), guarantee, zeros, seed=5, runs=4_000))
+    assert np.abs(y).mean() == pytest.approx(told.mean_error, rel=6 * 0.76 / math.sqrt(y.size))
+    assert told.mean_error < 0.6 * uniform_choice(facts, Fraction(1)).mean_error

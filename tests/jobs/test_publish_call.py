@@ -74,7 +74,7 @@ def test_what_a_published_job_offers(tmp_path: Path) -> None:
     releases = job.releases
     assert (len(releases), releases[0].t, [release.t for release in releases[1:]]) == (HOURS, 0, [1, 2, 3, 4, 5])
     frame = job.to_polars()
-    assert frame.columns == ["step", "time", "place", "value", "low", "high", "fresh"]
+    assert frame.columns == ["step", "time", "place", "value", "low", "high", "fresh", "covers"]
     assert frame.height == 2 * HOURS
     assert frame.equals(releases.to_polars())
     assert list(job.to_pandas().columns) == frame.columns
@@ -119,6 +119,20 @@ def test_the_automatic_mechanism_has_the_seasons_of_the_calendar_and_stays(tmp_p
     again = call(table(), tmp_path, mechanism="auto")
     assert first.prepared.mechanism == again.prepared.mechanism == vs.ModelBased(periods=(24, 168))
     assert (first.summary.published, again.summary.published) == (HOURS, 0)
+
+
+def test_revisions_are_a_table_of_their_own_with_versions(tmp_path: Path) -> None:
+    out = tmp_path / "visits.csv"
+    first = call(table(), tmp_path, mechanism="auto", set={"revise": 2}, out=out)
+    beside = tmp_path / "visits.revisions.csv"
+    assert list(first.summary.outputs) == [str(out), str(beside)]
+    releases, revised = pl.read_csv(out), pl.read_csv(beside)
+    assert releases["covers"].unique().to_list() == ["count"]
+    assert revised.columns == ["step", "time", "place", "value", "low", "high", "covers", "version"]
+    assert revised.select("step", "version").unique(maintain_order=True).rows() == [(3, 2), (4, 1)]
+    beside.unlink()
+    call(table(), tmp_path, mechanism="auto", set={"revise": 2}, out=out)
+    assert pl.read_csv(beside).equals(revised)
 
 
 def test_a_stream_goes_on_with_the_mechanism_that_it_began_with(tmp_path: Path) -> None:

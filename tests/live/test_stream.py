@@ -20,6 +20,7 @@ from veilstream.errors import (
 )
 from veilstream.live import LiveStream, Spool, StreamDefinition, open_async_stream, open_stream
 from veilstream.live.clock import SettableClock, Timetable, moment, tick_of
+from veilstream.mechanisms.streams import ModelBased
 from veilstream.storage.ledger import Ledger
 
 HOUR = 3_600_000_000
@@ -253,3 +254,12 @@ def test_steps_follow_one_another_and_know_their_own_beginning(every: str, zone:
         assert schedule.step_at(schedule.ends(t) - 1) == t
         assert schedule.deadline(t) < schedule.closes(t) < schedule.shown(t)
     assert schedule.step_at(schedule.begins(0) - 1) == -1
+
+
+def test_a_live_stream_may_release_by_models_with_the_seasons_of_its_steps(tmp_path: Path) -> None:
+    clock = SettableClock(START)
+    for _ in range(2):
+        with opened(tmp_path, clock, mechanism="auto", window=24) as stream:
+            assert stream.definition.make_mechanism() == ModelBased(periods=(24, 168))
+            clock.tick += 2 * HOUR + HOUR // 2
+            assert [release.covers for release in stream.close_due()] == ["count"] * 2

@@ -14,8 +14,8 @@ import pytest
 import veilstream as vs
 from veilstream.errors import LedgerMismatchError
 from veilstream.mechanisms.histograms import EFPA, HISTOGRAMS
-from veilstream.mechanisms.identity import defaults_of, describe, recognises
-from veilstream.mechanisms.streams import STREAMS, FixedRate
+from veilstream.mechanisms.identity import defaults_of, describe, rebuilt, recognises
+from veilstream.mechanisms.streams import DSAT, STREAMS, FixedRate
 from veilstream.mechanisms.streams import Uniform as OurUniform
 
 RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "identities.json").read_text())
@@ -83,6 +83,13 @@ def test_a_parameter_may_be_added_and_nothing_else(tmp_path: Path) -> None:
     for other in (_of_version(2, weight=3), dataclasses.replace(_of_version(1, weight=3), weight=4)):
         with pytest.raises(LedgerMismatchError):
             opened(other)
+
+
+def test_a_default_that_has_changed_is_recorded_as_it_was() -> None:
+    before = '{"name": "dsat", "set": {"spacing": 0.5}, "version": 1}'
+    assert rebuilt(before) == DSAT(releases=None, spacing=0.5)
+    assert recognises(before, DSAT(releases=None, spacing=0.5))
+    assert not recognises(before, DSAT(spacing=0.5))
 
 
 def test_a_field_called_version_is_a_parameter() -> None:

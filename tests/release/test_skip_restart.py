@@ -10,7 +10,7 @@ import pytest
 
 import veilstream as vs
 from veilstream.mechanisms.protocols import StreamMechanism
-from veilstream.mechanisms.streams import DSAT, BudgetAbsorption, RetroactiveGrouping, Uniform
+from veilstream.mechanisms.streams import DSAT, BudgetAbsorption, ModelBased, RetroactiveGrouping, Uniform
 
 CASES: dict[str, tuple[StreamMechanism[Any], int]] = {
     "grouping at event level": (RetroactiveGrouping(window=4), 1),
@@ -19,6 +19,7 @@ CASES: dict[str, tuple[StreamMechanism[Any], int]] = {
     "budget absorption": (BudgetAbsorption(), 5),
     "dsat": (DSAT(), 8),
     "uniform": (Uniform(), 5),
+    "models in blocks": (ModelBased(periods=(3,)), 5),
 }
 
 

@@ -134,6 +134,9 @@ def _print_json(found: Advice, command: str, plot: Path | None) -> None:
             "verdict": found.verdict,
             "mechanisms": found.table.to_dicts(),
             "epsilons": [{"epsilon": str(c.epsilon), "error_95": c.error_95} for c in found.epsilons],
+            "deltas": [
+                {"delta": delta, "mean_error": c.mean_error, "error_95": c.error_95} for delta, c in found.deltas
+            ],
             "step_lengths": [{"times": factor, "relative_error": c.relative_error} for factor, c in found.steps],
             "command": command,
             "outputs": [] if plot is None else [str(plot)],
@@ -180,5 +183,10 @@ def _tell(found: Advice, command: str) -> None:
     console.print(others)
     if len(found.steps) > 1:
         typer.echo("longer steps: if they hold as many times the people; where the same people stay, they hold fewer")
+    without = next((choice.mean_error for choice in found.choices if choice.exact), None)
+    for delta, choice in found.deltas:
+        mean, within, _ = _errors(choice)
+        part = "" if without is None else f", {choice.mean_error / without:.2f} of that without"
+        typer.echo(f"with --delta {delta}: mean {mean}, 95 % {within} for noise in every step{part}")
     typer.echo(f"recommended: {found.recommended.mechanism}; {found.verdict}")
     typer.echo(f"to publish (words in capitals are yours):\n\n  {command}\n")

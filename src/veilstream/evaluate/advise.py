@@ -27,6 +27,7 @@ from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams import Uniform
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.testing.simulation import simulate
+from veilstream.values.values import NoiseLaw, half_width
 
 LEVEL: Final = 0.95
 MOST_SIMULATED: Final = 400
@@ -37,6 +38,8 @@ SPREAD: Final = 0.5
 """Standard deviation of the logarithm of a bin over a long time: two bins in three stay within a factor of 1.65."""
 SIMPLE_ENOUGH: Final = 1.02
 """A simpler mechanism within this factor of the best is the better advice."""
+DELTAS: Final = ("1e-9", "1e-6")
+"""Probabilities of failure that are worth a look: far below one in the number of people."""
 EPSILONS: Final = tuple(map(Fraction, ("1/10", "1/4", "1/2", "1", "2", "4")))
 
 
@@ -107,6 +110,21 @@ def uniform_choice(facts: Facts, epsilon: Fraction) -> Choice:
     guarantee, mechanism = Guarantee(epsilon, facts.w), facts.uniform
     mean = mechanism.expected_error(guarantee, facts.bins, facts.per_person)
     half = mechanism.usefulness(guarantee, facts.bins, 1 - LEVEL, 1, facts.per_person).at_release
+    relative = mean / facts.count if facts.count else math.inf
+    return Choice("uniform", epsilon, facts.w, mean, mean, mean, half, relative, 1.0, exact=True)
+
+
+def gaussian_choice(facts: Facts, epsilon: Fraction, delta: str) -> Choice:
+    """The error of Gaussian noise in every step, all of the budget for it: what allowing ``delta`` buys.
+
+    >>> hours = Facts(count=500, bins=6, w=40)
+    >>> round(gaussian_choice(hours, Fraction(1), "1e-6").mean_error / uniform_choice(hours, Fraction(1)).mean_error, 2)
+    0.53
+    """
+    budget = Guarantee(epsilon, facts.w, delta).with_pure_share(0)
+    sigma = facts.per_person * math.sqrt(facts.sharing / float(budget.mu_squared))
+    mean = sigma * math.sqrt(2 / math.pi)
+    half = float(half_width(LEVEL, sigma, NoiseLaw.GAUSSIAN, integer=True))
     relative = mean / facts.count if facts.count else math.inf
     return Choice("uniform", epsilon, facts.w, mean, mean, mean, half, relative, 1.0, exact=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,11 +15,13 @@ import polars as pl
 from veilstream.arguments import checks_arguments
 from veilstream.errors import InvalidInputError
 from veilstream.evaluate.advise import (
+    DELTAS,
     EPSILONS,
     Choice,
     Facts,
     best,
     epsilon_for,
+    gaussian_choice,
     longer_steps,
     mechanism_choices,
     uniform_choice,
@@ -53,6 +55,8 @@ class Advice:
     recommended: Choice
     epsilons: tuple[Choice, ...]
     steps: tuple[tuple[int, Choice], ...]
+    deltas: tuple[tuple[str, Choice], ...] = ()
+    """What Gaussian noise in every step errs for some deltas, where that is less than without."""
 
     @property
     def table(self) -> pl.DataFrame:
@@ -161,7 +165,17 @@ def advise(
         best(choices),
         tuple(uniform_choice(facts, other) for other in sorted({*EPSILONS, budget})),
         tuple(longer_steps(facts, budget, FACTORS)),
+        tuple(_worthwhile(facts, budget)),
     )
+
+
+def _worthwhile(facts: Facts, epsilon: Fraction) -> Iterator[tuple[str, Choice]]:
+    """The deltas with which noise in every step errs less than without."""
+    without = uniform_choice(facts, epsilon).mean_error
+    for delta in DELTAS:
+        choice = gaussian_choice(facts, epsilon, delta)
+        if choice.mean_error < without:
+            yield delta, choice
 
 
 def _absolute(error: float | str, count: float) -> float:

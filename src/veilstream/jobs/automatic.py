@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from veilstream.data import Calendar
 from veilstream.errors import LedgerMismatchError
 from veilstream.mechanisms.identity import rebuilt
 from veilstream.mechanisms.named import build_mechanism
@@ -18,13 +17,13 @@ AUTO: Final = "auto"
 MONTHS_OF_A_YEAR: Final = 12
 
 
-def automatic_mechanism(calendar: Calendar, settings: Mapping[str, Any]) -> StreamMechanism[Any]:
+def automatic_mechanism(every: str | int, settings: Mapping[str, Any]) -> StreamMechanism[Any]:
     """Release by models, with the seasons that the length of a step suggests; nothing private is read.
 
-    >>> automatic_mechanism(Calendar("2024-01-01", "2024-02-01", "1h"), {"safe": True})
+    >>> automatic_mechanism("1h", {"safe": True})
     ModelBased(horizon=None, periods=(24, 168), safe=True, revise=0)
     """
-    return build_mechanism("model", None, {"periods": list(seasons_of(calendar.every)), **settings})
+    return build_mechanism("model", None, {"periods": list(seasons_of(every)), **settings})
 
 
 def seasons_of(every: str | int) -> tuple[int, ...]:

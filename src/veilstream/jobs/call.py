@@ -54,7 +54,7 @@ def publish(
     ...                   end=3, epsilon=1, window=3, ledger=os.path.join(folder, "budget.db"))
     ...     job.releases, job.spent, job.to_polars().columns
     (Releases(3 steps x 2 bins of people per step), Fraction(1, 1),
-     ['step', 'time', 'place', 'value', 'low', 'high', 'fresh'])
+     ['step', 'time', 'place', 'value', 'low', 'high', 'fresh', 'covers'])
     """
     prepared = prepare_call(source, mechanism, histogram, {
         "time": time, "every": every, "epsilon": epsilon, "window": window, "ledger": ledger, "user": user, "by": by,

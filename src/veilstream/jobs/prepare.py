@@ -140,7 +140,7 @@ def _placed(guarantee: Guarantee, calendar: Calendar) -> Guarantee:
 
 def _mechanism(job: Job, calendar: Calendar) -> StreamMechanism[Any]:
     if job.mechanism == AUTO and job.histogram is None and job.sums is None and job.measures is None:
-        return automatic_mechanism(calendar, job.settings)
+        return automatic_mechanism(calendar.every, job.settings)
     # A histogram without a mechanism is one for every step; models are models of counts.
     name = "uniform" if job.mechanism == AUTO else job.mechanism
     settings = dict(job.settings)

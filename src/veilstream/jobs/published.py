@@ -65,7 +65,7 @@ class Releases(Sequence[Release]):
     _repr_html_ = to_html
 
     def to_polars(self, level: float | None = None) -> pl.DataFrame:
-        """One row for each step and bin: step, time, attributes, value, low, high, fresh."""
+        """One row for each step and bin: step, time, attributes, value, low, high, fresh, covers."""
         prepared = self.prepared
         wanted = prepared.job.level if level is None else level
         with Ledger.open(require_ledger(prepared.job)) as ledger:

@@ -69,7 +69,9 @@ def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> 
     summary = Summary(job.stream, steps, prepared.bins, before, prepared.measure.label)
     if summary.before == summary.steps:
         with Ledger.open(url) as ledger:
-            write_outputs(prepared, ledger, summary)
+            known = load(key_file, job.stream)
+            revisions = [] if known is None else _publisher(prepared, ledger, known).revisions()
+            write_outputs(prepared, ledger, summary, revisions)
         return summary
     known = load(key_file, job.stream)
     key = known or load(begun_path(key_file), job.stream) or StreamKey.fresh(job.stream)
@@ -86,7 +88,7 @@ def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> 
             if known is None:
                 settle(key_file)
             _feed(prepared, publisher, snapshots, summary, say=say, advance=advance)
-            write_outputs(prepared, ledger, summary)
+            write_outputs(prepared, ledger, summary, publisher.revisions())
     return summary
 
 

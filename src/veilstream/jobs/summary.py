@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -13,9 +14,10 @@ import polars as pl
 from veilstream.data import Dropped
 from veilstream.jobs.prepare import PreparedJob
 from veilstream.release.plots import PlotOptions, bins_drawn, plot_releases
-from veilstream.release.sinks import MEASURE_COLUMN, largest_bins, release_tables, write_table
+from veilstream.release.sinks import MEASURE_COLUMN, largest_bins, release_tables, revision_table, write_table
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.exporting import shown_mark
+from veilstream.values.revision import Revision
 
 
 @dataclass(slots=True)
@@ -57,8 +59,11 @@ class Summary:
         }
 
 
-def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary) -> None:
-    """Write the table and the picture that the job asks for, from what the ledger holds."""
+def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary, revisions: Sequence[Revision] = ()) -> None:
+    """Write the table and the picture that the job asks for, from what the ledger holds.
+
+    Revisions go to a table of their own beside it, so that nobody counts a step twice.
+    """
     job = prepared.job
     last = ledger.release_at(job.stream, summary.before + summary.published - 1)
     summary.mark = shown_mark(ledger.mark(job.stream))
@@ -70,9 +75,23 @@ def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary) -> No
             ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, measures=prepared.measures
         )
         summary.outputs[job.out] = write_table(tables, job.out)
+        if revisions:
+            revised = revision_table(revisions, prepared.domain, prepared.calendar, level=job.level)
+            beside = beside_table(job.out, "revisions")
+            summary.outputs[beside] = write_table([revised], beside)
     if job.plot is not None:
         draw_releases(prepared, ledger, job.plot)
         summary.outputs[job.plot] = None
+
+
+def beside_table(out: str, kind: str) -> str:
+    """The name of another table beside ``out``.
+
+    >>> beside_table("tables/visits.csv", "revisions")
+    'tables/visits.revisions.csv'
+    """
+    path = Path(out)
+    return str(path.with_name(f"{path.stem}.{kind}{path.suffix}"))
 
 
 def draw_releases(prepared: PreparedJob, ledger: Ledger, path: str | Path) -> None:

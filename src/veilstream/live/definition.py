@@ -14,6 +14,7 @@ from veilstream.arguments import checks_arguments, refuses, with_checked_argumen
 from veilstream.data import Domain
 from veilstream.data.bounding.choice import Limit
 from veilstream.errors import InvalidInputError, LedgerMismatchError
+from veilstream.jobs.automatic import AUTO, automatic_mechanism
 from veilstream.live.clock import ClockKind, Timetable, duration
 from veilstream.mechanisms.named import build_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
@@ -128,6 +129,8 @@ class StreamDefinition:
         return (*own, *(name for name in self.bound_domain.names if name not in own))
 
     def make_mechanism(self) -> StreamMechanism[Any]:
+        if self.mechanism == AUTO:
+            return automatic_mechanism(self.every, self.settings)
         return build_mechanism(self.mechanism, self.histogram, self.settings)
 
     def to_json(self) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 Names come from the literals ``STREAMS`` and ``HISTOGRAMS``; other classes of this package are ``veilstream:Class``, and
 classes from elsewhere ``module:Class``, so that a class which merely shares a name with ours is another one. What may
 change without a new version is in ``docs/ledger.md``: a parameter may be added with a default that leaves what the
-mechanism does as it was; a changed default, a removed parameter or another meaning is a new ``version: ClassVar[int]``.
+mechanism does as it was; a changed default, a removed parameter or another meaning is a new ``version: ClassVar[int]``,
+and ``former_defaults`` says what a default was before.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def recognises(recorded: str, mechanism: object) -> bool:
     if recorded == describe(mechanism):
         return True
     try:
-        return _same_as_first_schema(json.loads(recorded), mechanism)
+        plain = json.loads(recorded)
+        return _as_now(plain) == _plain(mechanism) or _same_as_first_schema(plain, mechanism)
     except ValueError:
         return False
 
@@ -63,10 +65,28 @@ def rebuilt(recorded: str) -> Any:
     True
     """
     try:
-        mechanism = _rebuilt(json.loads(recorded))
+        mechanism = _rebuilt(_as_now(json.loads(recorded)))
     except (ValueError, KeyError, TypeError):
         return None
     return mechanism if recognises(recorded, mechanism) else None
+
+
+def _as_now(plain: Any) -> Any:
+    """A description by an earlier version of its class as the present one gives it: with the defaults of its time.
+
+    ``former_defaults`` of a class holds, for each earlier version that differed in nothing else, the defaults that have
+    changed since.
+
+    >>> _as_now({"name": "dsat", "set": {}, "version": 1})
+    {'name': 'dsat', 'version': 2, 'set': {'releases': None}}
+    """
+    if not (isinstance(plain, dict) and "set" in plain):
+        return plain
+    parts = cast("dict[str, Any]", plain)  # pyright knows less here
+    cls: Any = {name: known for known, name in _registered().items()}.get(parts["name"])
+    former: Mapping[str, Any] = getattr(cls, "former_defaults", {}).get(parts["version"], {})
+    chosen = {name: _as_now(value) for name, value in {**former, **parts["set"]}.items()}
+    return {"name": parts["name"], "version": cls.version if former else parts["version"], "set": chosen}
 
 
 def _rebuilt(plain: Any) -> Any:

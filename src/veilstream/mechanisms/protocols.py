@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
@@ -10,6 +11,7 @@ from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import USUAL_PURE_SHARE, Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
+from veilstream.values.revision import Revision
 from veilstream.values.values import Values
 
 S = TypeVar("S")
@@ -30,6 +32,13 @@ class Explains(Protocol):
     """A mechanism that can say in words how it came to what it published last."""
 
     def explain(self, state: Any) -> str: ...
+
+
+@runtime_checkable
+class Revises(Protocol):
+    """A mechanism that can give steps which it has published new values, from what it released since."""
+
+    def revisions(self, state: Any) -> Sequence[Revision]: ...
 
 
 @runtime_checkable

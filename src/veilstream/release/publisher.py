@@ -15,7 +15,7 @@ from veilstream.data.bounding.keyed import Key
 from veilstream.data.measures import GRID, ValueMeasures
 from veilstream.errors import InvalidInputError, LedgerMismatchError, OutOfOrderError
 from veilstream.mechanisms.identity import describe, recognises
-from veilstream.mechanisms.protocols import Explains, StreamMechanism
+from veilstream.mechanisms.protocols import Explains, Revises, StreamMechanism
 from veilstream.mechanisms.session import StreamSession
 from veilstream.noise import SecureNoise
 from veilstream.privacy.guarantee import Guarantee
@@ -31,6 +31,7 @@ from veilstream.trusted.counts import Sealed, UndatedCounts
 from veilstream.trusted.frames import hide_frames
 from veilstream.values.origin import StepTime
 from veilstream.values.release import Release
+from veilstream.values.revision import Revision
 from veilstream.values.values import Values
 
 S = TypeVar("S")
@@ -168,6 +169,24 @@ class Publisher(LedgerHolder, Generic[S]):
         with self._book.transaction() as transaction:
             self._book.catch_up(transaction, self._load)
             return self.mechanism.explain(self._book.session.state)
+
+    def revisions(self) -> list[Revision]:
+        """New values for the last steps by all that was released since, oldest first: post-processing, at no cost.
+
+        Mechanisms that revise nothing give none. The state of the last release, in the ledger, holds all of it.
+
+        >>> import numpy as np, veilstream as vs
+        >>> p = vs.Publisher(bins=1, guarantee=vs.Guarantee("1", w=8), mechanism=vs.STREAMS["model"](revise=2))
+        >>> for count in (40, 42, 47, 51):
+        ...     release = p.feed(np.array([count]))
+        >>> [(revision.step, revision.version) for revision in p.revisions()]
+        [(1, 2), (2, 1)]
+        """
+        if not isinstance(self.mechanism, Revises):
+            return []
+        with self._book.transaction() as transaction:
+            self._book.catch_up(transaction, self._load)
+            return list(self.mechanism.revisions(self._book.session.state))
 
     def skip(self) -> Release:
         """Repeat the last release for the next step, at no cost and without its data.

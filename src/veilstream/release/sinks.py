@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -22,9 +22,10 @@ from veilstream.release.estimates import estimates
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.surroundings import clean_unfinished, sync
 from veilstream.values.release import Release
+from veilstream.values.revision import Revision
 
 ROWS_AT_ONCE: Final = 1 << 20
-OWN_COLUMNS: Final = ("step", "time", "value", "low", "high", "fresh")
+OWN_COLUMNS: Final = ("step", "time", "value", "low", "high", "fresh", "covers", "version")
 MEASURE_COLUMN: Final = "measure"
 """Says which of several statistics a row of the table holds."""
 
@@ -41,10 +42,11 @@ def release_tables(
 ) -> Iterator[pl.DataFrame]:
     """Tidy tables of a stream's releases within the calendar, a bounded number of rows at a time.
 
-    Columns: ``step``, ``time`` (when the step begins), one per attribute, ``value``, ``low`` and ``high`` (which hold
-    the count before noise with probability ``level``), ``fresh`` (or repeated from an earlier step). ``bins`` keeps
-    some flat bins only. With ``measures`` there is a row for each of them, named in the column ``measure``; a value
-    that nothing is known of is null, and its interval is all that it can be.
+    Columns: ``step``, ``time`` (when the step begins), one per attribute, ``value``, ``low`` and ``high``, ``fresh``
+    (or repeated from an earlier step), ``covers``: what ``low`` and ``high`` hold with probability ``level``, the
+    "value before noise", or the true "count" where a model says so. ``bins`` keeps some flat bins only. With
+    ``measures`` there is a row for each of them, named in the column ``measure``; a value that nothing is known of is
+    null, and its interval is all that it can be.
 
     >>> from veilstream import Guarantee, Publisher
     >>> from veilstream.data import Categories
@@ -54,7 +56,7 @@ def release_tables(
     >>> release = publisher.feed(np.array([100, 200]))
     >>> (table,) = release_tables(publisher.ledger, "default", places, Calendar("2024-01-01", "2024-01-03", "1d"))
     >>> table.columns, table["place"].to_list()
-    (['step', 'time', 'place', 'value', 'low', 'high', 'fresh'], ['a', 'b'])
+    (['step', 'time', 'place', 'value', 'low', 'high', 'fresh', 'covers'], ['a', 'b'])
     """
     check_names(domain, measures)
     kept = np.arange(domain.bins) if bins is None else bins
@@ -82,6 +84,34 @@ def check_names(domain: Domain, measures: ValueMeasures | None = None) -> None:
             )
 
 
+def revision_table(
+    revisions: Sequence[Revision], domain: Domain, calendar: Calendar, *, level: float = 0.95
+) -> pl.DataFrame:
+    """New values of steps that were published before, within the calendar.
+
+    Columns: those of a release but ``fresh``, and ``version``: how many steps later the values were computed, where the
+    release itself is version 0.
+    """
+    check_names(domain)
+    within = [revision for revision in revisions if 0 <= revision.step < calendar.steps]
+    kept = np.arange(domain.bins)
+    rows = [_Row(each.step, each.values.numbers, *each.interval(level)) for each in within]
+    columns = _columns(rows, kept, domain.labels(), calendar)
+    repeated = np.repeat(np.arange(len(within)), len(kept))
+    columns["covers"] = pl.Series([each.values.law.covers for each in within], dtype=pl.String).gather(repeated)
+    columns["version"] = pl.Series([each.version for each in within], dtype=pl.Int64).gather(repeated)
+    return pl.DataFrame(columns)
+
+
+class _Row(NamedTuple):
+    """A step's numbers and the ends of their intervals."""
+
+    step: int
+    numbers: NDArray[Any]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
 def _table(
     page: list[Release],
     kept: NDArray[np.int64],
@@ -91,25 +121,41 @@ def _table(
     measures: ValueMeasures | None,
 ) -> pl.DataFrame:
     if measures is None:
-        parts = [(release.values, *release.interval(level)) for release in page]
-        each = 1
+        rows = [_Row(release.t, release.values, *release.interval(level)) for release in page]
+        each, named = 1, None
     else:
-        parts = [(e.value, e.low, e.high) for release in page for e in estimates(release, measures, level)]
+        made = [(release.t, e) for release in page for e in estimates(release, measures, level)]
+        rows = [_Row(t, e.value, e.low, e.high) for t, e in made]
         each = len(measures.asked)
-    steps = np.array([release.t for release in page], dtype=np.int64)
-    times = pl.Series("time", [calendar.begins(int(t)) for t in steps])
+        named = pl.Series(measures.labels).gather(np.tile(np.repeat(np.arange(each), len(kept)), len(page)))
+    columns = _columns(rows, kept, labels, calendar, named)
     repeated = np.repeat(np.arange(len(page)), len(kept) * each)
+    columns["fresh"] = pl.Series([release.fresh for release in page]).gather(repeated)
+    columns["covers"] = pl.Series([release.covers for release in page]).gather(repeated)
+    return pl.DataFrame(columns)
+
+
+def _columns(
+    rows: Sequence[_Row],
+    kept: NDArray[np.int64],
+    labels: pl.DataFrame,
+    calendar: Calendar,
+    named: pl.Series | None = None,
+) -> dict[str, pl.Series]:
+    steps = np.array([row.step for row in rows], dtype=np.int64)
+    times = pl.Series("time", [calendar.begins(int(t)) for t in steps])
+    repeated = np.repeat(np.arange(len(rows)), len(kept))
     columns: dict[str, pl.Series] = {"step": pl.Series(steps[repeated]), "time": times.gather(repeated)}
     for name in labels.columns:
-        columns[name] = labels[name].gather(np.tile(np.arange(len(kept)), len(page) * each))
-    if measures is not None:
-        names = np.tile(np.repeat(np.arange(each), len(kept)), len(page))
-        columns[MEASURE_COLUMN] = pl.Series(measures.labels).gather(names)
-    columns["value"] = pl.Series(np.concatenate([value[kept] for value, _, _ in parts]), nan_to_null=True)
-    columns["low"] = pl.Series(np.concatenate([low[kept] for _, low, _ in parts]))
-    columns["high"] = pl.Series(np.concatenate([high[kept] for _, _, high in parts]))
-    columns["fresh"] = pl.Series([release.fresh for release in page]).gather(repeated)
-    return pl.DataFrame(columns)
+        columns[name] = labels[name].gather(np.tile(np.arange(len(kept)), len(rows)))
+    if named is not None:
+        columns[MEASURE_COLUMN] = named
+    nothing = np.zeros(0)
+    values = np.concatenate([row.numbers[kept] for row in rows]) if rows else nothing
+    columns["value"] = pl.Series(values, nan_to_null=True)
+    columns["low"] = pl.Series(np.concatenate([row.low[kept] for row in rows]) if rows else nothing)
+    columns["high"] = pl.Series(np.concatenate([row.high[kept] for row in rows]) if rows else nothing)
+    return columns
 
 
 def largest_bins(ledger: Ledger, stream: str, count: int, measures: ValueMeasures | None = None) -> NDArray[np.int64]:

@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from veilstream.errors import VeilstreamError
+from veilstream.jobs.automatic import AUTO
 from veilstream.jobs.model import Job
 from veilstream.jobs.prepare import prepare
 from veilstream.jobs.preview import preview
@@ -43,7 +44,7 @@ class GuideRequest(BaseModel):
     zone: Text = "UTC"
     epsilon: Text
     window: Annotated[int, Field(ge=1, le=10**6)] | Literal["user"]
-    mechanism: Text = "uniform"
+    mechanism: Text = AUTO
     bins_per_user: int = Field(default=1, ge=1, le=10**6)
     counts_per_user: int = Field(default=1, ge=1, le=10**6)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import veilstream as vs
 from veilstream.errors import BudgetExceededError, InvalidInputError
 from veilstream.mechanisms.histograms import Gaussian
-from veilstream.mechanisms.streams import Fast, Uniform
+from veilstream.mechanisms.streams import DSAT, Fast, Uniform
 from veilstream.mechanisms.streams.fast import Filter
 from veilstream.mechanisms.streams.sampling import Budgeted, LookPacer, Looks, SamplingRule
 from veilstream.noise import SecureNoise
@@ -231,3 +231,14 @@ def test_noise_too_small_to_measure_is_no_trouble() -> None:
     for kind in Filter:
         y = vs.simulate(Fast(filter=kind, samples=3), vs.Guarantee(100_000, w=6), STEPPED[:12], seed=1)
         assert np.allclose(np.asarray(y)[y.fresh], STEPPED[:12][y.fresh])
+
+
+@pytest.mark.parametrize("mechanism", [Fast(), DSAT()], ids=["fast", "dsat"])
+def test_large_counts_that_move_are_followed_by_default(mechanism: Any) -> None:
+    """Fewer looks or releases would err by a hundred times as much."""
+    counts = np.rint(40_000 + 20_000 * np.sin(np.arange(160) / 5))[:, None].astype(np.int64)
+    errors = [
+        float(np.abs(vs.simulate(m, vs.Guarantee(1, w=40), counts, seed=3) - counts).mean())
+        for m in (mechanism, Uniform())
+    ]
+    assert errors[0] < 2 * errors[1]

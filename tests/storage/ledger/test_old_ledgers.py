@@ -110,7 +110,7 @@ def _packed(row: dict[str, Any]) -> list[float]:
 
 STREAMS: dict[str, tuple[Any, vs.Guarantee, Any, list[int], int]] = {
     "uniform": (PLACES, vs.Guarantee(1, w=4), Uniform(), [40, 7, 0, 12, 90, 3], 2),
-    "dsat": (3, vs.Guarantee(2, w=7), DSAT(), [10, 220, 30], 1),
+    "dsat": (3, vs.Guarantee(2, w=7), DSAT(releases=None), [10, 220, 30], 1),
     "absorption": (3, vs.Guarantee(1, w=5), BudgetAbsorption(), [10, 220, 30], 1),
     "grouping": (3, vs.Guarantee(1, w=1), RetroactiveGrouping(window=4), [40, 7, 0], 1),
     "grouping-window": (3, vs.Guarantee(1, w=5), RetroactiveGrouping(window=4), [40, 7, 0], 1),

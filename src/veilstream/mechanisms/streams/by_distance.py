@@ -11,6 +11,7 @@ from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.mechanisms.streams.controller import Controlling
 from veilstream.mechanisms.streams.decision import DistanceRule, State
+from veilstream.mechanisms.streams.horizons import Rate
 from veilstream.mechanisms.streams.usefulness import (
     Useful,
     distance_population,
@@ -28,7 +29,7 @@ from veilstream.values.values import Values
 class ByDistance(ABC):
     """Parameters of a stream that releases when it has moved away from its last release (see ``DSFT``)."""
 
-    releases: int | None = None
+    releases: int | Rate | None = None
     histogram: HistogramMechanism = field(default_factory=Geometric)
     horizon: int | None = None
     burn_in: int = 0

@@ -161,7 +161,7 @@ class DistanceRule:
     owner: object
     controller: Controlling
     histogram: HistogramMechanism
-    releases: int | None
+    releases: int | horizons.Rate | None
     horizon: int | None
     burn_in: int
     decision_share: Fraction | None
@@ -190,6 +190,8 @@ class DistanceRule:
         """The budgets under ``guarantee``."""
         steps = horizons.steps_to_cover(guarantee, self.horizon, self.owner)
         releases = default_releases(steps) if self.releases is None else self.releases
+        if isinstance(releases, horizons.Rate):
+            releases = steps
         return make_plan(guarantee, steps, releases, self.decision_share, bins)
 
     def _gap(self, plan: Plan) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -54,6 +55,10 @@ class Fast:
     """Looks at the data at few well-chosen steps and filters what it sees; in between it predicts that nothing moves.
 
     M = ``samples`` looks per window (over the horizon T at user level) cost ε/M each: Laplace noise of scale l1·M/ε.
+    By default every step is looked at, and what is gained comes from the filter: with fewer looks large counts that
+    move run away from the prediction, to many times the error of ``Uniform`` (docs/benchmarks.md, section ``model``).
+    ``samples=None`` is the paper's choice, 15 % of the steps (25 % with particles), for counts that are small against
+    the noise.
     The level follows x_k = x_{k−1} + N(0, Q). At a look a filter joins the noisy sample with its prediction and
     the posterior is released; at other steps the prediction is, at no cost. ``kalman`` takes the noise for Gaussian of
     the same variance, 2(M·l1/ε)²; ``particle`` uses its exact law. The feedback error of a look, over all bins b,
@@ -91,7 +96,7 @@ class Fast:
     * M counts the first look, and many bins share a schedule, as above.
     """
 
-    samples: int | None = None
+    samples: int | horizons.Rate | None = horizons.Rate.EVERY_STEP
     filter: Filter = Filter.KALMAN
     sampling: SamplingRule = SamplingRule.PID
     process_variance: float | None = None
@@ -106,6 +111,8 @@ class Fast:
     particles: int = 1000
     histogram: HistogramMechanism = field(default_factory=Geometric)
     batchable: ClassVar[bool] = True
+    version: ClassVar[int] = 2
+    former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {1: {"samples": None}}
 
     def __post_init__(self) -> None:
         for name in ("samples", "horizon", "memory", "particles"):
@@ -126,7 +133,7 @@ class Fast:
                 value=gains,
                 limit="proportional, integral and derivative are at least 0 and add up to 1",
             )
-        if self.samples is not None and self.horizon is not None and self.samples > self.horizon:
+        if isinstance(self.samples, int) and self.horizon is not None and self.samples > self.horizon:
             raise self._too_many(self.samples, self.horizon)
 
     @classmethod
@@ -200,7 +207,7 @@ class Fast:
                 "whole stream; give the public number of steps T, as in Fast(horizon=500), or for a stream "
                 "without an end use w-event privacy, Guarantee(epsilon, w=...)"
             )
-        samples = self._default_samples(guarantee, steps) if self.samples is None else self.samples
+        samples = self._samples(guarantee, steps)
         if samples > steps:
             raise self._too_many(samples, steps)
         return Budgeted.of(guarantee, samples, steps)
@@ -210,8 +217,12 @@ class Fast:
             return horizons.share(guarantee, budgeted.steps, budgeted.even, self)
         return guarantee.pure / guarantee.shares(budgeted.samples)
 
-    def _default_samples(self, guarantee: Guarantee, steps: int) -> int:
-        """A part of all steps, or every step where nobody meets many of them: M looks tell 1/M, N steps N/shares²."""
+    def _samples(self, guarantee: Guarantee, steps: int) -> int:
+        """None: a part of all steps, or all where nobody meets many of them: M looks tell 1/M, N steps N/shares²."""
+        if isinstance(self.samples, horizons.Rate):
+            return steps
+        if self.samples is not None:
+            return self.samples
         part = max(1, round(SHARE_OF_STEPS[self.filter] * steps))
         return steps if guarantee.presence is not None and guarantee.shares(steps) ** 2 <= steps * part else part
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from fractions import Fraction
 
 from veilstream.errors import BudgetExceededError, InvalidInputError
 from veilstream.privacy.guarantee import Guarantee
 
 
-def whole(value: int | None, name: str, mechanism: object) -> None:
-    """Refuse a parameter that is not a whole number of at least 1 (None is left to the guarantee)."""
-    if value is not None and (type(value) is not int or value < 1):
+class Rate(StrEnum):
+    """How often to release where no number is given."""
+
+    EVERY_STEP = "every-step"
+
+
+def whole(value: int | Rate | None, name: str, mechanism: object) -> None:
+    """Refuse a parameter that is not a whole number of at least 1 (None and a rate are left to the guarantee)."""
+    if value is not None and not isinstance(value, Rate) and (type(value) is not int or value < 1):
         raise InvalidInputError(
             name=name, of=type(mechanism).__name__, value=value, limit="a whole number of at least 1 is needed"
         )

@@ -66,13 +66,14 @@ def plan_compaction(ledger: Ledger, stream: str) -> Plan:
     """What can be taken away of a stream: all up to the last snapshot before every window that can still change."""
     with ledger.reading() as connection:
         stream_id: int = connection.execute(sa.select(streams.c.id).where(streams.c.name == stream)).scalar_one()
-        period = Guarantee.from_json(row_of(connection, stream_id)["guarantee"]).period
-        if period is None:
-            return Plan(stream, reason="one budget lasts for the whole stream, so that every charge still counts")
-        if shares_a_pool(row_of(connection, stream_id)):
+        row = row_of(connection, stream_id)
+        period = Guarantee.from_json(row["guarantee"]).period
+        if shares_a_pool(row):
             return Plan(
                 stream, reason="it shares the pool of a population, and data of any time may still draw on that"
             )
+        if period is None:
+            return Plan(stream, reason="one budget lasts for the whole stream, so that every charge still counts")
         head, base = head_of(connection, stream_id), base_of(connection, stream_id)
         passed = [
             row

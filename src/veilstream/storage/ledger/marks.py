@@ -48,7 +48,7 @@ class Marks:
         """Every mark that there is, by stream."""
         folder = self._folder if self._file is None else self._file.parent
         prefix = "" if self._file is None else f"{self._file.name}."
-        paths = [] if folder is None else folder.glob(f"{glob.escape(prefix)}*.mark")
+        paths = [] if folder is None else list(folder.glob(f"{glob.escape(prefix)}*.mark"))
         names = [unquote(path.name.removeprefix(prefix).removesuffix(".mark")) for path in paths]
         found = {name: self.seen(name) for name in sorted(names)}
         return {name: mark for name, mark in found.items() if mark is not None}

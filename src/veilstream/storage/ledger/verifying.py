@@ -189,10 +189,11 @@ def _marks_of(path: Path) -> Iterator[tuple[str, Mark]]:
 def _documents(text: str) -> list[Any]:
     """The objects of a file: one, an array of them, or one a line."""
     try:
-        whole = json.loads(text)
+        whole: Any = json.loads(text)
     except ValueError:
         return [json.loads(line) for line in text.splitlines()]
-    return whole if isinstance(whole, list) else [whole]
+    rows: list[Any] = whole if text.lstrip().startswith("[") else [whole]
+    return rows
 
 
 REMOVED_STEPS: Final = sa.select(sa.func.sum(compactions.c.removed_steps))

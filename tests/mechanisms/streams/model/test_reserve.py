@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veilstream.mechanisms.streams.model.periods import UNITS, Period
+from veilstream.mechanisms.streams.model.periods import Period
 from veilstream.mechanisms.streams.model.reserve import Book
 
 Demand = tuple[bool, float, int]
@@ -26,7 +28,7 @@ def test_windows_stay_within_the_budget_and_the_reserve_holds(
         room = book.room(step, period)
         assert room >= period.kept
         steps = length if period.last is None else min(length, period.last - step + 1)
-        amount = int(part * book.room(step, period, steps))
+        amount = int(Fraction(part) * book.room(step, period, steps))
         if looks and amount > 0:
             book = book.charged(step + steps - 1, amount, step, period)
             spans.append((step, step + steps - 1, amount))
@@ -35,7 +37,7 @@ def test_windows_stay_within_the_budget_and_the_reserve_holds(
             step += 1
     for end in range(step + window):
         touched = [amount for first, last, amount in spans if first <= end and last > end - window]
-        assert sum(touched) <= UNITS
+        assert sum(touched) <= period.units
 
 
 def test_looks_at_every_step_get_uniforms_share() -> None:

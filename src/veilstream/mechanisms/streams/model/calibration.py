@@ -22,6 +22,8 @@ WAYS: Final = (
 """Ways to be wider: a factor on the bank's variance, the scatter of a count of that level (Poisson's for 1), a standard
 deviation in parts of the count, and the logarithm of the way's prior."""
 FORGETTING: Final = 0.95
+BETWEEN: Final = 1.2
+"""Steps without a look are wider than those with one, from which widths are learned."""
 POOLED: Final = 0.05
 """Of the weights over all bins in each bin's own."""
 _FACTORS, _SCATTERS, _PARTS, _LOG_PRIOR = (np.array(column)[:, None] for column in zip(*WAYS, strict=True))
@@ -49,8 +51,7 @@ class Calibration:
         weights = softmax(self.evidence + _LOG_PRIOR)
         weights = (1 - POOLED) * weights + POOLED * weights.mean(axis=-1, keepdims=True)
         widths = _widths(prior)
-        if look is not None:
-            widths = widths * look.variance / (widths + look.variance)
+        widths = BETWEEN * widths if look is None else widths * look.variance / (widths + look.variance)
         variance: Floats = np.einsum("...jb,...jb->...b", weights, widths)
         return variance
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from veilstream.mechanisms.streams.model.bank import Mixture
 from veilstream.mechanisms.streams.model.observation import Floats, Look
-from veilstream.mechanisms.streams.model.periods import UNITS, Period
+from veilstream.mechanisms.streams.model.periods import Period
 from veilstream.mechanisms.streams.model.plans import block_plan, expected_errors, gaps_of, target, wanted_gap, watch
 from veilstream.mechanisms.streams.model.reserve import Book
 from veilstream.trusted.block_noise import NoiseBlock
@@ -84,16 +84,16 @@ def pure_look(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period
         noisy, block = meter.block_laplace(now, looks.block.epsilon, looks.block.length, "look", looks.block)
         return replace(looks, block=block), _as_look(noisy)
     gap = gaps_of(period)[looks.gap]
-    wanted = UNITS // OPENING if opening else target(gap, period, now.size)
+    wanted = period.units // OPENING if opening else target(gap, period, now.size)
     plan = None if opening or gap > 1 else block_plan(period, now.size)
     if plan is not None:
         length = plan.length if period.last is None else min(plan.length, period.last - step + 1)
         if plan.amount <= looks.book.room(step, period, length):
-            noisy, block = meter.block_laplace(now, budget * Fraction(plan.amount, UNITS), length, "look")
+            noisy, block = meter.block_laplace(now, budget * Fraction(plan.amount, period.units), length, "look")
             book = looks.book.charged(step + length - 1, plan.amount, step, period)
             return replace(looks, block=block, book=book, reason=Reason.BLOCK), _as_look(noisy)
     amount = min(wanted, looks.book.room(step, period))
-    noisy = meter.laplace(now, budget * Fraction(amount, UNITS), "look")
+    noisy = meter.laplace(now, budget * Fraction(amount, period.units), "look")
     return replace(looks, book=looks.book.charged(step, amount, step, period), block=None), _as_look(noisy)
 
 
@@ -106,7 +106,7 @@ def watched(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period, 
     amount = watch(period, now.size)
     if amount < 1:
         return looks, False
-    noisy = meter.laplace(now.total(), meter.guarantee.pure * period.share * Fraction(amount, UNITS), "watch")
+    noisy = meter.laplace(now.total(), meter.guarantee.pure * period.share * Fraction(amount, period.units), "watch")
     book = looks.book.charged(step, amount, step, period)
     surprise = np.abs(noisy.numbers - prior.mean.sum(axis=-1, keepdims=True))[..., 0]
     limit = NOWHERE_NEAR * float(noisy.std) + TOGETHER * np.sqrt(prior.variance.sum(axis=-1))

@@ -15,18 +15,21 @@ from veilstream.mechanisms.streams.model.calibration import Calibration
 from veilstream.mechanisms.streams.model.explain import explained
 from veilstream.mechanisms.streams.model.looks import SHORTEST_WITH_OPENING, SMALLEST_VARIANCE, Looks, Reason
 from veilstream.mechanisms.streams.model.observation import Floats, Look
-from veilstream.mechanisms.streams.model.output import Sparsity
+from veilstream.mechanisms.streams.model.output import Usual, whole_median
 from veilstream.mechanisms.streams.model.periods import Period, period_at
-from veilstream.mechanisms.streams.model.plans import block_plan
-from veilstream.mechanisms.streams.model.revise import Past, Revision, revised
+from veilstream.mechanisms.streams.model.plans import block_plan, gaps_of
+from veilstream.mechanisms.streams.model.revise import Past, revised
 from veilstream.mechanisms.streams.model.shock import FEWEST_BINS, Shock
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
+from veilstream.values.revision import Revision
 from veilstream.values.values import Values
 
 MOST_REVISED: Final = 1000
 """Steps that a state keeps at most."""
+MOST_SKIPPED: Final = 1000
+"""Timestamps without a step over which models are moved on, at most."""
 QUIET_AT_FIRST: Final = 4
 """A stream begins as if it had been quiet for this part of a window."""
 
@@ -38,16 +41,20 @@ class Belief:
     bank: Bank
     shock: Shock
     calibration: Calibration
-    sparsity: Sparsity
+    usual: Usual
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
+    """``step`` counts the steps that were asked for, ``origin`` and ``latest`` are timestamps: some may be skipped."""
+
     step: int = 0
     looks: Looks = field(default_factory=Looks)
     belief: Belief | None = None
     past: tuple[Past, ...] = ()
     """The last steps, as many as are revised and one more."""
+    origin: int = 0
+    latest: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +72,13 @@ class ModelBased:
       a surprising look is an alarm that does so at once. ``safe=True`` looks at every step from the beginning.
     * **Noise.** Laplace; for few bins blocks of noise that several looks share (``Meter.block_laplace``); Gaussian
       noise for all of the budget where delta makes that quieter.
+    * **Estimates** are pulled to what bins have in common as far as looks bear it out, and to zero as far as they cannot
+      be told from it (``Usual``); small counts are whole.
     * **Intervals** are of the true count, not of the noise: their width is corrected by how far past looks lay from
       what was foreseen (``NoiseLaw.MODEL``).
 
-    With ``revise=R`` the last R steps can be had once more, smoothed by what came after them (``revisions``).
+    With ``revise=R`` the last R steps can be had once more, smoothed by what came after them
+    (``Publisher.revisions``).
 
     At user level ``horizon`` is the public number of steps; without one the budget is spread over stretches that
     double in length, at a price (``period_at``).
@@ -125,21 +135,24 @@ class ModelBased:
             state = _in_new_stretch(state, _unit(now, guarantee, period))
         if state.belief is None:
             return self._opened(state, now, meter, period)
-        bank = state.belief.bank.predicted(step)
-        prior = bank.together(step, bank.weights(step))
+        time = now.span.last - state.origin
+        bank = state.belief.bank
+        for moment in range(max(state.latest + 1 - state.origin, time - MOST_SKIPPED), time + 1):
+            bank = bank.predicted(moment)
+        prior = bank.together(time, bank.weights(time))
         belief = replace(state.belief, bank=bank)
-        looks = state.looks
+        looks, state = state.looks, replace(state, latest=now.span.last)
         if step < looks.due:
             looks, sudden = look_plans.watched(looks, step, now, meter, period, prior)
             if not sudden:
-                return self._published(State(step, looks.waited(), belief, state.past), prior, prior, None)
+                return self._published(replace(state, looks=looks.waited(), belief=belief), prior, prior, None)
         looks, look = self._look(looks, step, now, meter, period)
         alarmed = look_plans.alarming(look, prior)
-        belief, prior, weights = _learned(belief, look, prior, step)
+        belief, prior, weights = _learned(belief, look, prior, time)
         looks = replace(looks, due=step + 1)
-        if not (guarantee.mu_squared or self.safe or period.steady):
+        if not (guarantee.mu_squared or self.safe) and len(gaps_of(period)) > 1:
             looks = look_plans.planned(looks, step, weights, len(self.periods), period, alarmed, meter)
-        return self._published(State(step, looks, belief, state.past), belief.bank.believed, prior, look)
+        return self._published(replace(state, looks=looks, belief=belief), belief.bank.believed, prior, look)
 
     def _opened(self, state: State, now: Sealed, meter: Meter, period: Period) -> tuple[State, Values]:
         """The first step: all that is known is its look."""
@@ -148,25 +161,26 @@ class ModelBased:
         shape = look.numbers.shape
         unit = _unit(now, meter.guarantee, period)
         bank = Bank.begun(look, unit, self.periods, bool(meter.guarantee.mu_squared))
-        belief = Belief(bank, Shock.begun(shape[:-1]), Calibration.begun(shape), Sparsity.begun(bank.believed))
+        belief = Belief(bank, Shock.begun(shape[:-1]), Calibration.begun(shape), Usual.begun(shape[:-1]))
         nothing = Mixture(look.numbers, np.full(shape, 1e9 * look.variance))
         looks = replace(looks, due=state.step + 1, reason=Reason.OPENING)
         if opening and not meter.guarantee.mu_squared:
             calm = np.zeros(shape[:-1], dtype=np.bool_)
             looks = replace(looks, quiet=period.window // QUIET_AT_FIRST)
             looks = look_plans.planned(looks, state.step, bank.weights(0), len(self.periods), period, calm, meter)
-        return self._published(State(state.step, looks, belief), bank.believed, nothing, look)
+        begun = State(state.step, looks, belief, origin=now.span.last, latest=now.span.last)
+        return self._published(begun, bank.believed, nothing, look)
 
     def _published(self, state: State, estimate: Mixture, prior: Mixture, look: Look | None) -> tuple[State, Values]:
         """The state after a step, and its estimate as it goes out."""
         assert state.belief is not None
         variance = state.belief.calibration.variance(prior, look)
-        values = state.belief.sparsity.published(estimate, variance)
+        foreseen = replace(prior, variance=state.belief.calibration.variance(prior, None))
+        whole = None if look is None else whole_median(foreseen, look)
+        values = state.belief.usual.published(estimate, variance, whole)
         past = state.past
         if self.revise:
-            foreseen = replace(prior, variance=state.belief.calibration.variance(prior, None))
-            numbers = np.asarray(values.numbers, dtype=np.float64)
-            past = (*past[-self.revise :], Past(state.step, numbers, replace(estimate, variance=variance), foreseen))
+            past = (*past[-self.revise :], Past(state.latest, replace(estimate, variance=variance), foreseen))
         return replace(state, step=state.step + 1, past=past), values
 
     def explain(self, state: State) -> str:
@@ -199,7 +213,7 @@ class ModelBased:
         """
         if state.belief is None or len(state.past) < 2:
             return []
-        return revised(state.past, state.belief.sparsity)
+        return revised(state.past, state.belief.usual)
 
     def _look(
         self, looks: Looks, step: int, now: Sealed, meter: Meter, period: Period, opening: bool = False
@@ -210,16 +224,16 @@ class ModelBased:
         return look_plans.pure_look(looks, step, now, meter, period, opening)
 
 
-def _learned(belief: Belief, look: Look, prior: Mixture, step: int) -> tuple[Belief, Mixture, Floats]:
+def _learned(belief: Belief, look: Look, prior: Mixture, time: int) -> tuple[Belief, Mixture, Floats]:
     """The belief after a look, what was foreseen once all bins' common growth is known, and the experts' weights."""
     bank, shock = belief.bank, belief.shock
     if look.numbers.shape[-1] >= FEWEST_BINS:
         shock, by = shock.shared(look, prior)
         bank = bank.moved(by)
         prior = replace(prior, mean=prior.mean + by)
-    bank, weights = bank.corrected(look, step)
+    bank, weights = bank.corrected(look, time)
     calibration = belief.calibration.learned(look, prior)
-    return Belief(bank, shock, calibration, belief.sparsity.learned(bank.believed)), prior, weights
+    return Belief(bank, shock, calibration, belief.usual.learned(look, prior)), prior, weights
 
 
 def _unit(now: Sealed, guarantee: Guarantee, period: Period) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veilstream.mechanisms.streams.model.experts import LEVELS, SEASONS
 from veilstream.mechanisms.streams.model.observation import Floats
-from veilstream.mechanisms.streams.model.periods import UNITS, Period
+from veilstream.mechanisms.streams.model.periods import Period
 from veilstream.trusted.block_noise import block_variance
 
 GAPS: Final = (1, 2, 3, 5, 7, 11, 17, 23, 37, 59, 97)
@@ -51,7 +51,9 @@ def target(gap: int, period: Period, bins: int) -> int:
     if gap == 1:
         return period.even
     looks, watches = -(-period.window // gap), period.window * watch(period, bins)
-    return min((UNITS - watches - (gap - 1) * period.kept) // looks, UNITS - (period.window - 1) * period.kept)
+    return min(
+        (period.units - watches - (gap - 1) * period.kept) // looks, period.units - (period.window - 1) * period.kept
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def block_plan(period: Period, bins: int) -> BlockPlan | None:
     for length in range(2, min(period.window, LONGEST_BLOCK) + 1):
         blocks = -(-period.window // length) if period.last is not None else 1 + -(-(period.window - 1) // length)
         variance = block_variance(length, bins, 1 / blocks) / (2 * period.window**2)
-        plans.append(BlockPlan(length, UNITS // blocks, variance))
+        plans.append(BlockPlan(length, period.units // blocks, variance))
     best = min(plans, key=lambda plan: plan.relative)
     return best if best.relative < WORTH_A_BLOCK else None
 

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.mechanisms.streams.model.periods import UNITS, Period
+from veilstream.mechanisms.streams.model.periods import Period
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,5 +56,5 @@ class Book:
         ends, amounts = self.ends[counted], self.amounts[counted]
         sums = np.append(np.cumsum(amounts[::-1])[::-1], 0)
         until = np.append(np.minimum(ends + (period.window - 1 - now), furthest), furthest)
-        brackets = UNITS - sums - period.kept * np.maximum(until - length + 1, 0)
+        brackets = period.units - sums - period.kept * np.maximum(until - length + 1, 0)
         return int(brackets.min())

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from veilstream.mechanisms.streams.model.bank import Mixture
 from veilstream.mechanisms.streams.model.observation import Floats
-from veilstream.mechanisms.streams.model.output import Sparsity
-from veilstream.values.values import NoiseLaw, Values
+from veilstream.mechanisms.streams.model.output import Usual
+from veilstream.values.revision import Revision
+from veilstream.values.values import Values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Past:
-    """A published step: its numbers, the belief behind them, and what had been foreseen of it one step before."""
+    """A published step: the belief behind it, and what had been foreseen of it one step before."""
 
     step: int
-    numbers: Floats
-    published: Mixture
+    believed: Mixture
     foreseen: Mixture
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Revision:
-    """New values for a step of the past; ``version`` counts the steps since it was first published, as version 0."""
-
-    step: int
-    version: int
-    values: Values
-
-
-def revised(past: Sequence[Past], sparsity: Sparsity) -> list[Revision]:
+def revised(past: Sequence[Past], usual: Usual) -> list[Revision]:
     """All but the last of some successive steps once more, oldest first, smoothed by those that followed.
 
     Backwards from the last step, with m, v the estimate of a step, p, P what was foreseen of the next one, and s its
@@ -41,21 +32,21 @@ def revised(past: Sequence[Past], sparsity: Sparsity) -> list[Revision]:
         s ← m + G·(s − p),     v ← v + G²·(V − P'),     G = v/P',     P' = P·max(1, (s − p)²/P).
 
     The last factor is not theirs: where the next step lies further off than was foreseen something has changed in
-    between, and what came after says the less about what was before. In sparse streams, where a bin's number is what is
-    usual among bins, revisions leave it as it is.
+    between, and what came after says the less about what was before.
     """
     revisions: list[Revision] = []
-    dense = 1 - sparsity.part(past[-1].numbers.shape[-1])
-    smoothed, spread = past[-1].published.mean, past[-1].published.variance
+    smoothed, spread = past[-1].believed.mean, past[-1].believed.variance
     for earlier, later in zip(reversed(past[:-1]), reversed(past[1:]), strict=True):
         surprise = np.square(smoothed - later.foreseen.mean)
         width = np.maximum(later.foreseen.variance, 1e-12)
         wider = width * np.maximum(1.0, surprise / width)
-        gain: Floats = np.minimum(earlier.published.variance / wider, 1.0)
-        smoothed = earlier.published.mean + gain * (smoothed - later.foreseen.mean)
-        spread = earlier.published.variance + np.square(gain) * np.minimum(spread - wider, 0.0)
-        spread = np.maximum(spread, 0.1 * earlier.published.variance)
-        numbers = earlier.numbers + dense * (np.maximum(smoothed, 0.0) - earlier.numbers)
-        values = Values(numbers, np.sqrt(spread + (1 - dense) * (earlier.published.variance - spread)), NoiseLaw.MODEL)
+        gain: Floats = np.minimum(earlier.believed.variance / wider, 1.0)
+        smoothed = earlier.believed.mean + gain * (smoothed - later.foreseen.mean)
+        spread = earlier.believed.variance + np.square(gain) * np.minimum(spread - wider, 0.0)
+        spread = np.maximum(spread, 0.1 * earlier.believed.variance)
+        # What cannot be told from nothing is doubted as it was at first.
+        values = usual.published(replace(earlier.believed, mean=smoothed), earlier.believed.variance)
+        narrower = np.sqrt(spread / earlier.believed.variance)
+        values = Values(values.numbers, values.std * narrower, values.law)
         revisions.append(Revision(earlier.step, past[-1].step - earlier.step, values))
     return revisions[::-1]
