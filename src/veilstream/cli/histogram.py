@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 NOW: Final = "veilstream_step"
 ROW: Final = "veilstream_row"
 ONE_STEP: Final = Calendar(0, 1, 1)
+NOISE_ENDS: Final = {"low": "noise_low", "high": "noise_high"}
+"""What the ends of intervals are called where a method smooths: they hold the value before noise, not the count."""
 
 
 def histogram(
@@ -70,6 +72,7 @@ def histogram(
     from veilstream.data.domain import MAX_BINS
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.jobs.prepare import chosen_axes
+    from veilstream.mechanisms.traits import Traits
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.release.publisher import Publisher
     from veilstream.release.sinks import WRITERS, check_names, check_writable, release_tables, write_table
@@ -101,7 +104,8 @@ def histogram(
         if out is not None:
             tables = release_tables(book, stream, listed, ONE_STEP, level=level)
             # One release has no steps, and nothing in it is repeated.
-            written = write_table((table.drop("step", "time", "fresh") for table in tables), out)
+            named = {} if Traits.of(histogram_method).unbiased and not steps else NOISE_ENDS
+            written = write_table((table.drop("step", "time", "fresh").rename(named) for table in tables), out)
     _tell(_Done(release, "bin", listed.bins, before, written), stream, out, as_json)
     return ExitCode.OK
 

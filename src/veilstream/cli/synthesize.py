@@ -16,10 +16,11 @@ from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
     from veilstream.storage.ledger import Ledger
-    from veilstream.synthesis import CopulaModel, DPCopula
+    from veilstream.synthesis import TableDomain
+    from veilstream.synthesis.kinds import TableMechanism, TableModel
     from veilstream.synthesis.quality import Errors
 
-METHODS = ("kendall", "mle", "hybrid")
+METHODS = ("auto", "marginals", "kendall", "mle", "hybrid")
 COPULAS = ("normal", "choose")
 SUFFIXES = (".parquet", ".csv", ".ndjson")
 ROWS_OF_PAGE = 100_000
@@ -39,8 +40,9 @@ def synthesize(
     rows_per_user: Annotated[int, typer.Option(help="Most rows of one person.")] = 1,
     unknown: Annotated[str, typer.Option(help="Values outside the domain: 'error' or 'drop'.")] = "error",
     method: Annotated[
-        str, typer.Option(help="kendall, mle, or hybrid (small attributes split the table).")
-    ] = "kendall",
+        str,
+        typer.Option(help="auto, marginals of pairs, or a copula by kendall, mle or hybrid (small attributes split)."),
+    ] = "auto",
     margins: Annotated[
         str, typer.Option(help="How margins are published; see 'veilstream mechanisms'.")
     ] = "noise-first",
@@ -70,8 +72,8 @@ def synthesize(
     _check(unknown, rows, measure, out, report)
     url = _default_ledger(file, out) if ledger is None else ledger
     refuse_overwriting({"out": out, "report": report}, {"file": file, "domain": domain, "ledger": url})
-    mechanism = _mechanism(method, margins, copula)
     schema = TableDomain.from_json(domain)
+    mechanism = _mechanism(method, margins, copula, schema)
     stages = 3 + (report is not None)
     with ExitStack() as open_things:
         advance = open_things.enter_context(progress_bar("reading rows, fitting, drawing", as_json))
@@ -157,10 +159,11 @@ def _default_ledger(file: str, out: Path) -> str:
     return str(ledger)
 
 
-def _mechanism(method: str, margins: str, copula: str) -> DPCopula:
+def _mechanism(method: str, margins: str, copula: str, domain: TableDomain) -> TableMechanism:
     from veilstream.errors import InvalidInputError
     from veilstream.mechanisms.histograms import EFPA, HISTOGRAMS
-    from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall
+    from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall, MarginalGraph
+    from veilstream.synthesis.kinds import automatic
 
     for given, known, what in (
         (method, METHODS, "method"),
@@ -171,15 +174,25 @@ def _mechanism(method: str, margins: str, copula: str) -> DPCopula:
             raise InvalidInputError(
                 name=what, value=given, limit=f"choose from {', '.join(known)}", outcome="nothing was read"
             )
+    published = EFPA(fallback=True) if margins == "efpa" else HISTOGRAMS[margins]()
+    if method == "marginals" or (method == "auto" and isinstance(automatic(domain), MarginalGraph)):
+        if copula != "normal":
+            raise InvalidInputError(
+                name="copula",
+                value=copula,
+                limit="marginals have none; give --method kendall",
+                outcome="nothing was read",
+            )
+        return MarginalGraph(margins=published)
     return DPCopula(
         dependence=BlockMLE() if method == "mle" else Kendall(),
-        margins=EFPA(fallback=True) if margins == "efpa" else HISTOGRAMS[margins](),
+        margins=published,
         copula=Choice() if copula == "choose" else None,
         split_below=10 if method == "hybrid" else 0,
     )
 
 
-def _draw(model: CopulaModel, out: Path, rows: int | None, seed: int | None) -> int:
+def _draw(model: TableModel, out: Path, rows: int | None, seed: int | None) -> int:
     from veilstream.release.sinks import replacing
 
     frame = model.sample(rows, seed=seed)
@@ -191,8 +204,8 @@ def _draw(model: CopulaModel, out: Path, rows: int | None, seed: int | None) -> 
 
 def _write_report(
     path: Path,
-    model: CopulaModel,
-    mechanism: DPCopula,
+    model: TableModel,
+    mechanism: TableMechanism,
     epsilon: str,
     sealed: Any,
     book: Any,

@@ -63,7 +63,7 @@ class BoxRelease:
     def table(self, domain: Domain, level: float = 0.95) -> pl.DataFrame:
         """One row per box: of each attribute the first and last category or its edges, then the count and its interval.
 
-        ``low`` and ``high`` hold the box's count before noise with probability at least ``level`` if the noise is
+        ``noise_low`` and ``noise_high`` hold the box's value before noise with probability at least ``level`` if the noise is
         symmetric (that of listed cells is skewed, as they passed a filter). They do not tell how uneven the data are
         inside a box.
         """
@@ -78,7 +78,8 @@ class BoxRelease:
                 columns[begin], columns[end] = pl.Series(edges[first]), pl.Series(edges[last + 1])
         width = half_width(level, self.boxes.std, NoiseLaw.MIXED, integer=False)
         values = self.boxes.values
-        columns |= {"value": pl.Series(values), "low": pl.Series(values - width), "high": pl.Series(values + width)}
+        ends = {"noise_low": pl.Series(values - width), "noise_high": pl.Series(values + width)}
+        columns |= {"value": pl.Series(values), **ends}
         return pl.DataFrame(columns)
 
 
