@@ -21,6 +21,8 @@ SUITES: Final = {
     "presence": "benchmarks.presence",
     "stream-utility": "benchmarks.stream_utility",
     "model": "benchmarks.model",
+    "measures": "benchmarks.measures",
+    "totals": "benchmarks.totals",
     "fast": "benchmarks.fast",
     "grouping": "benchmarks.grouping",
     "allocation": "benchmarks.allocation",

@@ -1,7 +1,7 @@
 """What rows of running sums cost every timestamp, beside the charges that cost whole windows.
 
-A row whose noise is scaled to μ² at weight 1 costs a timestamp that it reads with weight c the amount μ²·c². Groups of a
-running sum only merge, so that of the timestamps in a group the dearest is all that ever matters: the memory is that
+A row whose noise is scaled to μ² at weight 1 costs a timestamp that it reads with weight c the amount μ²·c². Groups of
+a running sum only merge, so that of the timestamps in a group the dearest is all that ever matters: the memory is that
 of one row. PROOF.md, "Rows of running sums", has the theorem.
 """
 
