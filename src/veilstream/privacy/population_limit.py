@@ -15,10 +15,6 @@ from veilstream.privacy.population_pool import Cells, Member, Profile, Usage
 NEVER: Final = "ask for less epsilon, or define another population with more; what counts for ever never comes back"
 
 
-END_OF_TIME: Final = 1 << 62
-"""A cell after all others."""
-
-
 class ChargeLimit(Protocol):
     """What else than a stream's own guarantee limits its charges."""
 
@@ -37,8 +33,6 @@ class Spent:
 
     others: Sequence[Usage] = ()
     own: Sequence[Charge] = ()
-    full_through: int | None = None
-    """Windows that touch this cell or an earlier one have nothing left: what they cost was lost with an old ledger."""
 
 
 Fetch: TypeAlias = Callable[[Span | None], Spent]
@@ -91,25 +85,9 @@ class Pool:
         if not usages:
             return
         self._load(usages)
-        self._refuse_full(usages, asked)
         cost = self._with(new, usages)
         if not cost.fits(self._limit):
             raise self._refusal(asked, cost)
-
-    def _refuse_full(self, usages: Sequence[Usage], asked: Sequence[Charge]) -> None:
-        """Refuse what touches windows of which nobody knows what they cost."""
-        assert self._spent is not None
-        full, reach = self._spent.full_through, _reach(usages, self._w)
-        if full is None or (reach is not None and reach.first > full):
-            return
-        room = None if self._w is None or full == END_OF_TIME else self._date_of(full + self._w)
-        raise BudgetExceededError(
-            f"charge for {asked[0].purpose!r} of stream {self._member.name!r}: steps of population {self._name!r} were "
-            "lost with an old copy of the ledger, and windows that touch them count as full",
-            name=asked[0].purpose,
-            limit="0",
-            next_step=NEVER if room is None else f"ask about data from {room} on",
-        )
 
     def _load(self, usages: Sequence[Usage]) -> None:
         """Read what the windows that charges touch may hold, unless it was."""

@@ -67,6 +67,8 @@ class Member:
         return found + [self._usage(same) for same in blocks.values()]
 
     def _usage(self, same: Sequence[Charge]) -> Usage:
+        if len(same) == 1 and self.cells_at is not None and same[0].span.first == same[0].span.last:
+            return Usage(self.name, Cost(same[0].epsilon, same[0].mu_squared), (self.cells_at(same[0].span.first),))
         cost = Cost(max(charge.epsilon for charge in same), max(charge.mu_squared for charge in same))
         spans = _joined(tuple(sorted((charge.span.first, charge.span.last) for charge in same)))
         read = sum(last - first + 1 for first, last in spans)
@@ -98,7 +100,12 @@ class Profile:
         self.w = w
         self.always = Cost()
         changes: defaultdict[int, Cost] = defaultdict(Cost)
+        together: defaultdict[tuple[int, int], Cost] = defaultdict(Cost)
         for usage in usages:
+            if w is not None and usage.w is None and len(usage.steps) == 1:
+                # Nearly all charges of a stream: one stretch of cells, counted once.
+                together[usage.steps[0]] += usage.cost
+                continue
             if not usage.steps or w is None:
                 whole = usage.in_window(usage.steps[0][0], usage.steps[-1][1]) if usage.steps else usage.cost
                 self.always += whole
@@ -108,6 +115,10 @@ class Profile:
                 after = usage.in_window(end - w + 1, end)
                 changes[end] += after - before
                 before = after
+        for (first, last), cost in together.items():
+            assert w is not None
+            changes[first] += cost
+            changes[last + w] -= cost
         self.ends = sorted(changes)
         self.costs: list[Cost] = []
         running = self.always

@@ -56,6 +56,15 @@ class _Track:
             and (profile.last >= self.last)
         )
 
+    def snapshot(self) -> TrackSnapshot:
+        kernel = None if self.kernel is None else self.kernel.encoded()
+        return TrackSnapshot(kernel, self.unit, self.start, self.last, self.firsts, self.squares)
+
+    @classmethod
+    def restored(cls, known: TrackSnapshot) -> _Track:
+        kernel = None if known.kernel is None else Kernel.decoded(known.kernel)
+        return cls(kernel, known.unit, known.start, known.last, known.firsts, known.squares)
+
     def after(self, profile: Profile) -> _Track:
         firsts, weights = profile.pieces()
         known = firsts <= self.last
@@ -153,10 +162,7 @@ class ProfileTimeline:
         """The timeline of which ``known`` is the snapshot, over the one beneath it."""
         line = cls.__new__(cls)
         line._ordinary, line._most, line._now = ordinary, known.most, known.now
-        line._tracks = [
-            _Track(None if t.kernel is None else Kernel.decoded(t.kernel), t.unit, t.start, t.last, t.firsts, t.squares)
-            for t in known.tracks
-        ]
+        line._tracks = [_Track.restored(track) for track in known.tracks]
         return line
 
 

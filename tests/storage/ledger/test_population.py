@@ -264,26 +264,22 @@ def test_the_time_of_what_counts_for_ever_is_recorded() -> None:
     assert Membership.from_json(Membership("residents", data=EVER).to_json()).data == EVER
 
 
-def test_windows_of_lost_steps_are_full(new_sqlite: NewLedger) -> None:
-    """Nobody knows what steps drew that an old copy has forgotten: windows that touch them have nothing left."""
+def test_a_stream_that_shares_ends_with_what_an_old_copy_has_forgotten(new_sqlite: NewLedger) -> None:
+    """Nobody knows what the lost steps drew; a share that was reserved is the same whatever was lost."""
     with Ledger.open(new_sqlite()) as ledger:
-        stream, other = member(ledger, "hours", Guarantee("1/4", w=1)), member(ledger, "other", Guarantee("1/4", w=1))
-        stream.feed(COUNTS)
-        for _ in range(3):
-            other.feed(COUNTS)
-        loss = find_loss(ledger, "hours", None, 4)
-        assert loss is not None
-        record_loss(ledger, loss)
-        with pytest.raises(BudgetExceededError) as caught:
-            other.feed(COUNTS)
-        # Hour 4 is lost, and a window has 48 hours.
-        assert "2026-01-03 04:00" in caught.value.next_step
-        for _ in range(49):
-            other.skip()
-        assert other.feed(COUNTS).t == 52
+        member(ledger, "shared", Guarantee("1/4", w=1)).feed(COUNTS)
+        sure = member(ledger, "sure", Guarantee("1/4", w=48), draw="reserved")
+        sure.feed(COUNTS)
+        for name, ends in (("shared", True), ("sure", False)):
+            loss = find_loss(ledger, name, None, 4)
+            assert loss is not None
+            if ends:
+                with pytest.raises(LedgerError, match="begin a new population"):
+                    record_loss(ledger, loss)
+            else:
+                record_loss(ledger, loss)
+        assert ledger.populations.account("residents").within
         assert verify(ledger) == []
-        with pytest.raises(BudgetExceededError):
-            member(ledger, "sure", Guarantee("1/8", w=48), draw="reserved")
 
 
 def test_charges_that_a_pool_counts_are_not_compacted(new_sqlite: NewLedger) -> None:

@@ -68,14 +68,12 @@ def plan_compaction(ledger: Ledger, stream: str) -> Plan:
         stream_id: int = connection.execute(sa.select(streams.c.id).where(streams.c.name == stream)).scalar_one()
         row = row_of(connection, stream_id)
         period = Guarantee.from_json(row["guarantee"]).period
-        if row["membership"] is not None:
-            return Plan(stream, reason="it draws on a population, whose windows are added up from its charges")
-        if period is None:
-            return Plan(stream, reason="one budget lasts for the whole stream, so that every charge still counts")
-        if shares_a_pool(row_of(connection, stream_id)):
+        if shares_a_pool(row):
             return Plan(
                 stream, reason="it shares the pool of a population, and data of any time may still draw on that"
             )
+        if period is None:
+            return Plan(stream, reason="one budget lasts for the whole stream, so that every charge still counts")
         head, base = head_of(connection, stream_id), base_of(connection, stream_id)
         passed = [
             row

@@ -44,7 +44,7 @@ def header(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
         "bins": spec.bins,
         "max_contribution": spec.max_contribution,
         "calendar": None if anchor is None else {"start": anchor.start, "every": anchor.every, "zone": anchor.zone},
-        "population": None if spec.membership is None else json.loads(spec.membership),
+        **({} if spec.membership is None else {"population": json.loads(spec.membership)}),
         "labels": None if domain is None else domain.labels().rows(named=True),
     }
 

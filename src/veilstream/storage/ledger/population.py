@@ -24,12 +24,11 @@ from veilstream.errors import InvalidInputError, LedgerError
 from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.population import EVER, Cost, Membership, Population
-from veilstream.privacy.population_limit import END_OF_TIME
 from veilstream.privacy.population_pool import Member, Usage
 from veilstream.privacy.population_time import EPOCH, TimeGrid
 from veilstream.storage.ledger.chain import check_stream, find_key
 from veilstream.storage.ledger.records import Fields
-from veilstream.storage.ledger.schema import charges, losses, populations, streams
+from veilstream.storage.ledger.schema import charges, populations, streams
 from veilstream.storage.ledger.spec import UNRECORDED
 
 
@@ -187,21 +186,6 @@ def drawn(
         steps = None if cells is None else member.steps_in(population, cells)
         found[member.name] = _charges(connection, member.id, steps)
     return found
-
-
-def lost_through(connection: Connection, population: Population, members: Sequence[Enrolled]) -> int | None:
-    """The last cell of steps that ``members`` lost with an old copy of the ledger; None if none were lost.
-
-    Nobody knows what those steps drew, only that no window passed the pool: all windows up to there count as full.
-    """
-    found: list[int] = []
-    for member in members:
-        query = sa.select(sa.func.max(losses.c.last)).where(losses.c.stream_id == member.id)
-        last = connection.execute(query).scalar_one()
-        if last is not None:
-            cells = member.member(population).cells_at
-            found.append(END_OF_TIME if cells is None else cells(last)[1])
-    return max(found, default=None)
 
 
 def usages(population: Population, members: Sequence[Enrolled], made: dict[str, list[Charge]]) -> list[Usage]:

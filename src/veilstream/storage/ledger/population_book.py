@@ -27,7 +27,6 @@ from veilstream.storage.ledger.population import (
     enrolled,
     find_population,
     known_population,
-    lost_through,
     of_row,
     readable_key,
     reserved,
@@ -190,8 +189,6 @@ def admit_member(connection: Connection, spec: StreamSpec, label: str) -> None:
     sharing = [member for member in members if member.membership.draw == "shared"]
     spent = drawn(connection, population, sharing, None) if membership.draw == "reserved" else {}
     full = Profile(usages(population, sharing if spent else [], spent), population.guarantee.w).peak()
-    if membership.draw == "reserved" and lost_through(connection, population, sharing) is not None:
-        full = population.cap - others
     if not (together + full).fits(population.cap):
         raise BudgetExceededError(
             f"stream {spec.name!r} would reserve {share} of population {population.name!r}: {others} of "

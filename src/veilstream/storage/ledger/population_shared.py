@@ -18,7 +18,6 @@ from veilstream.storage.ledger.population import (
     drawn,
     enrolled,
     known_population,
-    lost_through,
     reserved,
     usages,
 )
@@ -56,8 +55,7 @@ class SharedPool:
 
             def fetch(cells: Span | None) -> Spent:
                 made = drawn(connection, population, sharing, cells)
-                lost = lost_through(connection, population, sharing)
-                return Spent(usages(population, others, made), made[own.name], lost)
+                return Spent(usages(population, others, made), made[own.name])
 
             self._locked = Pool(
                 population.name,

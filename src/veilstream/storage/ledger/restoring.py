@@ -22,6 +22,7 @@ from veilstream.privacy.presence import BEGINNING
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.backend import copy_database
 from veilstream.storage.ledger.marks import Marks
+from veilstream.storage.ledger.population import shares_a_pool
 from veilstream.storage.ledger.records import LOSS, Mark
 from veilstream.storage.ledger.schema import losses
 from veilstream.storage.ledger.servers import record_server
@@ -96,11 +97,11 @@ def _holds(ledger: Ledger, stream: str, seen: Mark) -> bool:
 
 def record_loss(ledger: Ledger, loss: Loss) -> Mark:
     """Write down that steps are lost: their budget is spent, the mechanism's state is dropped, the mark is replaced."""
-    if ledger.spec(loss.stream).membership is not None:
+    if shares_a_pool({"membership": ledger.spec(loss.stream).membership}):
         raise LedgerError(
             name="stream",
             value=loss.stream,
-            limit="it draws on a population, whose other streams may have spent what was lost; begin a new population",
+            limit="it shares the pool of a population, of which nobody knows what was lost; begin a new population",
             outcome="nothing was recorded",
         )
     if loss.resume is None:
