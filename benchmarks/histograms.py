@@ -42,10 +42,15 @@ BRANCHING: Final = 16
 CENSUS: Final = (96, 2, 12, 2, 2, 3)
 
 
-def run() -> Sequence[Table]:
-    """All tables of the suite, and the figure."""
+def run(quick: bool = False) -> Sequence[Table]:
+    """All tables of the suite, and the figure; quick: errors on a few data sets, printed only."""
     line, plane = _line_data(), _plane_data()
     methods = _methods()
+    if quick:
+        few = {name: line[name] for name in list(line)[:2]}
+        return [
+            _error_table("Range queries, 1-D, 4,096 bins", _RANGES, _errors(few, (4096,), {**methods, **_peers()})[0])
+        ]
     ranges, bins = _errors(line, (4096,), {**methods, **_peers()})
     boxes, _ = _errors(plane, (256, 256), methods)
     draw({key: row for key, row in ranges.items() if key[0] != WAVE}, FIGURE)

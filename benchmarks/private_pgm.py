@@ -53,6 +53,11 @@ class GraphicalModel:
     def release(self, table: CodedTable, epsilon: Fraction, seed: int) -> Answers:
         from research.tables.sources import rows_in
 
+        drawn = self.draw(table, epsilon, seed)
+        return lambda ranges: rows_in(list(drawn.T), ranges) * (len(table.codes) / len(drawn))
+
+    def draw(self, table: CodedTable, epsilon: Fraction, seed: int) -> NDArray[np.int64]:
+        """As many rows as the table has."""
         widths = [-(-size // self.coarse) if self.coarse else 1 for size in table.shape]
         shape = [-(-size // width) for size, width in zip(table.shape, widths, strict=True)]
         with tempfile.TemporaryDirectory() as place:
@@ -62,8 +67,7 @@ class GraphicalModel:
             coarse: NDArray[np.int64] = np.load(Path(place) / DRAWN)
         rng = np.random.default_rng(seed)  # noqa: TID251 (a peer, not a release)
         inside = (rng.random(coarse.shape) * widths).astype(np.int64)
-        drawn = np.minimum(coarse * np.array(widths) + inside, np.array(table.shape) - 1)
-        return lambda ranges: rows_in(list(drawn.T), ranges) * (len(table.codes) / len(drawn))
+        return np.asarray(np.minimum(coarse * np.array(widths) + inside, np.array(table.shape) - 1), dtype=np.int64)
 
 
 def _draw(name: str, place: Path, epsilon: float, seed: int) -> None:

@@ -73,6 +73,15 @@ def test_bad_input_is_refused_before_anything_is_written(city: City, more: tuple
     assert not city.ledger.exists()
 
 
+@pytest.mark.parametrize("method", ["geometric", "matrix", "noise-first", "hb"])
+def test_ends_of_intervals_are_named_for_what_they_hold(city: City, method: str) -> None:
+    done = veilstream("histogram", *options(city, "--user", "id", "--method", method, "--out", city.table))
+    assert done.code == 0, done.err
+    columns = set(table(city.table)[0])
+    assert ("low" in columns) == (method in ("geometric", "matrix"))
+    assert ("noise_low" in columns) == (method in ("noise-first", "hb"))
+
+
 @pytest.fixture
 def large(city: City) -> City:
     """Five attributes of 60 values, 777,600,000 cells."""
@@ -96,7 +105,11 @@ def test_a_domain_too_large_to_list_is_released_in_boxes(large: City, method: st
     assert again.json["released_before"] is True
     assert again.json["boxes"] == len(before)
     assert table(large.table) == before
-    assert set(before[0]) == {f"x{i}_{end}" for i in range(5) for end in ("from", "to")} | {"value", "low", "high"}
+    assert set(before[0]) == {f"x{i}_{end}" for i in range(5) for end in ("from", "to")} | {
+        "value",
+        "noise_low",
+        "noise_high",
+    }
 
 
 def test_a_large_domain_has_post_processing_too(large: City) -> None:

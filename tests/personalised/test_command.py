@@ -38,7 +38,7 @@ def test_counts_are_published_once_and_charged_to_everybody_by_their_own_budget(
 def test_a_table_is_written(tmp_path: Path) -> None:
     done = veilstream(*write(tmp_path), "--ledger", tmp_path / "budget.db", "--out", tmp_path / "counts.csv")
     assert done.code == 0, done.err
-    assert (tmp_path / "counts.csv").read_text().splitlines()[0] == "place,value,low,high"
+    assert (tmp_path / "counts.csv").read_text().splitlines()[0] == "place,value,noise_low,noise_high"
     assert "nobody was charged more than their own epsilon" in done.out
 
 

@@ -132,12 +132,12 @@ def test_a_table_names_the_ends_of_every_box() -> None:
         "x_from",
         "x_to",
         "value",
-        "low",
-        "high",
+        "noise_low",
+        "noise_high",
     ]
     assert table.select(table.columns[:6]).rows() == [("a", "b", 0, 65, 0, 1), ("c", "c", 0, 65, 0, 1)]
-    assert (table["low"] <= table["value"]).all()
-    assert (table["value"] <= table["high"]).all()
+    assert (table["noise_low"] <= table["value"]).all()
+    assert (table["value"] <= table["noise_high"]).all()
 
 
 def test_rows_become_records_whose_bound_is_theirs() -> None:

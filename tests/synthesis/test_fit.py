@@ -282,7 +282,7 @@ def test_an_empirical_copula_draws_the_shape_it_measured() -> None:
 
 @pytest.mark.parametrize("mechanism", ["fixed-rate", "dsat"])
 def test_a_changing_table_is_modelled_within_one_guarantee(tmp_path: Path, mechanism: str) -> None:
-    def stream(copula: DPCopula) -> Any:
+    def stream(copula: Any) -> Any:
         return FixedRate(interval=4, histogram=copula) if mechanism == "fixed-rate" else DSAT(2, histogram=copula)
 
     path = tmp_path / "budget.db"

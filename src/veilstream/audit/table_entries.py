@@ -23,7 +23,7 @@ from veilstream.data.bounding.keyed import Key
 from veilstream.mechanisms.session import Session
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall
+from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall, MarginalGraph
 from veilstream.synthesis.margins import Margins
 from veilstream.synthesis.rows import content_hashes
 from veilstream.testing.batch import ForkingMeter
@@ -44,7 +44,7 @@ Row = tuple[int, ...]
 class _Models:
     """All numbers of the published model of a table in which the person's row is or is not the first."""
 
-    copula: DPCopula
+    copula: DPCopula | MarginalGraph
     row: tuple[int, int]
     shape: tuple[int, int] = SHAPE
 
@@ -155,7 +155,7 @@ ROWS: Final = {"a row that agrees with all others": (2, 2), "a row against the t
 
 
 def _models(
-    copula: DPCopula, shape: tuple[int, int] = SHAPE, deep: int = DEEP, variant: str = "whole model"
+    copula: DPCopula | MarginalGraph, shape: tuple[int, int] = SHAPE, deep: int = DEEP, variant: str = "whole model"
 ) -> list[Claim]:
     return [
         Claim(f"{name}, {variant}, {EVENT}", EVENT.epsilon, _Models(copula, row, shape), quick=64, deep=deep)
@@ -167,6 +167,7 @@ TABLE_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
     "DPCopula": lambda: (
         _models(DPCopula()) + _models(DPCopula(split_below=3), (2, 3), deep=2 * DEEP, variant="whole model in parts")
     ),
+    "MarginalGraph": lambda: _models(MarginalGraph(margin_share=SHARE, select_share=Fraction(1, 4)), deep=DEEP // 3),
     "Kendall": lambda: [*_kendall(), *_models(DPCopula(dependence=Kendall(), ratio=SHARE))],
     "BlockMLE": lambda: [*_block_mle(), *_models(DPCopula(dependence=BlockMLE(blocks=2), ratio=SHARE))],
     "Choice": lambda: [

@@ -67,7 +67,7 @@ def personalised(
         accounts = LedgerAccounts(roster, opened, stream=stream)
         release = release_counts(x, mechanism, accounts, bins.fingerprint()[:16])
         left = accounts.left()
-    counts = _labelled(bins, release)
+    counts = _labelled(bins, release, method == "minimum")
     if out is not None:
         write_table([counts], out)
     if as_json:
@@ -171,7 +171,7 @@ def _places(domain: Domain, table: pl.DataFrame, unknown: str) -> Any:
     return places
 
 
-def _labelled(domain: Domain, release: CountRelease) -> pl.DataFrame:
+def _labelled(domain: Domain, release: CountRelease, plain: bool) -> pl.DataFrame:
     import polars as pl
 
     from veilstream.values.values import half_width
@@ -179,7 +179,9 @@ def _labelled(domain: Domain, release: CountRelease) -> pl.DataFrame:
     values = release.values
     width = half_width(0.95, values.std, values.law, integer=False)
     numbers = pl.Series("value", values.numbers)
-    columns = [numbers, (numbers - width).alias("low"), (numbers + width).alias("high")]
+    # Other methods count some people more than others, and of what that adds nothing is known.
+    before = "" if plain else "noise_"
+    columns = [numbers, (numbers - width).alias(f"{before}low"), (numbers + width).alias(f"{before}high")]
     labels = domain.labels().get_columns() if domain.names else []
     return pl.DataFrame([*labels, *columns])
 

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veilstream.cli.options import AsJson, job_option
+from veilstream.cli.population import DataFrom, DataTo, HowToDraw, InPopulation, membership_of
 from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
     from veilstream.storage.ledger import Ledger
-    from veilstream.synthesis import CopulaModel, DPCopula
+    from veilstream.synthesis import TableDomain
+    from veilstream.synthesis.kinds import TableMechanism, TableModel
     from veilstream.synthesis.quality import Errors
 
-METHODS = ("kendall", "mle", "hybrid")
+METHODS = ("auto", "marginals", "kendall", "mle", "hybrid")
 COPULAS = ("normal", "choose")
 SUFFIXES = (".parquet", ".csv", ".ndjson")
 ROWS_OF_PAGE = 100_000
@@ -39,8 +41,9 @@ def synthesize(
     rows_per_user: Annotated[int, typer.Option(help="Most rows of one person.")] = 1,
     unknown: Annotated[str, typer.Option(help="Values outside the domain: 'error' or 'drop'.")] = "error",
     method: Annotated[
-        str, typer.Option(help="kendall, mle, or hybrid (small attributes split the table).")
-    ] = "kendall",
+        str,
+        typer.Option(help="auto, marginals of pairs, or a copula by kendall, mle or hybrid (small attributes split)."),
+    ] = "auto",
     margins: Annotated[
         str, typer.Option(help="How margins are published; see 'veilstream mechanisms'.")
     ] = "noise-first",
@@ -58,9 +61,14 @@ def synthesize(
     measure: Annotated[
         str | None, typer.Option(help="Extra budget that measures true errors for the page.", show_default=False)
     ] = None,
+    population: InPopulation = None,
+    draw: HowToDraw = "shared",
+    data_from: DataFrom = None,
+    data_to: DataTo = None,
     as_json: AsJson = False,
 ) -> int:
     """Publish a private model of a table and draw synthetic rows from it; run it again to draw more for nothing."""
+    from veilstream.errors import InvalidInputError
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.jobs.wording import number
     from veilstream.storage.ledger import Ledger
@@ -68,10 +76,15 @@ def synthesize(
     from veilstream.synthesis.types import numeric_types
 
     _check(unknown, rows, measure, out, report)
+    member = membership_of(population, draw, data_from, data_to)
+    if member is not None and measure is not None:
+        raise InvalidInputError(
+            "measure: what a page measures is not drawn from a population; leave it out", outcome="nothing was read"
+        )
     url = _default_ledger(file, out) if ledger is None else ledger
     refuse_overwriting({"out": out, "report": report}, {"file": file, "domain": domain, "ledger": url})
-    mechanism = _mechanism(method, margins, copula)
     schema = TableDomain.from_json(domain)
+    mechanism = _mechanism(method, margins, copula, schema)
     stages = 3 + (report is not None)
     with ExitStack() as open_things:
         advance = open_things.enter_context(progress_bar("reading rows, fitting, drawing", as_json))
@@ -83,7 +96,7 @@ def synthesize(
         advance(1, stages)
         book = open_things.enter_context(Ledger.open(url))
         before = _released(book, name)
-        model = fit(sealed, schema, epsilon, mechanism, book, name=name, rows_per_user=rows_per_user)
+        model = fit(sealed, schema, epsilon, mechanism, book, name=name, rows_per_user=rows_per_user, population=member)
         advance(2, stages)
         model = replace(model, types=numeric_types(file))
         written = _draw(model, out, rows, seed)
@@ -157,10 +170,11 @@ def _default_ledger(file: str, out: Path) -> str:
     return str(ledger)
 
 
-def _mechanism(method: str, margins: str, copula: str) -> DPCopula:
+def _mechanism(method: str, margins: str, copula: str, domain: TableDomain) -> TableMechanism:
     from veilstream.errors import InvalidInputError
     from veilstream.mechanisms.histograms import EFPA, HISTOGRAMS
-    from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall
+    from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall, MarginalGraph
+    from veilstream.synthesis.kinds import automatic
 
     for given, known, what in (
         (method, METHODS, "method"),
@@ -171,15 +185,25 @@ def _mechanism(method: str, margins: str, copula: str) -> DPCopula:
             raise InvalidInputError(
                 name=what, value=given, limit=f"choose from {', '.join(known)}", outcome="nothing was read"
             )
+    published = EFPA(fallback=True) if margins == "efpa" else HISTOGRAMS[margins]()
+    if method == "marginals" or (method == "auto" and isinstance(automatic(domain), MarginalGraph)):
+        if copula != "normal":
+            raise InvalidInputError(
+                name="copula",
+                value=copula,
+                limit="marginals have none; give --method kendall",
+                outcome="nothing was read",
+            )
+        return MarginalGraph(margins=published)
     return DPCopula(
         dependence=BlockMLE() if method == "mle" else Kendall(),
-        margins=EFPA(fallback=True) if margins == "efpa" else HISTOGRAMS[margins](),
+        margins=published,
         copula=Choice() if copula == "choose" else None,
         split_below=10 if method == "hybrid" else 0,
     )
 
 
-def _draw(model: CopulaModel, out: Path, rows: int | None, seed: int | None) -> int:
+def _draw(model: TableModel, out: Path, rows: int | None, seed: int | None) -> int:
     from veilstream.release.sinks import replacing
 
     frame = model.sample(rows, seed=seed)
@@ -191,8 +215,8 @@ def _draw(model: CopulaModel, out: Path, rows: int | None, seed: int | None) -> 
 
 def _write_report(
     path: Path,
-    model: CopulaModel,
-    mechanism: DPCopula,
+    model: TableModel,
+    mechanism: TableMechanism,
     epsilon: str,
     sealed: Any,
     book: Any,

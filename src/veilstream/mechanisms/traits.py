@@ -31,6 +31,8 @@ class Traits:
     """A histogram that draws Gaussian noise alone, so that next to nothing need be kept for pure charges."""
     sparse: bool = False
     """It also publishes records of a domain too large to list, with ``estimate_records``."""
+    unbiased: bool = False
+    """A histogram whose values are the counts plus noise and nothing else: their intervals hold the counts."""
 
     @classmethod
     def of(cls, mechanism: object) -> Traits:

@@ -14,6 +14,7 @@ from veilstream.data import Axis, Categories, Domain, Edges
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.identity import describe, recognises
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population import Membership, Population
 from veilstream.privacy.rationals import Exact
 from veilstream.release.once import release_once
 from veilstream.storage.ledger import Ledger, StreamSpec
@@ -63,7 +64,7 @@ class BoxRelease:
     def table(self, domain: Domain, level: float = 0.95) -> pl.DataFrame:
         """One row per box: of each attribute the first and last category or its edges, then the count and its interval.
 
-        ``low`` and ``high`` hold the box's count before noise with probability at least ``level`` if the noise is
+        ``noise_low`` and ``noise_high`` hold the box's value before noise with probability at least ``level`` if the noise is
         symmetric (that of listed cells is skewed, as they passed a filter). They do not tell how uneven the data are
         inside a box.
         """
@@ -78,7 +79,8 @@ class BoxRelease:
                 columns[begin], columns[end] = pl.Series(edges[first]), pl.Series(edges[last + 1])
         width = half_width(level, self.boxes.std, NoiseLaw.MIXED, integer=False)
         values = self.boxes.values
-        columns |= {"value": pl.Series(values), "low": pl.Series(values - width), "high": pl.Series(values + width)}
+        ends = {"noise_low": pl.Series(values - width), "noise_high": pl.Series(values + width)}
+        columns |= {"value": pl.Series(values), **ends}
         return pl.DataFrame(columns)
 
 
@@ -96,12 +98,14 @@ def release_records(
     name: str = "records",
     domain: Domain | None = None,
     steps: tuple[Step, ...] = (),
+    population: str | Population | Membership | None = None,
 ) -> BoxRelease:
     """Publish the records of step 0 once, for ``epsilon`` over all that a person ever does.
 
     Charges and boxes are committed to ``ledger`` (in memory by default) in one transaction, and the boxes exist only
     afterwards. Under the same ``name`` the stored boxes come back and nothing is spent; another method, shape,
     ``domain``, epsilon or other ``steps`` are refused. If the method raises after it was charged, the charges stay.
+    With ``population`` it draws on one, see ``Publisher``.
 
     >>> from veilstream.mechanisms.histograms import FilterPriority
     >>> from veilstream.trusted.records import seal_records
@@ -133,6 +137,7 @@ def release_records(
         lambda meter: method.estimate(records, guarantee.epsilon, meter),
         recognises=lambda recorded: recognises(recorded, method),
         fingerprint=None if domain is None else domain.fingerprint(),
+        population=population,
     )
     assert isinstance(release.payload, Boxes)
     return BoxRelease(release.payload, release)

@@ -4,6 +4,8 @@ from veilstream.synthesis.choice import Choice
 from veilstream.synthesis.copula import DPCopula
 from veilstream.synthesis.domain import TableDomain
 from veilstream.synthesis.fitting import TablePublisher, fit
+from veilstream.synthesis.graph import MarginalGraph
+from veilstream.synthesis.graph_model import GraphModel
 from veilstream.synthesis.kendall import Kendall
 from veilstream.synthesis.mle import BlockMLE
 from veilstream.synthesis.model import CopulaModel
@@ -14,7 +16,9 @@ __all__ = [
     "Choice",
     "CopulaModel",
     "DPCopula",
+    "GraphModel",
     "Kendall",
+    "MarginalGraph",
     "TableDomain",
     "TablePublisher",
     "fit",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -16,12 +15,12 @@ from veilstream.data.bounding.keyed import Key
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams.uniform import Uniform
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population import Membership, Population
 from veilstream.privacy.rationals import Exact
 from veilstream.release.publisher import Publisher
 from veilstream.storage.ledger import Ledger
-from veilstream.synthesis.copula import DPCopula
 from veilstream.synthesis.domain import TableDomain, table_domain
-from veilstream.synthesis.model import CopulaModel
+from veilstream.synthesis.kinds import TableMechanism, TableModel, automatic, for_domain, model_of
 from veilstream.synthesis.rows import read_rows
 from veilstream.synthesis.types import numeric_types
 from veilstream.trusted.frames import hide_frames
@@ -50,20 +49,27 @@ class TablePublisher:
         self,
         domain: Domain,
         guarantee: Guarantee,
-        stream: Callable[[DPCopula], StreamMechanism[Any]] = Uniform,
-        copula: DPCopula | None = None,
+        stream: Callable[[TableMechanism], StreamMechanism[Any]] = Uniform,
+        copula: TableMechanism | None = None,
         ledger: str | Path | Ledger | None = None,
         *,
         name: str = "table",
         rows_per_user: int = 1,
+        population: str | Population | Membership | None = None,
     ) -> None:
         self.domain: TableDomain = table_domain(domain)
-        self.copula = replace(copula or DPCopula(), schema=self.domain.fingerprint())
+        self.copula = for_domain(copula or automatic(self.domain), self.domain)
         self.layout = self.copula.layout(self.domain.shape)
         self.rows_per_user = rows_per_user
         moved = rows_per_user * (1 + len(self.layout.modelled))
         self.publisher: Publisher[Any] = Publisher(
-            self.layout.size, guarantee, stream(self.copula), ledger, stream=name, max_contribution=moved
+            self.layout.size,
+            guarantee,
+            stream(self.copula),
+            ledger,
+            stream=name,
+            max_contribution=moved,
+            population=population,
         )
 
     @hide_frames
@@ -75,7 +81,7 @@ class TablePublisher:
         user: str | None = None,
         unknown: Literal["error", "drop"] = "error",
         key: Key | None = None,
-    ) -> CopulaModel:
+    ) -> TableModel:
         """Publish (or republish) the model of the table at step ``t``; a step fed again gives the stored one."""
         types: dict[str, pl.DataType] = {}
         if not isinstance(table, SealedRows):
@@ -85,10 +91,10 @@ class TablePublisher:
             )
         return self.model(self.publisher.feed(self.layout.seal(table), t), types)
 
-    def model(self, release: Release, types: Mapping[str, pl.DataType] | None = None) -> CopulaModel:
+    def model(self, release: Release, types: Mapping[str, pl.DataType] | None = None) -> TableModel:
         """The model that a release holds; ``types`` are those of the columns."""
         numbers = np.asarray(release.values, dtype=np.float64)
-        return CopulaModel(self.domain, self.layout, numbers, release.spent, types or {})
+        return model_of(self.domain, self.layout, numbers, release.spent, types)
 
     def __enter__(self) -> Self:
         return self
@@ -99,25 +105,34 @@ class TablePublisher:
         self.publisher.close()
 
 
+def guarantee_of(epsilon: Exact, delta: Exact = 0) -> Guarantee:
+    """The guarantee of one table; with delta, a fifth of ε is for what is chosen and the rest for Gaussian noise."""
+    return Guarantee(epsilon, w=1) if delta == 0 else Guarantee(epsilon, w=1, delta=delta, pure_share="1/5")
+
+
 @hide_frames
 def fit(
     table: Any,
     domain: Domain,
     epsilon: Exact,
-    copula: DPCopula | None = None,
+    copula: TableMechanism | None = None,
     ledger: str | Path | Ledger | None = None,
     *,
     name: str = "table",
     user: str | None = None,
     rows_per_user: int = 1,
     unknown: Literal["error", "drop"] = "error",
-) -> CopulaModel:
-    """A private model of one table for ``epsilon``.
+    delta: Exact = 0,
+    population: str | Population | Membership | None = None,
+) -> TableModel:
+    """A private model of one table for ``epsilon``, and ``delta`` for a ``MarginalGraph(noise="gaussian")``.
 
     ``table`` is a CSV or Parquet file, or a Polars, pandas or Arrow table; ``domain`` the public bins of its
-    attributes. The charge and the model are committed together to ``ledger`` (in memory by default): fitting again
-    under the same ``name`` gives the stored model and costs nothing. Nobody may have more than ``rows_per_user``
-    rows: with ``user``, the column of ids, that is enforced, without it it is the caller's promise.
+    attributes. ``copula`` says how the table is modelled: ``DPCopula`` or ``MarginalGraph``, by default what suits the
+    domain (see ``automatic``). The charge and the model are committed together to ``ledger`` (in memory by default):
+    fitting again under the same ``name`` gives the stored model and costs nothing. Nobody may have more than
+    ``rows_per_user`` rows: with ``user``, the column of ids, that is enforced, without it it is the caller's promise.
+    With ``population`` the model draws on one; a ``Membership`` says from when the table is, else it counts for ever.
 
     >>> from veilstream.data import Categories, Grid
     >>> ages = TableDomain({"age": Grid(0, 100, 100), "member": Categories([False, True])})
@@ -127,6 +142,13 @@ def fit(
     (Fraction(1, 2), (5, 2))
     """
     with TablePublisher(
-        domain, Guarantee(epsilon, w=1), Uniform, copula, ledger, name=name, rows_per_user=rows_per_user
+        domain,
+        guarantee_of(epsilon, delta),
+        Uniform,
+        copula,
+        ledger,
+        name=name,
+        rows_per_user=rows_per_user,
+        population=population,
     ) as publisher:
         return publisher.feed(table, 0, user=user, unknown=unknown)

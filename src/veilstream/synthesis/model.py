@@ -19,8 +19,8 @@ from veilstream.synthesis.correlation import matrix_of
 from veilstream.synthesis.domain import TableDomain
 from veilstream.synthesis.layout import Layout, Part
 from veilstream.synthesis.margins import shares
+from veilstream.synthesis.tables import as_table, checked_rows
 from veilstream.synthesis.tree import consistent, spanning_tree, walk_down
-from veilstream.synthesis.types import in_types
 
 Reals = NDArray[np.float64]
 AT_ONCE = 1 << 18
@@ -72,9 +72,7 @@ class CopulaModel:
 
     def sample_codes(self, rows: int | None = None, seed: int | None = None) -> list[NDArray[np.int64]]:
         """Drawn rows as codes, one column per attribute."""
-        count = self.rows if rows is None else rows
-        if type(count) is not int or count < 0:
-            raise InvalidInputError(name="rows", value=rows, limit="a whole number of at least 0")
+        count = checked_rows(self.rows, rows)
         generator = Generator(PCG64(SeedSequence(seed)))
         sizes, parts = self.layout.unpack(self.numbers)
         wanted = generator.multinomial(count, shares(sizes)) if len(parts) > 1 else np.array([count])
@@ -102,15 +100,7 @@ class CopulaModel:
         Numbers lie at random inside their bins, whole ones where all edges of the attribute are whole, in the types
         that the columns were read in wherever those hold all values of the domain.
         """
-        if kind not in ("polars", "pandas", "arrow"):
-            raise InvalidInputError(name="kind", value=kind, limit="'polars', 'pandas' or 'arrow'")
-        columns = self.sample_codes(rows, seed)
-        generator = Generator(PCG64(SeedSequence(None if seed is None else (seed, 1))))
-        drawn = self.domain.values(columns, [generator.random(column.size) for column in columns])
-        frame = in_types(drawn, self.domain, self.types)
-        if kind == "polars":
-            return frame
-        return getattr(frame, f"to_{kind}")()
+        return as_table(self.sample_codes(rows, seed), self.domain, self.types, seed, kind)
 
     def _axis(self, name: str) -> int:
         if name not in self.domain.names:

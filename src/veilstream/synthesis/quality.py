@@ -19,8 +19,7 @@ from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.rationals import Exact
 from veilstream.release.publisher import Publisher
 from veilstream.storage.ledger import Ledger
-from veilstream.synthesis.copula import DPCopula
-from veilstream.synthesis.model import CopulaModel
+from veilstream.synthesis.kinds import TableMechanism, TableModel, for_domain, model_of
 from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -69,7 +68,9 @@ def _answers(codes: Codes, shape: tuple[int, ...], rows: float, seed: int) -> li
     return [np.asarray(count * scale, dtype=np.float64) for count in counts]
 
 
-def expected_errors(model: CopulaModel, copula: DPCopula, epsilon: Exact, *, seed: int = 0, rows: int = 0) -> Errors:
+def expected_errors(
+    model: TableModel, copula: TableMechanism, epsilon: Exact, *, seed: int = 0, rows: int = 0
+) -> Errors:
     """What noise and sampling alone do, found without the table: drawn rows are fitted again with simulated noise.
 
     It says nothing of how well a copula describes the table: that can only be measured.
@@ -80,8 +81,8 @@ def expected_errors(model: CopulaModel, copula: DPCopula, epsilon: Exact, *, see
     layout, guarantee = model.layout, Guarantee(epsilon, w=1)
     table = layout.seal(ordered_rows(drawn, hashes, layout.shape, t=0))
     session = Session(Accountant(guarantee, layout.size), ExactSampler(SeededSource((seed, 8))))
-    values = copula.estimate(table, guarantee.epsilon, session.at(0))
-    refitted = CopulaModel(model.domain, layout, np.asarray(values.numbers, dtype=np.float64), Fraction(0))
+    values = for_domain(copula, model.domain).estimate(table, guarantee.epsilon, session.at(0))
+    refitted = model_of(model.domain, layout, np.asarray(values.numbers, dtype=np.float64), Fraction(0))
     truth = _answers(drawn, layout.shape, count, seed)
     answers = _answers(refitted.sample_codes(count, seed + 1), layout.shape, refitted.rows, seed)
     errors = [float(np.abs(a - b).mean()) / max(count, 1) for a, b in zip(truth, answers, strict=True)]
@@ -117,7 +118,7 @@ class RangeCheck:
 
 
 def measured_errors(
-    rows: SealedRows, model: CopulaModel, drawn: Codes, epsilon: Exact, ledger: Ledger, *, name: str, seed: int = 0
+    rows: SealedRows, model: TableModel, drawn: Codes, epsilon: Exact, ledger: Ledger, *, name: str, seed: int = 0
 ) -> Errors:
     """The errors of drawn rows against the table itself, for a budget of their own on the ledger.
 

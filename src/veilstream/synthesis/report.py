@@ -15,8 +15,9 @@ from veilstream.extras import drawing
 from veilstream.release.plots import BAND, INK, LINE, STYLE
 from veilstream.release.sinks import replacing
 from veilstream.synthesis.correlation import upper_of
+from veilstream.synthesis.graph_model import GraphModel
+from veilstream.synthesis.kinds import TableModel
 from veilstream.synthesis.margins import shares
-from veilstream.synthesis.model import CopulaModel
 from veilstream.synthesis.quality import Errors
 
 MOST_MARGINS = 12
@@ -38,7 +39,7 @@ which ties make weaker.</p>{correlations}
 
 def write_report(
     path: str | Path,
-    model: CopulaModel,
+    model: TableModel,
     drawn: list[NDArray[np.int64]],
     *,
     introduction: str,
@@ -52,7 +53,7 @@ def write_report(
         "spent on the model": f"epsilon {model.spent}",
         "spent on this page": f"epsilon {measured.epsilon}" if measured else "nothing",
         "copula": ", ".join(sorted(set(model.copulas))),
-        "parts": str(model.layout.parts),
+        **_structure(model),
     }
     text = _PAGE.format(
         title="Synthetic table",
@@ -68,6 +69,13 @@ def write_report(
     return Path(path)
 
 
+def _structure(model: TableModel) -> dict[str, str]:
+    """Into how many parts a copula divides the table, or which pairs a graph joins."""
+    if isinstance(model, GraphModel):
+        return {"tables of pairs": ", ".join(f"{j} × {k}" for j, k in model.pairs) or "none"}
+    return {"parts": str(model.layout.parts)}
+
+
 def _words_of_errors(measured: Errors | None) -> str:
     first = (
         "Mean absolute error of 200 random ranges, in percent of the rows. Expected errors come from noise and "
@@ -78,7 +86,7 @@ def _words_of_errors(measured: Errors | None) -> str:
     return first + " Measured errors compare with the table itself, with noise that their own budget paid for."
 
 
-def _table_of_errors(model: CopulaModel, expected: Errors, measured: Errors | None) -> str:
+def _table_of_errors(model: TableModel, expected: Errors, measured: Errors | None) -> str:
     names = ["all attributes at once", *(html.escape(name) for name in model.domain.names)]
     columns = [[expected.all_attributes, *expected.each]]
     heads = ["ranges over", "expected"]
@@ -105,7 +113,7 @@ def _picture(figure: Any) -> str:
     return f'<img alt="" src="data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}">'
 
 
-def _margins(model: CopulaModel, drawn: list[NDArray[np.int64]]) -> Any:
+def _margins(model: TableModel, drawn: list[NDArray[np.int64]]) -> Any:
     matplotlib: Any = drawing()
     names = model.domain.names[:MOST_MARGINS]
     across = min(3, len(names))
@@ -126,7 +134,7 @@ def _margins(model: CopulaModel, drawn: list[NDArray[np.int64]]) -> Any:
     return figure
 
 
-def _correlations(model: CopulaModel, drawn: list[NDArray[np.int64]]) -> Any:
+def _correlations(model: TableModel, drawn: list[NDArray[np.int64]]) -> Any:
     matplotlib: Any = drawing()
     names = [model.domain.names[axis] for axis in model.layout.modelled]
     published = model.correlation

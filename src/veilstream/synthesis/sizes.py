@@ -61,8 +61,11 @@ def private_sizes(rows: SealedRows, split: Sequence[int], epsilon: Fraction, met
     return onto_simplex(shrunk(sizes, expected, std), total), std
 
 
-def shrunk(noisy: Reals, expected: Reals, std: float) -> Reals:
+def shrunk(noisy: Reals, expected: Reals, std: float, sigmas: float = 0.0) -> Reals:
     """Noisy numbers drawn towards expected ones: all the way where they differ no more than noise of ``std`` does.
+
+    Squares of k Laplace noises add up to kσ² with a standard deviation of √(5k)·σ²: with ``sigmas`` of these on top,
+    noise alone is taken for more than noise only as often as so many standard deviations are passed.
 
     >>> shrunk(np.array([9.0, -7.0, 5.0, 1.0]), np.full(4, 2.0), std=10.0).tolist()
     [2.0, 2.0, 2.0, 2.0]
@@ -70,5 +73,6 @@ def shrunk(noisy: Reals, expected: Reals, std: float) -> Reals:
     excess = float(np.square(noisy - expected).sum())
     if excess == 0 or math.isinf(excess):
         return noisy
-    kept = max(0.0, 1 - max(noisy.size - 2, 1) * std**2 / excess)
-    return expected + kept * (noisy - expected)
+    explained = max(noisy.size - 2, 1) + sigmas * math.sqrt(5 * noisy.size)
+    kept = 1 - explained * std**2 / excess
+    return expected + kept * (noisy - expected) if kept > 0 else expected

@@ -47,8 +47,8 @@ class Auto:
     ...
     veilstream.errors.InvalidInputError: use 'everything': 'ranges', 'bins' or 'marginals'; nothing was released
 
-    The limits were read off five lines and four planes of DPBench; docs/histograms.md has how far the choice is from
-    the best method in hindsight on the others.
+    The limits were set on the ten lines and eight planes of DPBench that docs/histograms.md has figures of, so those
+    figures flatter the choice.
     """
 
     use: Literal["ranges", "bins", "marginals"] = "ranges"
@@ -64,7 +64,7 @@ class Auto:
         share = epsilon * SHARE
         noisy = meter.laplace(x.total(), share, "number of records")
         rest = epsilon - share
-        strength = noisy.numbers[..., 0] * float(rest / x.l1)
+        strength = np.asarray(noisy.numbers[..., 0] * float(rest / x.l1), dtype=np.float64)
         return self._chosen(x, strength, meter).estimate(x, rest, meter)
 
     def _chosen(self, x: Sealed, strength: NDArray[np.float64], meter: Meter) -> HistogramMechanism:

@@ -32,6 +32,7 @@ class Gaussian:
 
     oblivious: ClassVar[bool] = True
     gaussian_only: ClassVar[bool] = True
+    unbiased: ClassVar[bool] = True
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         guarantee = meter.guarantee

@@ -29,6 +29,7 @@ class Geometric:
     """
 
     oblivious: ClassVar[bool] = True
+    unbiased: ClassVar[bool] = True
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         return meter.laplace(x, epsilon, "publish")

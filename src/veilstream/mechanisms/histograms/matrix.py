@@ -93,7 +93,7 @@ class Matrix:
     def _law(self, trees: list[Tree]) -> NoiseLaw:
         if self.noise == "gaussian":
             return NoiseLaw.GAUSSIAN
-        return NoiseLaw.LAPLACE if all(len(tree.measured) == 1 for tree in trees) else NoiseLaw.MIXED
+        return NoiseLaw.LAPLACE if all(len(tree.measured) == 1 for tree in trees) else NoiseLaw.SUM
 
 
 def _node_counts(

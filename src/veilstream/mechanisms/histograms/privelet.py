@@ -49,6 +49,7 @@ class Privelet:
 
     direct: tuple[int, ...] | None = None
     oblivious: ClassVar[bool] = True
+    unbiased: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.direct is not None and (len(set(self.direct)) != len(self.direct) or min(self.direct, default=0) < 0):
@@ -63,7 +64,7 @@ class Privelet:
         coefficients = noisy.numbers.reshape(*batch, *padded_shape(x.shape, axes))
         table = inverse_haar(coefficients, [axis - len(x.shape) for axis in axes])
         spread = math.sqrt(math.prod(haar_variance(x.shape[axis]) for axis in axes))
-        return Values(unpad(table, x.shape), noisy.std * spread, NoiseLaw.MIXED)
+        return Values(unpad(table, x.shape), noisy.std * spread, NoiseLaw.SUM)
 
     def _wavelet_axes(self, shape: tuple[int, ...]) -> list[int]:
         if self.direct is None:

@@ -138,7 +138,7 @@ def sum_bound(values: Values, query_bins: int, sigma: float) -> float:
             return laplace_sum_quantile(scale, query_bins, sigma, integer=integer)
         case NoiseLaw.GAUSSIAN:
             return std * math.sqrt(query_bins) * NormalDist().inv_cdf(1 - sigma / 2)
-        case NoiseLaw.MIXED | NoiseLaw.MODEL:
+        case NoiseLaw.SUM | NoiseLaw.MIXED | NoiseLaw.MODEL:
             # The noises of a smoothing method, or the errors of a model, may all be one and the same.
             return std * query_bins / math.sqrt(sigma)
 

@@ -1,0 +1,95 @@
+"""A published graph of marginals, from which rows are drawn at no further cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from veilstream.errors import InvalidInputError
+from veilstream.synthesis.domain import TableDomain
+from veilstream.synthesis.graph_draw import Graph, coarse_rows, fine_rows
+from veilstream.synthesis.graph_layout import GraphLayout
+from veilstream.synthesis.margins import shares
+from veilstream.synthesis.tables import as_table, checked_rows
+
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphModel:
+    """Published margins and tables of pairs. Everything in it is public under the guarantee that paid for it.
+
+    ``sample`` is post-processing: it may be seeded, repeated and kept without any cost.
+    """
+
+    domain: TableDomain
+    layout: GraphLayout
+    numbers: Reals = field(repr=False)
+    spent: Fraction
+    types: Mapping[str, pl.DataType] = field(default_factory=dict[str, "pl.DataType"], repr=False)
+    """Numeric types that columns had when they were read: like their names, they are taken to be public."""
+
+    @property
+    def rows(self) -> int:
+        """The noisy number of rows of the table."""
+        return round(float(self.numbers[0]))
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of attributes whose tables were measured, in the order in which they were chosen."""
+        names = self.domain.names
+        return tuple((names[t.pair[0]], names[t.pair[1]]) for t in self.layout.unpack(self.numbers)[3])
+
+    @property
+    def copulas(self) -> tuple[str, ...]:
+        """What joins the attributes."""
+        return ("marginals",)
+
+    @property
+    def correlation(self) -> Reals:
+        """Correlations of the ranks of attributes in drawn rows."""
+        columns = np.stack(self.sample_codes(min(max(self.rows, 2), 50_000), seed=0), axis=1).astype(np.float64)
+        matrix = np.eye(columns.shape[1])
+        varied = columns.std(axis=0) > 0
+        if varied.sum() > 1:
+            ranks = np.argsort(np.argsort(columns[:, varied], axis=0), axis=0)
+            matrix[np.ix_(varied, varied)] = np.corrcoef(ranks, rowvar=False)
+        return matrix
+
+    def graph(self) -> Graph:
+        """The model with its tables made consistent."""
+        total, margins, groups, tables = self.layout.unpack(self.numbers)
+        return Graph.of(self.layout, total, margins, groups, tables)
+
+    def margin(self, name: str) -> Reals:
+        """The published counts of one attribute's values."""
+        if name not in self.domain.names:
+            raise InvalidInputError(f"attribute '{name}': the attributes are {', '.join(self.domain.names)}")
+        total, margins, _, _ = self.layout.unpack(self.numbers)
+        return total * shares(margins[self.domain.names.index(name)])
+
+    def sample_codes(self, rows: int | None = None, seed: int | None = None) -> list[NDArray[np.int64]]:
+        """Drawn rows as codes, one column per attribute."""
+        count = checked_rows(self.rows, rows)
+        graph = self.graph()
+        groups = coarse_rows(graph, count, None if seed is None else (seed, 2))
+        return fine_rows(graph, groups, None if seed is None else (seed, 3))
+
+    def sample(
+        self,
+        rows: int | None = None,
+        *,
+        seed: int | None = None,
+        kind: Literal["polars", "pandas", "arrow"] = "polars",
+    ) -> Any:
+        """Drawn rows as a Polars (or pandas, or Arrow) table; as many as the table has, by its noisy total, by default.
+
+        Numbers lie at random inside their bins, as in ``CopulaModel.sample``.
+        """
+        return as_table(self.sample_codes(rows, seed), self.domain, self.types, seed, kind)

@@ -1,0 +1,64 @@
+"""The kinds of models of tables, and which of them suits a domain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from veilstream.data import Categories
+from veilstream.synthesis.copula import DPCopula
+from veilstream.synthesis.domain import TableDomain
+from veilstream.synthesis.graph import MarginalGraph
+from veilstream.synthesis.graph_layout import MOST_GROUPS, GraphLayout
+from veilstream.synthesis.graph_model import GraphModel
+from veilstream.synthesis.layout import Layout
+from veilstream.synthesis.model import CopulaModel
+
+TableMechanism: TypeAlias = DPCopula | MarginalGraph
+TableModel: TypeAlias = CopulaModel | GraphModel
+FINE: Final = Fraction(2, 3)
+"""Share of attributes with an order and many values from which on a copula describes a table better."""
+
+
+def automatic(domain: TableDomain) -> TableMechanism:
+    """The mechanism for a domain: ``DPCopula`` if most attributes are numbers with many values, else ``MarginalGraph``.
+
+    One correlation of two fine attributes costs little noise and says much where dependence is monotone; tables of
+    groups say more about categories. Which pairs are worth a table at all is chosen by the mechanism, for a charge.
+
+    >>> from veilstream.data import Grid
+    >>> type(automatic(TableDomain({n: Grid(0, 1000, 1000) for n in "xy"}))).__name__
+    'DPCopula'
+    >>> type(automatic(TableDomain({n: Categories(["a", "b"]) for n in "xy"}))).__name__
+    'MarginalGraph'
+    """
+    fine = [not isinstance(axis, Categories) and axis.bins > MOST_GROUPS for axis in domain.axes.values()]
+    return DPCopula() if sum(fine) >= FINE * len(fine) else MarginalGraph()
+
+
+def for_domain(mechanism: TableMechanism, domain: TableDomain) -> TableMechanism:
+    """The mechanism as a ledger records it, and what it may know of the attributes beyond their sizes."""
+    schema = domain.fingerprint()
+    if isinstance(mechanism, DPCopula):
+        return replace(mechanism, schema=schema)
+    ordered = tuple(not isinstance(axis, Categories) for axis in domain.axes.values())
+    return replace(mechanism, schema=schema, ordered=ordered if mechanism.ordered is None else mechanism.ordered)
+
+
+def model_of(
+    domain: TableDomain,
+    layout: Layout | GraphLayout,
+    numbers: NDArray[np.float64],
+    spent: Fraction,
+    types: Mapping[str, pl.DataType] | None = None,
+) -> TableModel:
+    """The model that released numbers are."""
+    if isinstance(layout, GraphLayout):
+        return GraphModel(domain, layout, numbers, spent, types or {})
+    return CopulaModel(domain, layout, numbers, spent, types or {})

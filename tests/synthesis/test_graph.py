@@ -1,0 +1,187 @@
+"""Graphs of marginals: what they cost, what they keep, and that they do no harm where there is nothing to keep."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from veilstream.data import Categories, Grid
+from veilstream.errors import InvalidInputError
+from veilstream.noise import ExactSampler
+from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.charge import Span
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.synthesis import DPCopula, GraphModel, MarginalGraph, TableDomain, TablePublisher, fit, read_rows
+from veilstream.synthesis.kinds import automatic, for_domain
+from veilstream.testing.recording import Recording, RecordingMeter, ReplayingMeter
+from veilstream.testing.simulation import SeededSource
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.opening import open_counts, open_scores
+from veilstream.trusted.rows import SealedRows
+from veilstream.trusted.statistics.pair_counts import misfit_scores, pair_counts
+
+ROWS = 20_000
+
+
+def simulated(
+    table: Any, domain: TableDomain, epsilon: int | str, graph: MarginalGraph, seed: int = 1
+) -> tuple[GraphModel, Meter]:
+    mechanism = for_domain(graph, domain)
+    assert isinstance(mechanism, MarginalGraph)
+    layout = mechanism.layout(domain.shape)
+    meter = Meter(Accountant(Guarantee(epsilon, w=1), layout.size), ExactSampler(SeededSource(seed)), 0)
+    values = mechanism.estimate(layout.seal(read_rows(table, domain)), meter.guarantee.epsilon, meter)
+    return GraphModel(domain, layout, np.asarray(values.numbers), Fraction(1)), meter
+
+
+def ring(rows: int = ROWS, values: int = 5) -> dict[str, NDArray[np.int64]]:
+    """Four categories round a ring: each depends on the next, in no order, the last on the first too."""
+    rng = np.random.default_rng(4)  # noqa: TID251 (test data)
+    scrambled = rng.permutation(values)
+    columns = [rng.integers(0, values, rows)]
+    for _ in range(3):
+        kept = rng.random(rows) < 0.7
+        columns.append(np.where(kept, scrambled[columns[-1]], rng.integers(0, values, rows)))
+    return dict(zip("abcd", columns, strict=True))
+
+
+def categories(names: str = "abcd", values: int = 5) -> TableDomain:
+    return TableDomain({name: Categories(range(values)) for name in names})
+
+
+def distance(one: list[NDArray[np.int64]], two: list[NDArray[np.int64]], pair: tuple[int, int], values: int) -> float:
+    counts = [
+        np.bincount(rows[pair[0]] * values + rows[pair[1]], minlength=values**2) / rows[0].size for rows in (one, two)
+    ]
+    return float(np.abs(counts[0] - counts[1]).sum()) / 2
+
+
+def test_dependence_without_an_order_is_kept_where_a_copula_loses_it() -> None:
+    """Noise of a table's cell is below 0.1% of the rows at ε = 4; 0.1 is far beyond it and beyond sampling."""
+    table, domain = ring(), categories()
+    truth = list(table.values())
+    graph, meter = simulated(table, domain, 4, MarginalGraph())
+    drawn = graph.sample_codes(ROWS, seed=1)
+    copula = fit(table, domain, 4, DPCopula()).sample_codes(ROWS, seed=1)
+    for pair in ((0, 1), (1, 2), (2, 3), (0, 2)):
+        assert distance(truth, drawn, pair, 5) < 0.1
+    assert distance(truth, copula, (0, 1), 5) > 0.3
+    assert meter.left == 0
+    assert {frozenset(pair) for pair in graph.pairs[:3]} == {frozenset("ab"), frozenset("bc"), frozenset("cd")}
+
+
+@pytest.mark.parametrize("epsilon", ["1/20", "1"])
+def test_a_table_without_dependence_is_no_worse_than_its_margins(epsilon: str) -> None:
+    """Against rows drawn from the same published margins independently: more by 0.02 is beyond chance here."""
+    rng = np.random.default_rng(5)  # noqa: TID251 (test data)
+    table = {name: rng.integers(0, 5, 4000) for name in "abcd"}
+    truth = list(table.values())
+    more: list[float] = []
+    for seed in range(6):
+        model, _ = simulated(table, categories(), epsilon, MarginalGraph(), seed)
+        drawn = model.sample_codes(40_000, seed=1)
+        apart = [rng.permutation(column) for column in drawn]
+        more.append(
+            float(np.mean([distance(truth, drawn, p, 5) - distance(truth, apart, p, 5) for p in ((0, 1), (2, 3))]))
+        )
+    assert np.mean(more) < 0.02
+
+
+def test_fine_attributes_keep_their_margins_and_their_dependence() -> None:
+    rng = np.random.default_rng(6)  # noqa: TID251 (test data)
+    x = rng.standard_normal(ROWS)
+    y = 0.8 * x + 0.6 * rng.standard_normal(ROWS)
+    table = {n: np.clip((v + 4) / 8 * 500, 0, 499).astype(np.int64) for n, v in (("x", x), ("y", y))}
+    table["g"] = (x > 0).astype(np.int64)
+    domain = TableDomain({"x": Grid(0, 500, 500), "y": Grid(0, 500, 500), "g": Categories([0, 1])})
+    model, _ = simulated(table, domain, 4, MarginalGraph())
+    codes = model.sample_codes(ROWS, seed=2)
+    assert np.corrcoef(codes[0], codes[1])[0, 1] == pytest.approx(0.8, abs=0.06)
+    assert codes[0][codes[2] == 1].mean() - codes[0][codes[2] == 0].mean() > 70
+    published = model.margin("x") / model.margin("x").sum()
+    drawn = np.bincount(codes[0], minlength=500) / ROWS
+    assert np.abs(drawn - published).sum() / 2 < 0.1
+
+
+def test_more_budget_measures_more_pairs() -> None:
+    counts = [len(simulated(ring(), categories(), epsilon, MarginalGraph())[0].pairs) for epsilon in ("1/50", "4")]
+    assert counts == [3, 6]
+
+
+@pytest.mark.parametrize("epsilon", ["1/1000", "100"])
+@pytest.mark.parametrize("rows", [0, 1, 40])
+def test_models_of_hardly_anything_still_draw_rows(rows: int, epsilon: str) -> None:
+    table = {name: [3] * rows for name in "abcd"}
+    model, _ = simulated(
+        {n: np.array(v, dtype=np.int64) for n, v in table.items()}, categories(), epsilon, MarginalGraph()
+    )
+    assert model.sample(100, seed=1).shape == (100, 4)
+    assert model.correlation.shape == (4, 4)
+    assert model.sample(0).shape == (0, 4)
+
+
+def test_one_attribute_is_its_margin() -> None:
+    model, meter = simulated({"a": np.arange(500) % 5}, categories("a"), 1, MarginalGraph())
+    assert meter.left == Fraction(1, 12) or meter.left == 0
+    assert model.pairs == ()
+    assert model.sample(50, seed=1).columns == ["a"]
+
+
+def test_questions_depend_on_answers_alone() -> None:
+    mechanism = for_domain(MarginalGraph(), categories())
+    layout = mechanism.layout(categories().shape)
+    source, recording = ExactSampler(SeededSource(3)), Recording()
+    recorder = RecordingMeter(Accountant(Guarantee(1, w=1), layout.size), source, 0, recording)
+    first = mechanism.estimate(layout.seal(read_rows(ring(3000), categories())), Fraction(1), recorder)
+    other = {name: np.full(50, 2) for name in "abcd"}
+    replayer = ReplayingMeter(Accountant(Guarantee(1, w=1), layout.size), source, 0, recording)
+    again = mechanism.estimate(layout.seal(read_rows(other, categories())), Fraction(1), replayer)
+    assert np.array_equal(first.numbers, again.numbers)
+
+
+def test_a_changing_table_is_modelled_under_a_window() -> None:
+    publisher = TablePublisher(categories(), Guarantee(4, w=2), copula=MarginalGraph())
+    models = [publisher.feed(ring(2000), t) for t in range(3)]
+    assert [model.spent for model in models] == [2, 2, 2]
+
+
+def test_the_default_suits_the_domain() -> None:
+    assert isinstance(automatic(categories()), MarginalGraph)
+    assert isinstance(automatic(TableDomain({n: Grid(0, 999, 999) for n in "xy"})), DPCopula)
+    assert isinstance(fit(ring(500), categories(), 1), GraphModel)
+
+
+@pytest.mark.parametrize("shares", [(0, "1/4"), ("1/2", "1/2"), ("3/4", "1/4")])
+def test_shares_that_leave_nothing_are_refused(shares: tuple[Any, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="above 0"):
+        MarginalGraph(margin_share=shares[1], select_share=shares[0] or Fraction(0))
+
+
+rows_of_three = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 1)), max_size=12)
+
+
+@given(rows_of_three, st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 1)))
+@settings(max_examples=60, deadline=None)
+def test_a_row_moves_tables_and_misfits_by_no_more_than_one(
+    rows: list[tuple[int, int, int]], extra: tuple[int, int, int]
+) -> None:
+    groups, pairs = [np.array([0, 1, 1]), np.arange(4), np.arange(2)], [(0, 1), (0, 2), (1, 2)]
+
+    def tables(listed: list[tuple[int, int, int]]) -> Any:
+        columns = np.array(listed, dtype=np.int64).reshape(-1, 3).T
+        hashes = np.arange(len(listed), dtype=np.uint64)
+        return pair_counts(SealedRows(list(columns), hashes, (3, 4, 2), Span(0, 0), 1), groups, pairs)
+
+    one, two = tables(rows), tables([*rows, extra])
+    for a, b in zip(one, two, strict=True):
+        assert int(np.abs(open_counts(a) - open_counts(b)).sum()) == 1 == a.l1
+    predictions = [np.linspace(0, 3, table.size) for table in one]
+    scores = [misfit_scores(each, predictions, [0.5, 0.0, 2.0]) for each in (one, two)]
+    moved = np.abs(open_scores(scores[0]) - open_scores(scores[1]))
+    assert moved.max() <= scores[0].sensitivity
