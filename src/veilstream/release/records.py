@@ -63,9 +63,9 @@ class BoxRelease:
     def table(self, domain: Domain, level: float = 0.95) -> pl.DataFrame:
         """One row per box: of each attribute the first and last category or its edges, then the count and its interval.
 
-        ``noise_low`` and ``noise_high`` hold the box's value before noise with probability at least ``level`` if the noise is
-        symmetric (that of listed cells is skewed, as they passed a filter). They do not tell how uneven the data are
-        inside a box.
+        ``noise_low`` and ``noise_high`` hold the box's value before noise with probability at least ``level`` if the
+        noise is symmetric (that of listed cells is skewed, as they passed a filter). They do not tell how uneven the
+        data are inside a box.
         """
         columns: dict[str, pl.Series] = {}
         for position, (name, axis) in enumerate(domain.axes.items()):
