@@ -41,7 +41,9 @@ def synthesize(
     unknown: Annotated[str, typer.Option(help="Values outside the domain: 'error' or 'drop'.")] = "error",
     method: Annotated[
         str,
-        typer.Option(help="auto, pairs (tables of them), or a copula by kendall, mle or hybrid (small attributes split)."),
+        typer.Option(
+            help="auto, pairs (tables of them), or a copula by kendall, mle or hybrid (small attributes split)."
+        ),
     ] = "auto",
     margins: Annotated[
         str, typer.Option(help="How margins are published; see 'veilstream mechanisms'.")
