@@ -1,4 +1,7 @@
-"""``python -m benchmarks [name ...]`` runs all suites, or the named ones; ``--quick`` makes fewer runs."""
+"""``python -m benchmarks [name ...]`` runs all suites, or the named ones; ``--quick`` makes fewer runs.
+
+``--finished`` measures nothing and writes what a suite that keeps records has so far.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ SUITES: Final = {
     "presence": "benchmarks.presence",
     "stream-utility": "benchmarks.stream_utility",
     "model": "benchmarks.model",
+    "measures": "benchmarks.measures",
+    "totals": "benchmarks.totals",
     "fast": "benchmarks.fast",
     "grouping": "benchmarks.grouping",
     "allocation": "benchmarks.allocation",
@@ -30,6 +35,7 @@ SUITES: Final = {
     "metric": "benchmarks.metric",
     "audit": "benchmarks.audit",
     "ledger": "benchmarks.ledger",
+    "population": "benchmarks.population",
     "serve": "benchmarks.serve",
     "serve-load": "benchmarks.serve_load",
 }
@@ -39,6 +45,9 @@ SUITES: Final = {
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure, and write the results.")
     parser.add_argument("names", nargs="*", metavar="name", help=f"any of: {', '.join(SUITES)} (default: all)")
+    parser.add_argument(
+        "--finished", action="store_true", help="measure nothing, write what a suite that keeps records has so far"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer runs where a suite has such, printed only")
     given = parser.parse_args()
     names: list[str] = given.names or list(SUITES)
@@ -47,8 +56,10 @@ def main() -> None:
         parser.error(f"unknown suite {unknown[0]!r}: choose from {', '.join(SUITES)}; nothing was measured")
     for name in names:
         run = cast(Suite, importlib.import_module(SUITES[name]).run)
-        quick = bool(given.quick) and "quick" in inspect.signature(run).parameters
-        tables = run(quick=True) if quick else run()
+        wanted = {option: True for option in ("quick", "finished") if getattr(given, option)}
+        chosen = {option: True for option in wanted if option in inspect.signature(run).parameters}
+        quick = "quick" in chosen
+        tables = run(**chosen)
         for table in tables:
             print(f"\n{table.markdown()}")
         if not quick:

@@ -6,9 +6,12 @@ outside of version control, so that an interrupted suite goes on where it was as
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
+
+import polars as pl
 
 from benchmarks import model_figure, model_tables
 from benchmarks.model_speed import speed
@@ -38,8 +41,8 @@ PACED: Final = ("FAST", "FAST, few looks", "DSAT", "DSAT, few releases")
 PARTS: Final = ("gaps", "seasons", *WITHOUT)
 
 
-def run(quick: bool = False) -> Sequence[Table]:
-    """All tables; ``quick`` makes one run at two settings."""
+def run(quick: bool = False, finished: bool = False) -> Sequence[Table]:
+    """All tables; ``quick`` makes one run at two settings, ``finished`` leaves empty what is not measured yet."""
     runs = 1 if quick else RUNS
     settings = QUICK if quick else (*PURE, *GAUSSIAN)
     streams, stressed = [*TUNED, *UNTOUCHED], [stream.name for stream in stress()]
@@ -52,7 +55,8 @@ def run(quick: bool = False) -> Sequence[Table]:
         wanted += _wanted(["model", "model without a horizon"], streams, USER, FEW_RUNS)
         wanted += _wanted([*PACED, "uniform"], streams, PACED_AT, 1)
     distinct = list({measurement.digest(): measurement for measurement in wanted}.values())
-    measured = Means(run_measurements(distinct, RECORDS, workers=1, progress=_progress))
+    found = _recorded(distinct) if finished else run_measurements(distinct, RECORDS, workers=1, progress=_progress)
+    measured = Means(found)
     few, one = measured.of(FEW_RUNS), measured.of(1)
     means = measured.of(runs)
     summaries = [model_tables.summary(means, settings)]
@@ -68,6 +72,19 @@ def run(quick: bool = False) -> Sequence[Table]:
         text = "\n\n".join(table.markdown() for table in summaries)
         PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), "model", text), encoding="utf-8")
     return [*summaries, *tables]
+
+
+def _recorded(wanted: Sequence[Measurement]) -> pl.DataFrame:
+    """What earlier runs have recorded of some measurements, by this version of the code or another."""
+    lines = (RECORDS / "finished.ndjson").read_text(encoding="utf-8").splitlines()
+    known = {row["measurement"]: row["measures"] for row in map(json.loads, lines)}
+    rows = [
+        {**measurement.labels, "metric": metric, "value": value}
+        for measurement in wanted
+        for metric, value in known.get(measurement.digest(), {}).items()
+    ]
+    progress(f"{sum(each.digest() in known for each in wanted)} of {len(wanted)} measurements are recorded")
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def _halves(settings: Sequence[Setting]) -> list[list[Setting]]:

@@ -55,8 +55,14 @@ def named(setting: Setting) -> str:
 
 
 def geometric(values: Iterable[float]) -> float:
-    known = [each for each in values if not math.isnan(each)]
-    return float(np.exp(np.mean(np.log(known)))) if known else math.nan
+    """The geometric mean, where all are known."""
+    return float(np.exp(np.mean(np.log(list(values)))))
+
+
+def worst(values: Iterable[float]) -> float:
+    """The largest, where all are known."""
+    found = list(values)
+    return math.nan if any(map(math.isnan, found)) else max(found)
 
 
 def shown(number: float) -> str:
@@ -69,8 +75,11 @@ def summary(means: Known, settings: Sequence[Setting]) -> Table:
         row = [named(setting)]
         for half in (TUNED, UNTOUCHED):
             ratios = [ratio(means, "model", stream, setting) for stream in half]
-            row += [shown(geometric(ratios)), shown(max(ratios))]
+            row += [shown(geometric(ratios)), shown(worst(ratios))]
         covered = [value(means, "model", stream, setting, "coverage") for stream in (*TUNED, *UNTOUCHED)]
+        if any(map(math.isnan, covered)):
+            rows.append([*row, "", "", ""])
+            continue
         row += [f"{min(covered):.3f}", str(sum(LOWEST <= each <= HIGHEST for each in covered))]
         rows.append([*row, str(sum(each > HIGHEST for each in covered))])
     columns = ["setting", "tuned: mean", "tuned: worst", "untouched: mean", "untouched: worst", "least coverage"]
@@ -128,7 +137,7 @@ def other_errors(means: Known, settings: Sequence[Setting]) -> Table:
         [
             named(setting),
             *(shown(geometric(ratio(means, "model", s, setting, m) for s in streams)) for m in MEASURED),
-            *(shown(max(ratio(means, "model", s, setting, m) for s in streams)) for m in MEASURED[1:4]),
+            *(shown(worst(ratio(means, "model", s, setting, m) for s in streams)) for m in MEASURED[1:4]),
         ]
         for setting in settings
     ]
@@ -161,7 +170,7 @@ def ablations(means: Known, parts: Sequence[str], settings: Sequence[Setting]) -
         row = [name]
         for setting in settings:
             ratios = [ratio(means, name, stream, setting) for stream in TUNED]
-            row += [shown(geometric(ratios)), shown(max(ratios))]
+            row += [shown(geometric(ratios)), shown(worst(ratios))]
         rows.append(row)
     columns = [f"{named(s)}: {what}" for s in settings for what in ("mean", "worst")]
     return Table("Ablations", "Tuned streams, two runs: geometric mean and worst ratio.", ["", *columns], rows)
@@ -169,7 +178,13 @@ def ablations(means: Known, parts: Sequence[str], settings: Sequence[Setting]) -
 
 def revisions(means: Known, settings: Sequence[Setting]) -> Table:
     rows = [
-        [name, *(f"{value(means, 'model revised', name, setting, 'revised'):.3f}" for setting in settings)]
+        [
+            name,
+            *(
+                f"{value(means, 'model revised', name, setting, 'revised'):.3f}".replace("nan", "")
+                for setting in settings
+            ),
+        ]
         for name in [*TUNED, *UNTOUCHED]
     ]
     return Table(

@@ -38,8 +38,8 @@ def fares() -> pl.DataFrame:
 
 def publish(folder: Path, source: Any = None, **changes: Any) -> Any:
     given: dict[str, Any] = {
-        "user": "id", "time": "hour", "by": ["zone"], "domain": ZONES, "every": 1, "start": 0, "end": STEPS, "epsilon": 8,
-        "window": 1, "ledger": folder / "budget.db", "between": (0, 100),
+        "user": "id", "time": "hour", "by": ["zone"], "domain": ZONES, "every": 1, "start": 0, "end": STEPS,
+        "epsilon": 8, "window": 1, "ledger": folder / "budget.db", "between": (0, 100),
     }  # fmt: skip
     return vs.publish(fares() if source is None else source, **{**given, **changes})
 
@@ -47,7 +47,7 @@ def publish(folder: Path, source: Any = None, **changes: Any) -> Any:
 def test_a_table_has_a_row_for_every_measure_with_an_interval_around_the_truth(tmp_path: Path) -> None:
     job = publish(tmp_path, mean="fare", variance="fare", sum=["fare", "tip=0..20"], count="fare")
     table = job.to_polars(level=1 - 1e-9)
-    assert table.columns == ["step", "time", "zone", "measure", "value", "low", "high", "fresh"]
+    assert table.columns == ["step", "time", "zone", "measure", "value", "low", "high", "fresh", "covers"]
     assert len(table) == STEPS * 2 * 5
     frame = fares().with_columns(pl.col("tip").clip(0, 20))
     truth = frame.group_by("hour", "zone").agg(

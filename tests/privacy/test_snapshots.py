@@ -14,7 +14,9 @@ from veilstream.errors import BudgetExceededError, InvalidInputError
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.kernels import Kernel
 from veilstream.privacy.presence_windows import fullest
+from veilstream.privacy.profile import Profile
 from veilstream.privacy.snapshots import AccountantSnapshot
 from veilstream.storage.codec import decode, encode
 
@@ -202,3 +204,20 @@ def test_a_snapshot_of_another_kind_of_stream_is_refused() -> None:
     bins = Accountant(Guarantee(1, w=3), bins=5, per_timestamp=True).snapshot()
     with pytest.raises(InvalidInputError):
         accountant(KINDS["per timestamp"]).restore(bins)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 7, 19])
+def test_running_sums_go_on_from_a_snapshot(cut: int) -> None:
+    kind = Kind(Guarantee(4, w=1, delta="1e-6"))
+    unit = kind.guarantee.mu_squared / 64
+    recorded = [(t, Charge(Fraction(1, 50), Span(t, t), "look")) for t in range(20)]
+    for t in range(20):
+        row = Profile(Kernel(), start=t - t % 8, row=t % 8)
+        recorded.append((t, Charge(Fraction(0), Span(t - t % 8, t), "total", unit, starts=row.encoded())))
+    recorded.sort(key=lambda one: one[0])
+    whole, other = replay(accountant(kind), recorded), accountant(kind)
+    other.restore(stored(replay(accountant(kind), recorded[: 2 * cut]).snapshot()))
+    replay(other, recorded[2 * cut :])
+    assert plain(other.snapshot()) == plain(whole.snapshot())
+    assert other.fullest == whole.fullest
+    assert other.gaussian_left == whole.gaussian_left

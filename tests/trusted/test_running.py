@@ -75,14 +75,16 @@ def test_a_running_sum_survives_storage() -> None:
     again = decode(stored.header, stored.arrays, SealedRunning)
     assert repr(again) == repr(sums)
     assert again.profile == sums.profile
-    assert all(np.array_equal(a, b) for a, b in zip(opened(again), opened(sums), strict=True))
+    stored_groups: tuple[NDArray[np.int64], ...] = opened(again)
+    groups: tuple[NDArray[np.int64], ...] = opened(sums)
+    assert all(np.array_equal(a, b) for a, b in zip(stored_groups, groups, strict=True))
 
 
 def test_a_running_sum_shows_nothing() -> None:
     sums = SealedRunning.opened_with(seal(np.array([31337, 4]), 0), Kernel())
     assert "31337" not in repr(sums)
     with pytest.raises(SealedAccessError):
-        list(sums)  # type: ignore[call-overload]
+        list(sums)
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -19,6 +19,7 @@ from veilstream.jobs.summary import Summary, write_outputs
 from veilstream.release.publisher import Publisher
 from veilstream.storage.keys import StreamKey, begun_path, key_path, load, settle, store
 from veilstream.storage.ledger import Ledger
+from veilstream.storage.resetting import was_reset
 from veilstream.trusted.counts import Sealed
 from veilstream.values.release import Release
 
@@ -154,7 +155,8 @@ def _head(prepared: PreparedJob, url: str, database: Path | None, key_file: Path
         return None
     with Ledger.open(url) as ledger:
         if stream not in [spec.name for spec in ledger.streams()]:
-            _refuse_lost_ledger(known, key_file, stream)
+            if known is None or not was_reset(ledger, stream, known):
+                _refuse_lost_ledger(known, key_file, stream)
             return None
         known = known or load(begun_path(key_file), stream)
         if known is None:
@@ -177,8 +179,8 @@ def _refuse_lost_ledger(known: StreamKey | None, key_file: Path, stream: str) ->
             value=key_file,
             limit=f"stream {stream!r} was published with it, but the ledger does not know the stream; publishing it "
             "again with fresh noise would cost everybody a second budget",
-            next_step="restore the ledger from a backup; if nothing of this stream was ever shown to anybody, remove "
-            "the key file and the .mark file beside it to start over",
+            next_step="restore the ledger from a backup (veilstream ledger restore); to start over, decide so with "
+            f"veilstream ledger reset --stream {stream}",
         )
 
 
@@ -192,6 +194,9 @@ def _publisher(prepared: PreparedJob, ledger: Ledger, key: StreamKey) -> Publish
         max_contribution=prepared.job.max_contribution,
         calendar=prepared.calendar,
         key=key.secret,
+        population=prepared.job.population,
+        draw=prepared.job.draw,
+        unit=prepared.job.unit,
         allow_empty=prepared.job.allow_empty,
         measures=prepared.measures,
         most=prepared.job.most,

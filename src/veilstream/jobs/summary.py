@@ -16,6 +16,7 @@ from veilstream.jobs.prepare import PreparedJob
 from veilstream.release.plots import PlotOptions, bins_drawn, plot_releases
 from veilstream.release.sinks import MEASURE_COLUMN, largest_bins, release_tables, revision_table, write_table
 from veilstream.storage.ledger import Ledger
+from veilstream.storage.ledger.exporting import shown_mark
 from veilstream.values.revision import Revision
 
 
@@ -35,6 +36,8 @@ class Summary:
     left: Fraction | None = None
     noise_std: float | None = None
     outputs: dict[str, int | None] = field(default_factory=dict[str, int | None])
+    mark: dict[str, Any] | None = None
+    """The end of the stream's chain: with it an older ledger can be told, by `veilstream ledger verify --seen`."""
     dropped: Dropped | None = field(default=None, repr=False)
 
     def as_json(self) -> dict[str, Any]:
@@ -52,6 +55,7 @@ class Summary:
             "noise_std": self.noise_std,
             "interrupted": self.interrupted,
             "outputs": list(self.outputs),
+            "mark": self.mark,
         }
 
 
@@ -62,6 +66,7 @@ def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary, revis
     """
     job = prepared.job
     last = ledger.release_at(job.stream, summary.before + summary.published - 1)
+    summary.mark = shown_mark(ledger.mark(job.stream))
     if last is not None:
         summary.left = last.left
         summary.noise_std = float(np.mean(last.std))

@@ -18,8 +18,15 @@ from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.past_windows import ZERO
 from veilstream.privacy.population_limit import ChargeLimit
 from veilstream.privacy.presence_timeline import presence_timeline
-from veilstream.privacy.profile_timeline import with_profiles
-from veilstream.privacy.snapshots import AccountantSnapshot, BinSnapshot, LineSnapshot, PresenceSnapshot, WindowSnapshot
+from veilstream.privacy.profile_timeline import ProfileTimeline, with_profiles
+from veilstream.privacy.snapshots import (
+    AccountantSnapshot,
+    BinSnapshot,
+    LineSnapshot,
+    PresenceSnapshot,
+    ProfileSnapshot,
+    WindowSnapshot,
+)
 from veilstream.privacy.timeline import Timeline
 from veilstream.privacy.window_timeline import WindowTimeline
 
@@ -107,6 +114,11 @@ class Accountant:
         """A block that was opened and not closed: what every window that it reads pays, by the charges so far."""
         return self._pure.open_blocks().get(number)
 
+    @property
+    def open_blocks(self) -> list[int]:
+        """The numbers of the blocks that were opened and not closed."""
+        return sorted(self._pure.open_blocks())
+
     def advance(self, t: int) -> None:
         """Let time pass up to ``t``."""
         if self.now is not None and t < self.now:
@@ -173,6 +185,8 @@ class Accountant:
             case WindowSnapshot():
                 if rule is None:
                     return WindowTimeline.restored(self.guarantee.w, known)
+            case ProfileSnapshot():
+                return ProfileTimeline.restored(self._restored(known.ordinary), known)
             case PresenceSnapshot():
                 if rule is not None:
                     line = presence_timeline(rule)

@@ -63,8 +63,8 @@ class Charge:
     ``epsilon`` counts towards the pure budget and ``mu_squared`` towards the Gaussian one. At event
     level (w = 1) a charge may name ``bins``, by their positions or by a truth value for every bin: it then counts for
     those bins alone, because one event lies in one bin. ``starts`` gives, position by position, where the span of each
-    begins (never before ``span.first``). Without bins, ``starts`` is the record of a ``profile``: the charge is a row of
-    a running sum, and ``mu_squared`` what it costs a timestamp that it reads with weight 1.
+    begins (never before ``span.first``). Without bins, ``starts`` is the record of a ``profile``: the charge is a row
+    of a running sum, and ``mu_squared`` what it costs a timestamp that it reads with weight 1.
     A charge with a ``block`` grows: a later charge of the same block stands in its place, with a further span and an
     epsilon that is no smaller, which every window that any of the spans touches then pays; one of epsilon 0 says that
     the block will grow no more and changes nothing else.

@@ -1,7 +1,7 @@
 """Weights with which rows of a running sum read the past, in whole numbers and in groups of timestamps.
 
-A kernel gives every age k a weight c_k, not above 1. Row r of a running sum reads position s ≤ r with the mean weight of
-the group that s lies in. Groups are dyadic: [a·2^j, (a+1)·2^j) is one as soon as its newest position has the age
+A kernel gives every age k a weight c_k, not above 1. Row r of a running sum reads position s ≤ r with the mean weight
+of the group that s lies in. Groups are dyadic: [a·2^j, (a+1)·2^j) is one as soon as its newest position has the age
 ``detail``·2^j or more. So groups only ever merge, there are about ``detail`` of them for every doubling of the length,
 and the weights in a group differ by a factor of about √(1 + 1/detail) at most.
 
@@ -10,6 +10,7 @@ Weights are whole multiples of 2⁻¹⁶, rounded down, and made by whole number
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -108,7 +109,7 @@ def _boundaries(row: int, detail: int) -> Integers:
         size, end = 2 * size, start
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Sums:
     """Running sums of a kernel's weights in multiples of 2⁻⁴⁰, as far as they were needed."""
 
@@ -116,9 +117,8 @@ class _Sums:
     values: Integers = field(default_factory=lambda: np.array([0, 1 << FINE_BITS], dtype=np.int64))
 
 
-@lru_cache(maxsize=64)
-def _sums_of(kernel: Kernel) -> _Sums:
-    return _Sums()
+_SUMS: Final[dict[tuple[Fraction, bool], _Sums]] = {}
+_LOCK: Final = threading.Lock()
 
 
 def weights_of_ages(kernel: Kernel, count: int) -> Integers:
@@ -128,19 +128,23 @@ def weights_of_ages(kernel: Kernel, count: int) -> Integers:
 
 def _running(kernel: Kernel, count: int) -> Integers:
     """The sums of the first 0, 1, ..., ``count`` weights."""
-    known = _sums_of(kernel)
-    if known.values.size <= count:
-        if count > MOST_ROWS:
-            raise InvalidInputError(name="rows of a running sum", value=count, limit=f"at most {MOST_ROWS}")
-        wanted = max(count + 1, 2 * known.values.size)
-        more: list[int] = []
-        weight, top, bottom = known.last, kernel.decay.numerator, kernel.decay.denominator
-        for k in range(known.values.size - 1, wanted - 1):
-            weight = weight * (2 * k - 1) * top // (2 * k * bottom)
-            more.append(_slowed(weight, k + 1) if kernel.endless else weight)
-        known.values = np.concatenate([known.values, known.values[-1] + np.cumsum(np.array(more, dtype=np.int64))])
-        known.last = weight
-    return known.values
+    with _LOCK:
+        known = _SUMS.setdefault((kernel.decay, kernel.endless), _Sums())
+        if known.values.size <= count:
+            if count > MOST_ROWS:
+                raise InvalidInputError(name="rows of a running sum", value=count, limit=f"at most {MOST_ROWS}")
+            _SUMS[kernel.decay, kernel.endless] = known = _longer(known, kernel, max(count + 1, 2 * known.values.size))
+        return known.values
+
+
+def _longer(known: _Sums, kernel: Kernel, wanted: int) -> _Sums:
+    more: list[int] = []
+    weight, top, bottom = known.last, kernel.decay.numerator, kernel.decay.denominator
+    for k in range(known.values.size - 1, wanted - 1):
+        weight = weight * (2 * k - 1) * top // (2 * k * bottom)
+        more.append(_slowed(weight, k + 1) if kernel.endless else weight)
+    added = np.cumsum(np.array(more, dtype=np.int64))
+    return _Sums(weight, np.concatenate([known.values, known.values[-1] + added]))
 
 
 def _slowed(weight: int, n: int) -> int:

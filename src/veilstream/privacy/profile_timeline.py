@@ -1,7 +1,7 @@
 """What rows of running sums cost every timestamp, beside the charges that cost whole windows.
 
-A row whose noise is scaled to μ² at weight 1 costs a timestamp that it reads with weight c the amount μ²·c². Groups of a
-running sum only merge, so that of the timestamps in a group the dearest is all that ever matters: the memory is that
+A row whose noise is scaled to μ² at weight 1 costs a timestamp that it reads with weight c the amount μ²·c². Groups of
+a running sum only merge, so that of the timestamps in a group the dearest is all that ever matters: the memory is that
 of one row. PROOF.md, "Rows of running sums", has the theorem.
 """
 
@@ -21,6 +21,7 @@ from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.kernels import Kernel
 from veilstream.privacy.past_windows import ZERO
 from veilstream.privacy.profile import SQUARED_ONE, Profile
+from veilstream.privacy.snapshots import ProfileSnapshot, TrackSnapshot
 from veilstream.privacy.timeline import Timeline
 
 Integers = NDArray[np.int64]
@@ -131,6 +132,32 @@ class ProfileTimeline:
 
     def by_bin(self, bins: int, now: int | None) -> BinTimeline:
         raise ChargeError(name="charge", limit="bins are not named in a stream that has rows of running sums")
+
+    @property
+    def fullest(self) -> Fraction:
+        return self.peak
+
+    def snapshot(self) -> ProfileSnapshot:
+        ordinary = self._ordinary.snapshot()
+        assert not isinstance(ordinary, ProfileSnapshot)
+        tracks = [
+            TrackSnapshot(
+                None if t.kernel is None else t.kernel.encoded(), t.unit, t.start, t.last, t.firsts, t.squares
+            )
+            for t in self._tracks
+        ]
+        return ProfileSnapshot(self._now, self._most, ordinary, tracks)
+
+    @classmethod
+    def restored(cls, ordinary: Timeline, known: ProfileSnapshot) -> ProfileTimeline:
+        """The timeline of which ``known`` is the snapshot, over the one beneath it."""
+        line = cls.__new__(cls)
+        line._ordinary, line._most, line._now = ordinary, known.most, known.now
+        line._tracks = [
+            _Track(None if t.kernel is None else Kernel.decoded(t.kernel), t.unit, t.start, t.last, t.firsts, t.squares)
+            for t in known.tracks
+        ]
+        return line
 
 
 def _with(tracks: Sequence[_Track], profile: Profile, unit: Fraction) -> list[_Track]:

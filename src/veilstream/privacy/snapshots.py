@@ -123,7 +123,33 @@ class PresenceSnapshot:
         return len(self.times) + len(self.stretches) + len(self.blocks) + len(self.past)
 
 
-LineSnapshot: TypeAlias = WindowSnapshot | BinSnapshot | PresenceSnapshot
+@dataclass(frozen=True, slots=True, eq=False)
+class TrackSnapshot:
+    """Of one running sum of a ``ProfileTimeline``; ``kernel`` is None once no row can be added to it."""
+
+    kernel: list[int] | None
+    unit: Fraction
+    start: int
+    last: int
+    firsts: NDArray[np.int64]
+    squares: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProfileSnapshot:
+    """Of a ``ProfileTimeline``: the timeline beneath, the most that it has cost, and the running sums."""
+
+    now: int | None
+    most: Fraction
+    ordinary: WindowSnapshot | BinSnapshot | PresenceSnapshot
+    tracks: list[TrackSnapshot]
+
+    @property
+    def weight(self) -> int:
+        return self.ordinary.weight + sum(track.firsts.size for track in self.tracks)
+
+
+LineSnapshot: TypeAlias = WindowSnapshot | BinSnapshot | PresenceSnapshot | ProfileSnapshot
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,8 +158,8 @@ class AccountantSnapshot:
 
     now: int | None
     last_block: int
-    pure: WindowSnapshot | BinSnapshot | PresenceSnapshot
-    gaussian: WindowSnapshot | BinSnapshot | PresenceSnapshot
+    pure: LineSnapshot
+    gaussian: LineSnapshot
 
     @property
     def weight(self) -> int:

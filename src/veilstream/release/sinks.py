@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from veilstream.data import Calendar, Domain
 from veilstream.data.measures import ValueMeasures
 from veilstream.errors import InvalidInputError, OutputError
-from veilstream.release.estimates import estimates
+from veilstream.release.estimates import estimates_of_all
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.surroundings import clean_unfinished, sync
 from veilstream.values.release import Release
@@ -124,8 +124,8 @@ def _table(
         rows = [_Row(release.t, release.values, *release.interval(level)) for release in page]
         each, named = 1, None
     else:
-        made = [(release.t, e) for release in page for e in estimates(release, measures, level)]
-        rows = [_Row(t, e.value, e.low, e.high) for t, e in made]
+        found = zip(page, estimates_of_all(page, measures, level), strict=True)
+        rows = [_Row(release.t, e.value, e.low, e.high) for release, of_release in found for e in of_release]
         each = len(measures.asked)
         named = pl.Series(measures.labels).gather(np.tile(np.repeat(np.arange(each), len(kept)), len(page)))
     columns = _columns(rows, kept, labels, calendar, named)

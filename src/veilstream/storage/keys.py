@@ -129,14 +129,18 @@ def load(path: Path, stream: str) -> StreamKey | None:
     return key
 
 
-def store(path: Path, key: StreamKey) -> StreamKey:
-    """Write the key unless another process was first; the one that is there afterwards."""
+def store(path: Path, key: StreamKey, reset: dict[str, Any] | None = None) -> StreamKey:
+    """Write the key unless another process was first; the one that is there afterwards.
+
+    ``reset`` says why the stream was started over with it.
+    """
     partial = unfinished(path)
     try:
         clean_unfinished(path)
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump({"format": FORMAT, "stream": key.stream, "key": key.key}, file)
+            written: dict[str, Any] = {"format": FORMAT, "stream": key.stream, "key": key.key}
+            json.dump(written if reset is None else {**written, "reset": reset}, file)
             file.flush()
             os.fsync(file.fileno())
         try:

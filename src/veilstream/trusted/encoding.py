@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilstream.privacy.charge import Span
 from veilstream.privacy.kernels import Kernel
@@ -75,8 +76,9 @@ def threshold_from_plain(plain: dict[str, Any]) -> SealedThreshold:
 @hide_frames
 def running_to_plain(x: SealedRunning) -> dict[str, Any]:
     """Everything that ``running_from_plain`` needs, exact values included."""
+    groups: tuple[NDArray[np.int64], ...] = opened(x)
     return {
-        "groups": np.stack(opened(x)),
+        "groups": np.stack(groups),
         "kernel": x.kernel.encoded(),
         "start": x.start,
         "last": x.last,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from veilstream.trusted.counts import Sealed
 from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.opening import opened
 from veilstream.trusted.sealed import Opaque
+
+Group = TypeVar("Group", bound="NDArray[Any]")
 
 
 class SealedRunning(Opaque[tuple[NDArray[np.int64], ...]]):
@@ -72,7 +75,7 @@ class SealedRunning(Opaque[tuple[NDArray[np.int64], ...]]):
                 value=f"t={t}",
                 limit=f"it takes {self.size} values after t={self.last} on the grid 2^-{self.grid}",
             )
-        groups = list(opened(self))
+        groups: list[NDArray[np.int64]] = list(_groups(self))
         for step in range(self.last + 1, t + 1):
             groups.append(opened(now) if step == t else np.zeros(self.size, dtype=np.int64))
             groups = merged(groups, self.kernel, step - self.start)
@@ -82,7 +85,7 @@ class SealedRunning(Opaque[tuple[NDArray[np.int64], ...]]):
         return f"SealedRunning(size={self.size}, span={self.start}..{self.last}, l2={self.l2})"
 
 
-def merged(groups: list[NDArray[np.int64]], kernel: Kernel, row: int) -> list[NDArray[np.int64]]:
+def merged(groups: list[Group], kernel: Kernel, row: int) -> list[Group]:
     """The groups of ``row``, from those of the row before it and one for the newest position."""
     before, after = kernel.boundaries(row - 1), kernel.boundaries(row)
     starts = np.append(before, row)
@@ -94,6 +97,10 @@ def merged(groups: list[NDArray[np.int64]], kernel: Kernel, row: int) -> list[ND
     for index in joins[::-1].tolist():
         result[index - 1 : index + 1] = [result[index - 1] + result[index]]
     return result
+
+
+def _groups(sums: SealedRunning) -> tuple[NDArray[np.int64], ...]:
+    return opened(sums)
 
 
 def weighted(groups: tuple[NDArray[np.int64], ...], weights: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from veilstream.values.values import NoiseLaw
 
 Reals = NDArray[np.float64]
 
-POINTS: Final = (0, 513, 65)
+POINTS: Final[tuple[int, ...]] = (0, 513, 65)
 """Nodes of each axis of a table of quantiles, by the number of axes; between nodes it is interpolated."""
 APART: Final = 1e-3
 """Scales nearer to each other than this part of themselves are taken to be as far apart, the larger one larger."""
@@ -55,10 +55,11 @@ def _laplace(scales: Reals, miss: float) -> Reals:
         return largest * math.log(1 / miss)
     with np.errstate(invalid="ignore", divide="ignore"):
         parts = np.where(largest[..., None] > 0, ranked[..., 1:] / largest[..., None], 0.0)
-    table, nodes = _table(scales.shape[-1] - 1, miss), POINTS[scales.shape[-1] - 1]
-    place = parts * (nodes - 1)
+    axes: int = scales.shape[-1] - 1
+    table, nodes = _table(axes, miss), POINTS[axes]
+    place: Reals = parts * (nodes - 1)
     floor = np.minimum(place.astype(np.int64), nodes - 2)
-    rest = place - floor
+    rest: Reals = place - floor
     if parts.shape[-1] == 1:
         at, over = floor[..., 0], rest[..., 0]
         return np.asarray(largest * (table[at] * (1 - over) + table[at + 1] * over))

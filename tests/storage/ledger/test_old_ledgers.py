@@ -1,4 +1,4 @@
-"""A ledger of schema 0001 opens, exports what it did, and every stream in it goes on, on both databases."""
+"""Ledgers of schemas 0001 and 0003 open, export what they did, and every stream in them goes on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ from veilstream.privacy.windows import fullest_window
 from veilstream.release.records import release_records
 from veilstream.storage.keys import load
 from veilstream.storage.ledger import Ledger
-from veilstream.storage.ledger.exporting import export
+from veilstream.storage.ledger.exporting import export, header
+from veilstream.storage.ledger.verifying import verify
 from veilstream.trusted.records import seal_records
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -190,3 +191,34 @@ def test_the_calendar_and_the_key_of_a_key_file_move_into_the_ledger(old: str, t
     for calendar, secret in ((Calendar("2024-01-02", "2024-01-09", "1d"), key.secret), (days, bytes(32))):
         with pytest.raises(LedgerMismatchError):
             publisher(calendar, secret)
+
+
+@pytest.fixture
+def third(tmp_path: Path) -> Path:
+    """A copy of a ledger of schema 0003, which had a chain and no snapshots."""
+    copy = tmp_path / "third.db"
+    shutil.copy(FIXTURES / "v3.sqlite3", copy)
+    copy.chmod(0o600)
+    return copy
+
+
+def test_a_ledger_of_the_third_schema_verifies_exports_and_goes_on(third: Path) -> None:
+    exported: dict[str, list[dict[str, Any]]] = json.loads((FIXTURES / "v3.export.json").read_text())
+    with Ledger.open(third) as ledger:
+        assert verify(ledger) == []
+        assert [spec.name for spec in ledger.streams()] == list(exported)
+        for name, (told, *rows) in exported.items():
+            now = header(ledger, ledger.spec(name))
+            assert {**now, "mark": None} == {**told, "mark": None}
+            assert now["mark"]["digest"] == told["mark"]["digest"]
+            assert json.loads(json.dumps(export(ledger, name))) == rows
+    going_on = {name: STREAMS[name] for name in ("uniform", "dsat", "grouping", "grouping-window")}
+    for name, (bins, guarantee, mechanism, counts, bound) in going_on.items():
+        released = sum(row["kind"] == "release" for row in exported[name])
+        with vs.Publisher(bins, guarantee, mechanism, third, stream=name, max_contribution=bound) as publisher:
+            assert [publisher.feed(np.array(counts)).t for _ in range(9)] == list(range(released, released + 9))
+    with LedgerAccounts(ROSTER, third, stream="accounts") as accounts:
+        answer = release_counts(count_levels(ROSTER, LEVELS, VALUES, bins=2), Stretching(), accounts)
+        assert answer.values.numbers.tolist() == exported["accounts"][-1]["values"]
+    with Ledger.open(third) as ledger:
+        assert verify(ledger) == []

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, fields, replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -28,12 +29,13 @@ from veilstream.storage.ledger.anchor import Anchor
 from veilstream.storage.ledger.arrays import Remembered
 from veilstream.storage.ledger.backend import Backend, connect
 from veilstream.storage.ledger.chain import digest_of_stream, find_key, last_mark
+from veilstream.storage.ledger.decisions import ARCHIVE, last_decision
 from veilstream.storage.ledger.group import CommitGroup
-from veilstream.storage.ledger.marks import Marks, check_mark
+from veilstream.storage.ledger.marks import Marks, check_mark, server_folder
 from veilstream.storage.ledger.opening import LOCK_STREAM, open_stream
 from veilstream.storage.ledger.population_book import Populations, admit_member
 from veilstream.storage.ledger.readers import grant_reader
-from veilstream.storage.ledger.records import Mark
+from veilstream.storage.ledger.records import Mark, moment
 from veilstream.storage.ledger.rows import (
     RELEASE_AT,
     RELEASES,
@@ -43,8 +45,9 @@ from veilstream.storage.ledger.rows import (
     read_releases,
 )
 from veilstream.storage.ledger.schema import steps, streams
+from veilstream.storage.ledger.servers import check_server, record_server
 from veilstream.storage.ledger.spec import Given, StreamSpec
-from veilstream.storage.ledger.transaction import Transaction, head_of, now
+from veilstream.storage.ledger.transaction import Transaction, head_of
 from veilstream.storage.ledger.turns import Turn
 from veilstream.values.release import Release
 
@@ -67,7 +70,9 @@ class Ledger:
     @checks_arguments
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._marks = Marks(backend.file)
+        self.marks = Marks(backend.file)
+        """How far each stream was seen; of a ledger on a server known once a stream was opened for writing."""
+        self._server_is_known = False
         self._remembered: dict[str, Remembered] = {}
         self._group: CommitGroup | None = None
 
@@ -100,7 +105,8 @@ class Ledger:
     def mark(self, stream: str) -> Mark:
         """The end of the stream's chain: give it with what is published, and an older ledger can be told."""
         with self._backend.read() as connection:
-            return last_mark(connection, self._stream_id(connection, stream))
+            stream_id = self._stream_id(connection, stream)
+            return replace(last_mark(connection, stream_id), t=head_of(connection, stream_id))
 
     def check_seen(self, stream: str, seen: Mark) -> None:
         """Refuse a ledger that is behind an end of the stream that was seen before."""
@@ -127,7 +133,7 @@ class Ledger:
             with self._backend.write() as connection:
                 admit_member(connection, spec, self._backend.label)
                 try:
-                    connection.execute(sa.insert(streams), {**asdict(spec), "recorded": now(), "mac": ""})
+                    connection.execute(sa.insert(streams), {**asdict(spec), "recorded": moment(), "mac": ""})
                     self._sign(connection, spec.name)
                     connection.commit()
                 except IntegrityError:
@@ -171,9 +177,16 @@ class Ledger:
         mac = digest_of_stream(key, row)
         connection.execute(sa.update(streams).where(streams.c.name == stream).values(mac=mac))
 
+    def writing(self) -> AbstractContextManager[Connection]:
+        """A transaction on the ledger as a whole, for decisions about it; leaving without a commit rolls back."""
+        return self._backend.write()
+
     @contextmanager
-    def transaction(self, stream: str) -> Generator[Transaction]:
-        """The stream's write lock for one step; leaving without a commit rolls back."""
+    def transaction(self, stream: str, *, rolled_back: bool = False) -> Generator[Transaction]:
+        """The stream's write lock for one step; leaving without a commit rolls back.
+
+        ``rolled_back`` is for whoever records what a ledger has forgotten: marks and servers are not compared.
+        """
         with self._writing() as (connection, commit):
             opened = open_stream(connection, stream, self._backend.label)
             if opened is None:
@@ -189,9 +202,37 @@ class Ledger:
                 commit=commit,
                 after_commit=partial(self._committed, stream),
             )
-            seen = self._marks.seen(stream)
-            check_mark(connection, opened.stream_id, stream, self._backend.label, opened.mark, seen)
+            self._find_marks(connection, opened.key)
+            if not rolled_back:
+                self._check_place(connection)
+                seen = self.marks.seen(stream)
+                check_mark(connection, opened.stream_id, stream, self._backend.label, opened.mark, seen)
             yield transaction
+
+    def all_marks(self) -> dict[str, Mark]:
+        """How far each stream was seen on this machine, streams that are not in the ledger included."""
+        with self._backend.read() as connection:
+            self._find_marks(connection, find_key(connection, self._backend.label))
+        return self.marks.all()
+
+    def _find_marks(self, connection: Connection, key: bytes) -> None:
+        """The marks of a ledger on a server lie with the user, named by a digest of its key."""
+        if connection.dialect.name == "postgresql" and not self.marks.known:
+            self.marks = Marks(None, server_folder(sha256(b"ledger" + key).hexdigest()[:32]))
+
+    def _check_place(self, connection: Connection) -> None:
+        """Refuse to write to an archive, or on another server than before; the first step records the server."""
+        if self._server_is_known:
+            return
+        if last_decision(connection, self._backend.label, ARCHIVE, None) is not None:
+            raise LedgerError(
+                name="ledger",
+                value=self._backend.label,
+                limit="it is an archive; publish to the ledger it was taken of",
+            )
+        if check_server(connection, self._backend.label):
+            record_server(connection, self._backend.label)
+        self._server_is_known = True
 
     @contextmanager
     def _writing(self) -> Generator[tuple[Connection, Callable[[], None]]]:
@@ -219,7 +260,7 @@ class Ledger:
                 yield
                 self._backend.check_file()
                 for stream, mark in group.commit().items():
-                    self._marks.note(stream, mark)
+                    self.marks.note(stream, mark)
                 self._backend.committed()
             finally:
                 self._group = None
@@ -235,7 +276,7 @@ class Ledger:
             group.note(stream, mark)
             group.on_failure(self._remembered.clear)
             return
-        self._marks.note(stream, mark)
+        self.marks.note(stream, mark)
         self._backend.committed()
 
     @checks_arguments
@@ -304,6 +345,10 @@ class Ledger:
     def back_up(self, copy: Path) -> None:
         """Copy a ledger in a file as of one moment, while others write to it."""
         self._backend.back_up(copy)
+
+    def shrink(self) -> None:
+        """Give room that is no longer used back to the disk, if nobody else is at the ledger."""
+        self._backend.shrink()
 
     def grant_reader(self, role: str) -> list[str]:
         """Let a role of PostgreSQL read what is public here, and nothing secret; the statements that did it."""

@@ -142,19 +142,7 @@ class Backend:
             raise LedgerError(
                 name="ledger", value=self.label, limit="not a file; a server has its own backups, such as pg_dump"
             )
-        try:
-            os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            with closing(sqlite3.connect(self.file)) as source, closing(sqlite3.connect(copy)) as target:
-                source.backup(target)
-            sync(copy.parent)
-        except OSError as error:
-            raise LedgerError(
-                name="backup", value=copy, limit=f"{error.strerror}", outcome="nothing was written"
-            ) from None
-        except sqlite3.Error as error:
-            raise LedgerError(
-                name="backup", value=copy, limit=f"it failed ({error.sqlite_errorname})", outcome="delete the copy"
-            ) from None
+        copy_database(self.file, copy)
 
     def committed(self) -> None:
         """Bring the log into the file every so often: a copy of the file alone then misses little."""
@@ -166,6 +154,17 @@ class Backend:
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
         except sqlite3.Error:
             # Somebody else is at it; the commit itself is on the disk.
+            return
+
+    def shrink(self) -> None:
+        """Write the file anew without what was deleted; a server does so by itself."""
+        if self.file is None:
+            return
+        try:
+            with closing(sqlite3.connect(self.file, timeout=1, isolation_level=None)) as connection:
+                connection.execute("VACUUM")
+        except sqlite3.Error:
+            # Somebody is at it; the next commits use the room.
             return
 
     def check_file(self) -> None:
@@ -266,6 +265,21 @@ class Backend:
                 "all: feed it again, and a recorded step returns its release",
             )
         return LedgerError(name="ledger", value=self.label, limit=f"the database refused ({name})")
+
+
+def copy_database(file: Path, copy: Path) -> None:
+    """Copy an SQLite database as of one moment to a file that does not exist yet."""
+    try:
+        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(copy)) as target:
+            source.backup(target)
+        sync(copy.parent)
+    except OSError as error:
+        raise LedgerError(name="backup", value=copy, limit=f"{error.strerror}", outcome="nothing was written") from None
+    except sqlite3.Error as error:
+        raise LedgerError(
+            name="backup", value=copy, limit=f"it failed ({error.sqlite_errorname})", outcome="delete the copy"
+        ) from None
 
 
 def connect(url: str | Path | None, timeout: float) -> Backend:

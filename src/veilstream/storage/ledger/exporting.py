@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from veilstream.storage.ledger import ChargeRow, Ledger, StreamSpec
+from veilstream.storage.ledger.records import Mark
 from veilstream.values.boxes import Boxes
 from veilstream.values.release import Release
 
@@ -37,7 +38,7 @@ def header(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
     domain, anchor, mark = spec.recorded_domain(), spec.anchor, ledger.mark(spec.name)
     return {
         "kind": "stream",
-        "mark": {"number": mark.number, "digest": mark.digest},
+        "mark": shown_mark(mark),
         "guarantee": spec.guarantee,
         "mechanism": spec.mechanism,
         "bins": spec.bins,
@@ -46,6 +47,11 @@ def header(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
         "population": None if spec.membership is None else json.loads(spec.membership),
         "labels": None if domain is None else domain.labels().rows(named=True),
     }
+
+
+def shown_mark(mark: Mark) -> dict[str, Any]:
+    """A mark as outputs give it."""
+    return {"number": mark.number, "digest": mark.digest, "t": mark.t}
 
 
 def _charge(row: ChargeRow) -> dict[str, Any]:

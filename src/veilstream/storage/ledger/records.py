@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 import sqlalchemy as sa
@@ -36,11 +37,18 @@ class Mark:
     charge: int = 0
     seq: int = 0
     failure: int = 0
+    t: int | None = field(default=None, compare=False)
+    """The furthest step that was released or tried, where that is known."""
 
     @classmethod
     def of(cls, row: Fields) -> Mark:
         """The mark that a row of the chain says."""
         return cls(row["number"], row["digest"], row["charge"], row["seq"], row["failure"])
+
+
+def moment() -> str:
+    """This moment, for people who read the tables; nothing is decided by it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def record(kind: str, names: Sequence[str], row: Fields, *digests: str | None) -> list[Any]:
@@ -84,6 +92,11 @@ class Rows:
             *self._steps.until(mark.seq),
         ]
 
+    def steps_until(self, mark: Mark) -> Iterator[list[Any]]:
+        """The steps alone, one by one."""
+        while (step := self._steps.next_until(mark.seq)) is not None:
+            yield step
+
     def close(self) -> None:
         for rows in (self._charges, self._failures, self._steps):
             rows.close()
@@ -112,14 +125,19 @@ class _Peekable:
 
     def until(self, number: int) -> list[list[Any]]:
         found: list[list[Any]] = []
-        while True:
-            if self._next is None:
-                self._next = next(self._rows, None)
-            # The number of a row is its first column.
-            if self._next is None or self._next[1] > number:
-                return found
-            found.append(self._next)
-            self._next = None
+        while (row := self.next_until(number)) is not None:
+            found.append(row)
+        return found
+
+    def next_until(self, number: int) -> list[Any] | None:
+        """The next row, unless its number is larger."""
+        if self._next is None:
+            self._next = next(self._rows, None)
+        # The number of a row is its first column.
+        if self._next is None or self._next[1] > number:
+            return None
+        row, self._next = self._next, None
+        return row
 
 
 EVENTS: Final[Sequence[tuple[str, Table, Sequence[str]]]] = (

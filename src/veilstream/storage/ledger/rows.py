@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import sqlalchemy as sa
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ class ChargeRow:
     id: int
     t: int
     charge: Charge
-    outcome: Literal["released", "failed"]
+    outcome: Literal["released", "failed", "lost"]
 
 
 PAGE: Final = 4096
@@ -56,9 +56,9 @@ def rows_of(label: str) -> Generator[None]:
         ) from None
 
 
-def read_releases(connection: Connection, query: sa.Select[Any], chosen: dict[str, int], label: str) -> list[Release]:
+def read_releases(connection: Connection, query: sa.Executable, chosen: dict[str, int], label: str) -> list[Release]:
     """The releases that one of the queries below finds, in the order of their commits."""
-    rows: Sequence[Sequence[Any]] = connection.execute(query, chosen).all()
+    rows = cast("Sequence[tuple[Any, ...]]", connection.execute(query, chosen).all())
     named: set[int | None] = set()
     for row in rows:
         seq, written = row[:2]
@@ -134,24 +134,23 @@ def _present(rows: Sequence[RowMapping], *columns: str) -> set[int]:
     return {number for number in found if number is not None}
 
 
-_RELEASE: Final = (
-    # SQLite keeps NaN as NULL.
-    sa.select(
-        steps.c.seq,
-        steps.c.format,
-        steps.c.values_array,
-        steps.c.std_array,
-        steps.c.corners_array,
-        steps.c.std,
-        steps.c.law,
-        steps.c.fresh,
-        steps.c.t,
-        steps.c.spent,
-        steps.c.left,
-        streams.c.name,
-        streams.c.payload,
-    ).join(streams, streams.c.id == steps.c.stream_id)
+# SQLite keeps NaN as NULL.
+_COLUMNS: Final[Sequence[sa.Column[Any]]] = (
+    steps.c.seq,
+    steps.c.format,
+    steps.c.values_array,
+    steps.c.std_array,
+    steps.c.corners_array,
+    steps.c.std,
+    steps.c.law,
+    steps.c.fresh,
+    steps.c.t,
+    steps.c.spent,
+    steps.c.left,
+    streams.c.name,
+    streams.c.payload,
 )
+_RELEASE: Final = sa.select(*_COLUMNS).join(streams, streams.c.id == steps.c.stream_id)
 RELEASES: Final = _RELEASE.where(steps.c.seq > sa.bindparam("after")).order_by(steps.c.seq).limit(sa.bindparam("size"))
 RELEASES_OF_STREAM: Final = RELEASES.where(steps.c.stream_id == sa.bindparam("stream"))
 RELEASE_AT: Final = _RELEASE.where(steps.c.stream_id == sa.bindparam("stream"), steps.c.t == sa.bindparam("time"))

@@ -167,6 +167,7 @@ snapshots = Table(
 )
 
 # What an entry took away: all charges and failures up to the entry ``through``, of which a snapshot is the summary.
+# ``kept`` is the digest of the steps and losses from before that are still here.
 compactions = Table(
     "compactions",
     metadata,
@@ -180,7 +181,7 @@ compactions = Table(
     Column("summary", Text, nullable=False),
     Column("removed_charges", BigInteger, nullable=False),
     Column("removed_steps", BigInteger, nullable=False),
-    Column("kept_steps", Text),
+    Column("kept", Text, nullable=False),
     Column("archived", Boolean, nullable=False),
     Column("recorded", Text, nullable=False),
 )

@@ -23,7 +23,7 @@ from veilstream.privacy.snapshots import AccountantSnapshot
 from veilstream.storage.codec import decode, encode
 from veilstream.storage.ledger.chain import LAST_COMPACTION, base_of, broken, checked_entries
 from veilstream.storage.ledger.records import SNAPSHOT, Mark, record
-from veilstream.storage.ledger.schema import chain, snapshots
+from veilstream.storage.ledger.schema import chain, compactions, snapshots
 
 INTERVAL: Final = 512
 """After so many commits, and one for each number that the snapshot holds, the next one is due."""
@@ -138,7 +138,14 @@ def numbered(connection: Connection, stream_id: int) -> Iterable[sa.RowMapping]:
 _stream: sa.BindParameter[int] = sa.bindparam("stream")
 INSERT: Final = sa.insert(snapshots)
 DROP_BODIES: Final = (
-    sa.update(snapshots).where(snapshots.c.stream_id == _stream, snapshots.c.body.is_not(None)).values(body=None)
+    sa.update(snapshots)
+    .where(
+        snapshots.c.stream_id == _stream,
+        snapshots.c.body.is_not(None),
+        # The summary of a compacted stream stays.
+        snapshots.c.entry.not_in(sa.select(compactions.c.through).where(compactions.c.stream_id == _stream)),
+    )
+    .values(body=None)
 )
 LATEST: Final = (
     sa.select(snapshots)

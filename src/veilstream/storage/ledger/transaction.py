@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Table
 from sqlalchemy.exc import IntegrityError
 
 from veilstream.errors import InvalidInputError, LedgerError, OutOfOrderError
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.snapshots import AccountantSnapshot
 from veilstream.storage.codec import Encoded
-from veilstream.storage.ledger.arrays import Named, Remembered, closed, fetch_secret, store_public, store_secret
+from veilstream.storage.ledger.arrays import Named, Remembered, fetch_secret, store_public, store_secret
 from veilstream.storage.ledger.chain import (
     LOST_UNTIL,
     append,
@@ -29,16 +28,28 @@ from veilstream.storage.ledger.chain import (
     verified,
 )
 from veilstream.storage.ledger.opening import Opened
+from veilstream.storage.ledger.payloads import corners, frozen_payload, viewed_payload
 from veilstream.storage.ledger.population_shared import SharedPool, shared_pool
-from veilstream.storage.ledger.records import CHARGE, FAILURE, STEP, Mark, record
+from veilstream.storage.ledger.records import CHARGE, FAILURE, STEP, Mark, moment, record
 from veilstream.storage.ledger.rows import RELEASE_AT, ChargeRow, read_charges, read_releases, rows_of
-from veilstream.storage.ledger.schema import STEP_FORMAT, blocks, charges, counter, failures, secret_states, steps
+from veilstream.storage.ledger.schema import (
+    STEP_FORMAT,
+    blocks,
+    charges,
+    counter,
+    failures,
+    secret_arrays,
+    secret_states,
+    steps,
+)
 from veilstream.storage.ledger.snapshots import Resumed, resumed, write_snapshot
 from veilstream.values.boxes import Boxes
 from veilstream.values.release import Payload, Release
-from veilstream.values.values import NoiseLaw, Values
+from veilstream.values.values import NoiseLaw
 
 LARGEST_TIME: Final = 2**63 - 1
+LOST: Final = "lost"
+"""The outcome of charges that stand for steps of which nobody knows what they cost."""
 
 
 class Transaction:
@@ -144,7 +155,7 @@ class Transaction:
         self._check_time(t)
         if self.head is not None and t <= self.head:
             raise OutOfOrderError(f"step t={t} of stream {self._stream!r}: the last released step is {self.head}")
-        payload = _frozen_payload(payload)
+        payload = frozen_payload(payload)
         written = self._write_charges(t, charges, "released", opened)
         columns, public = self._public_columns(payload)
         row: dict[str, Any] = {
@@ -155,7 +166,7 @@ class Transaction:
             "left": str(left),
             "spent_decimal": float(spent),
             "left_decimal": float(left),
-            "recorded": now(),
+            "recorded": moment(),
             **columns,
         }
         seq = int(self._connection.execute(NEXT_SEQ).scalar_one())
@@ -170,8 +181,8 @@ class Transaction:
         slots = store_secret(self._connection, self._stream_id, secret) if secret or self._opened.slots else []
         self._write_state(t, state.header, slots, [one.digest for one in secret])
         self._remembered.keep([*public.values(), *secret])
-        self._commit()
-        return Release(self._stream, seq, t, _viewed_payload(payload), spent, left)
+        self._commit(t)
+        return Release(self._stream, seq, t, viewed_payload(payload), spent, left)
 
     def _append(self, written: list[list[Any]], *, seq: int | None = None, failure: int | None = None) -> None:
         """Put the rows of this commit into the chain."""
@@ -186,7 +197,7 @@ class Transaction:
         """What a step row says of its payload, and the arrays that were stored for it."""
         arrays: dict[str, NDArray[Any]] = {}
         if isinstance(payload, Boxes):
-            arrays["values_array"], arrays["corners_array"] = payload.values, _corners(payload)
+            arrays["values_array"], arrays["corners_array"] = payload.values, corners(payload)
             law, fresh = NoiseLaw.MIXED, True
         else:
             arrays["values_array"] = payload.numbers
@@ -208,14 +219,14 @@ class Transaction:
         self._check_open()
         self._check_time(t)
         written = self._write_charges(t, charges, "failed", opened)
-        failure = {"stream_id": self._stream_id, "t": t, "reason": reason, "recorded": now()}
+        failure = {"stream_id": self._stream_id, "t": t, "reason": reason, "recorded": moment()}
         number = int(self._connection.execute(INSERT_FAILURE, failure).scalar_one())
         written.append(record("failure", FAILURE, {"id": number, **failure}))
         self._append(written, failure=number)
-        self._commit()
+        self._commit(t)
 
     def _write_charges(self, t: int, made: Sequence[Charge], outcome: str, opened: Iterable[int]) -> list[list[Any]]:
-        if self._pool is not None and made:
+        if self._pool is not None and made and outcome != LOST:
             self._pool.confirm(made)
         self._write_blocks(t, opened)
         arrays = [x for charge in made for x in (charge.positions, charge.starts) if x is not None]
@@ -272,11 +283,51 @@ class Transaction:
         if self._connection.execute(UPDATE_STATE, row).rowcount == 0:
             self._connection.execute(INSERT_STATE, row)
 
-    def _commit(self) -> None:
+    def _commit(self, t: int | None) -> None:
+        """Commit what touched step ``t``, the furthest one so far unless the stream's head is further."""
         self._open = False
         self._before_commit()
         self._commit_rows()
-        self._after_commit(self.mark)
+        touched = [step for step in (t, self.head) if step is not None]
+        self._after_commit(replace(self.mark, t=max(touched, default=None)))
+
+    def commit_event(
+        self,
+        table: Table,
+        kind: str,
+        names: Sequence[str],
+        row: dict[str, Any],
+        charges: Sequence[Charge] = (),
+        t: int = 0,
+    ) -> Mark:
+        """Write a row about the stream itself, with charges of step ``t`` that go with it, in one commit.
+
+        ``write`` what else belongs to it before, through :attr:`connection`.
+        """
+        self._check_open()
+        written = self._write_charges(t, charges, LOST, ())
+        event = {**row, "entry": self.mark.number + 1, "recorded": moment()}
+        self._connection.execute(sa.insert(table), {"stream_id": self._stream_id, **event})
+        written.append(record(kind, names, event))
+        self._append(written)
+        self._commit(t if charges else None)
+        return self.mark
+
+    def drop_state(self) -> None:
+        """Forget the mechanism's state: it begins anew at the next step."""
+        self._check_open()
+        for table in (secret_arrays, secret_states):
+            self._connection.execute(sa.delete(table).where(table.c.stream_id == self._stream_id))
+
+    @property
+    def connection(self) -> Connection:
+        """The connection that holds the lock, for what is committed together with :meth:`commit_event`."""
+        self._check_open()
+        return self._connection
+
+    @property
+    def stream_id(self) -> int:
+        return self._stream_id
 
     def _check_open(self) -> None:
         if not self._open:
@@ -293,45 +344,6 @@ def head_of(connection: Connection, stream_id: int) -> int | None:
     """The last step that is released or lost."""
     found: Sequence[int | None] = connection.execute(HEAD, {"stream": stream_id}).one()
     return max([t for t in found if t is not None], default=None)
-
-
-def now() -> str:
-    """This moment, for people who read the tables; nothing is decided by it."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _view(x: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers for a reader, who cannot open them for writing."""
-    return x[...]
-
-
-def _frozen(x: NDArray[Any]) -> NDArray[Any]:
-    if x.flags.c_contiguous and closed(x):
-        return x
-    copy = np.array(x, order="C")
-    copy.setflags(write=False)
-    return copy
-
-
-def _frozen_payload(payload: Payload) -> Payload:
-    std = _frozen(payload.std) if isinstance(payload.std, np.ndarray) else float(payload.std)
-    if isinstance(payload, Values):
-        return replace(payload, numbers=_frozen(payload.numbers), std=std)
-    return replace(
-        payload, values=_frozen(payload.values), std=std, low=_frozen(payload.low), high=_frozen(payload.high)
-    )
-
-
-def _viewed_payload(payload: Payload) -> Payload:
-    std = _view(payload.std) if isinstance(payload.std, np.ndarray) else payload.std
-    if isinstance(payload, Values):
-        return replace(payload, numbers=_view(payload.numbers), std=std)
-    return replace(payload, values=_view(payload.values), std=std, low=_view(payload.low), high=_view(payload.high))
-
-
-def _corners(boxes: Boxes) -> NDArray[np.int64]:
-    """Low and high corners as one array: boxes × 2 × attributes."""
-    return np.stack([boxes.low, boxes.high], axis=1).astype(np.int64)
 
 
 _stream: sa.BindParameter[int] = sa.bindparam("stream")

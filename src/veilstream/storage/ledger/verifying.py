@@ -5,26 +5,34 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from veilstream.errors import LedgerError, VeilstreamError
-from veilstream.privacy.accountant import Accountant
-from veilstream.privacy.guarantee import Guarantee, gaussian_budget
-from veilstream.privacy.presence_windows import fullest
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.arrays import fetch_public, fetch_secret
 from veilstream.storage.ledger.chain import base_of, check_state, check_stream, find_key, verified
+from veilstream.storage.ledger.compacting import check_kept
+from veilstream.storage.ledger.decisions import ARCHIVE, check_decisions, last_decision
 from veilstream.storage.ledger.population_verifying import check_population, names_of_populations
+from veilstream.storage.ledger.recomputing import check_snapshots, check_windows
 from veilstream.storage.ledger.records import Mark
-from veilstream.storage.ledger.rows import DAMAGED, charges_between
-from veilstream.storage.ledger.schema import arrays, blocks, charges, counter, secret_arrays, steps, streams
-from veilstream.storage.ledger.snapshots import numbered, packed, resumed, summary_of
+from veilstream.storage.ledger.rows import DAMAGED
+from veilstream.storage.ledger.schema import (
+    arrays,
+    blocks,
+    charges,
+    compactions,
+    counter,
+    secret_arrays,
+    snapshots,
+    steps,
+    streams,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +59,10 @@ def verify(ledger: Ledger) -> list[Finding]:
     with ledger.reading() as connection:
         names = {row.id: row.name for row in connection.execute(sa.select(streams.c.id, streams.c.name))}
     for stream_id, name in names.items():
-        for check in (_stream_row, _chain, _state, _arrays, _blocks, _snapshots):
+        for check in (_stream_row, _chain, _state, _arrays, _blocks, check_kept, check_snapshots):
             found += _checked(ledger, name, partial(check, stream_id=stream_id))
         if not any(finding.stream == name for finding in found):
-            found += _checked(ledger, name, partial(_windows, ledger, name))
+            found += _checked(ledger, name, partial(check_windows, stream_id=stream_id))
     if not found:
         with ledger.reading() as connection:
             named = names_of_populations(connection)
@@ -84,7 +92,11 @@ def _database(connection: Connection, label: str) -> None:
     last = connection.execute(sa.select(sa.func.max(steps.c.seq))).scalar_one() or 0
     count = connection.execute(sa.select(sa.func.count()).select_from(steps)).scalar_one()
     given = list(connection.execute(sa.select(counter.c.seq)).scalars())
-    if given != [last] or count != last:
+    check_decisions(connection, label)
+    if last_decision(connection, label, ARCHIVE, None) is not None:
+        return
+    removed = connection.execute(REMOVED_STEPS).scalar_one() or 0
+    if given != [last] or count != last - removed:
         raise LedgerError(
             name="ledger", value=label, limit=f"it counts {given} commits, the last step is {last} of {count}"
         )
@@ -100,6 +112,8 @@ def _chain(connection: Connection, label: str, stream_id: int) -> None:
 
 
 def _state(connection: Connection, label: str, stream_id: int) -> None:
+    if last_decision(connection, label, ARCHIVE, None) is not None:
+        return
     check_state(connection, find_key(connection, label), stream_id, _name(connection, stream_id), label)
     slots = sa.select(secret_arrays.c.slot).where(secret_arrays.c.stream_id == stream_id)
     fetch_secret(connection, stream_id, list(connection.execute(slots).scalars()), label)
@@ -130,45 +144,16 @@ def _blocks(connection: Connection, _label: str, stream_id: int) -> None:
         .group_by(charges.c.block)
     )
     opened = sa.select(blocks.c.block, blocks.c.t).where(blocks.c.stream_id == stream_id)
-    known = {tuple(row) for row in connection.execute(opened)}
-    if known != {tuple(row) for row in connection.execute(charged)}:
+    known: dict[int, int] = dict(map(tuple, connection.execute(opened)))
+    first: dict[int, int] = dict(map(tuple, connection.execute(charged)))
+    base = base_of(connection, stream_id)
+    if base.number:
+        # What was opened before the summary may have been charged before it alone.
+        since = connection.execute(SUMMARY_STEP, {"stream": stream_id, "entry": base.number}).scalar_one()
+        known = {block: t for block, t in known.items() if t > since or block in first}
+        first = {block: min(t, known.get(block, t)) for block, t in first.items()}
+    if known != first:
         raise LedgerError(name="stream", value=_name(connection, stream_id), limit="its list of blocks was altered")
-
-
-def _snapshots(connection: Connection, label: str, stream_id: int) -> None:
-    """Every snapshot is what an accountant knows that counts the charges from the first one on."""
-    row = connection.execute(sa.select(streams).where(streams.c.id == stream_id)).mappings().one()
-    known = Accountant(Guarantee.from_json(row["guarantee"]), row["bins"], per_timestamp=row["per_timestamp"])
-    resumed(connection, find_key(connection, label), stream_id, row["name"], label)
-    after, base = 0, base_of(connection, stream_id)
-    for snapshot in numbered(connection, stream_id):
-        if snapshot["entry"] < base.number:
-            continue
-        if snapshot["entry"] == base.number:
-            known.restore(summary_of(connection, stream_id, row["name"], label))
-            after = base.charge
-        for charged in charges_between(connection, stream_id, after, snapshot["charge"], label):
-            known.replay_at(charged.t, charged.charge)
-        after = snapshot["charge"]
-        if known.now is None or snapshot["t"] > known.now:
-            known.advance(snapshot["t"])
-        if packed(known.snapshot())[0] != snapshot["digest"]:
-            limit = f"its snapshot of entry {snapshot['entry']} is not what its charges add up to"
-            raise LedgerError(name="stream", value=row["name"], limit=limit)
-
-
-def _windows(ledger: Ledger, stream: str, _connection: Connection, _label: str) -> None:
-    """No window costs more than was promised, recomputed from the charges by definition."""
-    spec = ledger.spec(stream)
-    guarantee = Guarantee.from_json(spec.guarantee)
-    recorded = [row.charge for row in ledger.charges(stream)]
-    pure, squared = fullest(recorded, guarantee, spec.bins, per_timestamp=spec.per_timestamp)
-    # However the budget was divided between pure and Gaussian charges, this is the most that is left for the latter.
-    limit = gaussian_budget(guarantee.epsilon - pure, guarantee.delta) if pure < guarantee.epsilon else Fraction(0)
-    if pure > guarantee.epsilon or squared > limit:
-        raise LedgerError(
-            name="stream", value=stream, limit=f"a window costs {pure} (and μ² {squared}) under {guarantee}"
-        )
 
 
 def _name(connection: Connection, stream_id: int) -> str:
@@ -188,14 +173,30 @@ def check_export(ledger: Ledger, path: Path) -> list[Finding]:
 
 
 def _marks_of(path: Path) -> Iterator[tuple[str, Mark]]:
-    """The ends of streams in an export, as lines or as one array."""
+    """The ends of streams in an export, or in what `publish --json` said."""
     try:
         text = path.read_text(encoding="utf-8")
-        rows: list[Any] = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
-        for row in rows:
-            if row["kind"] == "stream":
-                yield row["stream"], Mark(int(row["mark"]["number"]), str(row["mark"]["digest"]))
+        for row in _documents(text):
+            if "mark" in row:
+                mark: dict[str, Any] = row["mark"]
+                yield row["stream"], Mark(int(mark["number"]), str(mark["digest"]), t=mark.get("t"))
     except (OSError, *DAMAGED):
         raise LedgerError(
             name="export", value=path, limit="it cannot be read", outcome="nothing was compared"
         ) from None
+
+
+def _documents(text: str) -> list[Any]:
+    """The objects of a file: one, an array of them, or one a line."""
+    try:
+        whole: Any = json.loads(text)
+    except ValueError:
+        return [json.loads(line) for line in text.splitlines()]
+    rows: list[Any] = whole if text.lstrip().startswith("[") else [whole]
+    return rows
+
+
+REMOVED_STEPS: Final = sa.select(sa.func.sum(compactions.c.removed_steps))
+SUMMARY_STEP: Final = sa.select(snapshots.c.t).where(
+    snapshots.c.stream_id == sa.bindparam("stream"), snapshots.c.entry == sa.bindparam("entry")
+)

@@ -72,8 +72,8 @@ class ModelBased:
       a surprising look is an alarm that does so at once. ``safe=True`` looks at every step from the beginning.
     * **Noise.** Laplace; for few bins blocks of noise that several looks share (``Meter.block_laplace``); Gaussian
       noise for all of the budget where delta makes that quieter.
-    * **Estimates** are pulled to what bins have in common as far as looks bear it out, and to zero as far as they cannot
-      be told from it (``Usual``); small counts are whole.
+    * **Estimates** are pulled to what bins have in common as far as looks bear it out, and to zero as far as they
+      cannot be told from it (``Usual``); small counts are whole.
     * **Intervals** are of the true count, not of the noise: their width is corrected by how far past looks lay from
       what was foreseen (``NoiseLaw.MODEL``).
 

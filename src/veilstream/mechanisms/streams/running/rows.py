@@ -2,7 +2,8 @@
 
 Row r measures m_r = Σ_s C[r, s]·x_s with fresh noise of standard deviation σ. C is invertible, and the totals are
 y = A·C⁻¹·m: unbiased, with noise A·C⁻¹·z. For the square root, C² = A, both factors are the same, and the error of
-n totals is σ·(Σ of the squared weights of all rows/n)^½, within a small constant of the best that any factorisation can do.
+n totals is σ·(Σ of the squared weights of all rows/n)^½, within a small constant of the best that any factorisation
+can do.
 """
 
 from __future__ import annotations
@@ -41,19 +42,20 @@ class RowsState:
 def next_row(state: RowsState, now: Sealed, kernel: Kernel, unit: Fraction, meter: Meter) -> tuple[RowsState, Values]:
     """The total with the present row, which costs a timestamp of weight 1 the amount ``unit`` of μ²."""
     decay = float(kernel.decay)
-    if state.sums is None:
-        sums = SealedRunning.opened_with(now, kernel)
-        noisy = meter.row_of(sums, unit, "total")
-        estimates, total = [noisy.numbers], noisy.numbers
+    before = state.sums
+    sums = SealedRunning.opened_with(now, kernel) if before is None else before.extended(now)
+    noisy = meter.row_of(sums, unit, "total")
+    measured: Reals = np.asarray(noisy.numbers, dtype=np.float64)
+    if before is None:
+        estimates: list[Reals] = [measured]
+        total: Reals = measured
     else:
-        sums = state.sums.extended(now)
-        noisy = meter.row_of(sums, unit, "total")
         estimates, total = state.estimates, state.total
-        nothing = np.zeros(now.size)
-        for row in range(state.sums.last - sums.start + 1, sums.last - sums.start + 1):
+        nothing: Reals = np.zeros(now.size)
+        for row in range(before.last - sums.start + 1, sums.last - sums.start + 1):
             estimates, total = merged([*estimates, nothing], kernel, row), decay * total
         weights = sums.profile.pieces()[1][:-1] / float(1 << WEIGHT_BITS)
-        newest = noisy.numbers - _weighted(estimates[:-1], weights)
+        newest = measured - _weighted(estimates[:-1], weights)
         estimates, total = [*estimates[:-1], newest], total + newest
     row = sums.last - sums.start
     spread = noisy.std * row_spread(kernel, row)
@@ -61,13 +63,15 @@ def next_row(state: RowsState, now: Sealed, kernel: Kernel, unit: Fraction, mete
 
 
 def _weighted(estimates: list[Reals], weights: Reals) -> Reals:
-    total = np.zeros_like(estimates[-1])
-    scaled = np.empty_like(total)
+    from scipy.linalg.blas import daxpy
+
+    shape = max((estimate.shape for estimate in estimates), key=len)
+    total = np.zeros(math.prod(shape))
     for estimate, weight in zip(estimates, weights.tolist(), strict=True):
         if weight:
-            np.multiply(estimate, weight, out=scaled)
-            total += scaled
-    return total
+            # One pass over both, where a product and a sum would be three.
+            daxpy(np.ascontiguousarray(np.broadcast_to(estimate, shape)).reshape(-1), total, a=weight)
+    return total.reshape(shape)
 
 
 def row_spread(kernel: Kernel, row: int) -> float:
@@ -85,7 +89,8 @@ def row_spread(kernel: Kernel, row: int) -> float:
 def _variances(kernel: Kernel, rows: int) -> Reals:
     """Σ of the squared entries of every row of A·C⁻¹, weights taken age by age."""
     weights = weights_of_ages(kernel, rows) / float(1 << FINE_BITS)
-    factor = _product(_inverse(weights), float(kernel.decay) ** np.arange(rows))
+    powers: Reals = np.power(float(kernel.decay), np.arange(rows, dtype=np.float64))
+    factor = _product(_inverse(weights), powers)
     return np.cumsum(factor**2)
 
 

@@ -27,9 +27,9 @@ class RunningTotal:
     With delta the rows of a running sum are measured with Gaussian noise and solved for the totals (``rows``): the
     square-root factorisation of prefix sums in groups of timestamps, whose error is within a few hundredths of that of
     the dense one and whose memory grows with the logarithm of the length. Without delta it is a binary tree with
-    Honaker's refinement (``tree``). ``horizon`` is the number of steps; without one, rows use weights that fall a little
-    faster and trees double their length. ``detail`` is the number of groups for every doubling. ``nondecreasing`` lets
-    no total be smaller than the one before it.
+    Honaker's refinement (``tree``). ``horizon`` is the number of steps; without one, rows use weights that fall a
+    little faster and trees double their length. ``detail`` is the number of groups for every doubling.
+    ``nondecreasing`` lets no total be smaller than the one before it.
 
     >>> import numpy as np
     >>> from veilstream import Guarantee, simulate
@@ -38,10 +38,10 @@ class RunningTotal:
     >>> bool(np.abs(y[:, 0] - np.cumsum(once)).max() < 80)
     True
 
-    Fichtenberger, Henzinger, Upadhyay: Constant matters, ICML 2023 (the square root); Andersson, Pagh: Streaming private
-    continual counting via binning, SaTML 2025 (groups; here they are dyadic, so that they nest, and weights are whole
-    multiples of 2⁻¹⁶, so that what is sealed stays exact); Chan, Shi, Song: Private and continual release of
-    statistics, TISSEC 2011 (trees); Honaker: Efficient use of differentially private binary trees, 2015.
+    Fichtenberger, Henzinger, Upadhyay: Constant matters, ICML 2023 (the square root); Andersson, Pagh: Streaming
+    private continual counting via binning, SaTML 2025 (groups; here they are dyadic, so that they nest, and weights
+    are whole multiples of 2⁻¹⁶, so that what is sealed stays exact); Chan, Shi, Song: Private and continual release
+    of statistics, TISSEC 2011 (trees); Honaker: Efficient use of differentially private binary trees, 2015.
     """
 
     horizon: int | None = None
@@ -103,6 +103,7 @@ class RunningTotal:
         return TreeState()
 
     def step(self, state: RowsState | TreeState, now: Sealed, meter: Meter) -> tuple[RowsState | TreeState, Values]:
+        after: RowsState | TreeState
         if isinstance(state, TreeState):
             self._within(state.steps)
             after, values = next_node(state, now, self.horizon, meter)

@@ -46,8 +46,8 @@ class TreeState:
 def level_budgets(guarantee: Guarantee, length: int) -> list[Fraction]:
     """For each level what one noisy sum costs: within ε for all that one unit can touch, and least variance in sum.
 
-    A unit touches at most ⌈(w−1)/2^j⌉ + 1 blocks of 2^j in w successive steps, no more than it has steps, and moves each
-    by as many counts as it has steps in it.
+    A unit touches at most ⌈(w−1)/2^j⌉ + 1 blocks of 2^j in w successive steps, no more than it has steps, and moves
+    each by as many counts as it has steps in it.
 
     >>> [str(epsilon) for epsilon in level_budgets(Guarantee(1, w=1), 4)]
     ['357913941/1073741824', '357913941/1073741824', '357913941/1073741824']

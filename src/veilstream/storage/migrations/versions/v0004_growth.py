@@ -30,7 +30,7 @@ def upgrade() -> None:
         sa.Column("summary", sa.Text, nullable=False),
         sa.Column("removed_charges", sa.BigInteger, nullable=False),
         sa.Column("removed_steps", sa.BigInteger, nullable=False),
-        sa.Column("kept_steps", sa.Text),
+        sa.Column("kept", sa.Text, nullable=False),
         sa.Column("archived", sa.Boolean, nullable=False),
         sa.Column("recorded", sa.Text, nullable=False),
     )

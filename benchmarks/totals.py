@@ -1,0 +1,215 @@
+"""Running totals: their error against formulas, trees, the lower bound and other implementations."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.report import Table, best_seconds, progress
+from veilstream import Guarantee, RunningTotal, simulate_many
+from veilstream.mechanisms.session import StreamSession
+from veilstream.mechanisms.streams.running.rows import row_spread
+from veilstream.noise import SecureNoise
+from veilstream.privacy.kernels import Kernel
+from veilstream.trusted.counts import seal
+
+Reals = NDArray[np.float64]
+
+LENGTHS: Final = (1_000, 10_000, 100_000, 1_000_000)
+MEASURED: Final = {1_000: 400, 10_000: 60}
+"""Lengths at which totals are drawn, and how many independent bins have them."""
+DENSE: Final = 256
+"""The longest stream for which a dense strategy is optimised: the optimiser takes minutes beyond."""
+BUFFERS: Final = 4
+GUARANTEE: Final = Guarantee(1, w=1, delta="1e-6", pure_share="1/1048576")
+PURE_LENGTH: Final = 1_000
+BINS: Final = 10_000
+
+
+def run(quick: bool = False) -> Sequence[Table]:
+    """The tables of the suite."""
+    return [_gaussian(quick), *([] if quick else [_strategies()]), _pure(quick), _steps(quick)]
+
+
+def _root(length: int) -> Reals:
+    k = np.arange(1, length)
+    return np.asarray(np.cumprod(np.concatenate([[1.0], (2 * k - 1) / (2 * k)])), dtype=np.float64)
+
+
+def square_root_error(length: int) -> float:
+    """‖C‖·‖B‖_F/√n of the dense square root: the root of the mean variance of n totals at μ = 1."""
+    squares = np.cumsum(_root(length) ** 2)
+    return math.sqrt(squares[-1] * squares.mean())
+
+
+def lower_bound(length: int) -> float:
+    """‖A‖_*/n: no factorisation has a smaller root of the mean variance (Henzinger, Upadhyay, Upadhyay, SODA 2023)."""
+    k = np.arange(1, length + 1)
+    return float((0.5 / np.sin((2 * k - 1) * np.pi / (4 * length + 2))).mean())
+
+
+def tree_error(length: int, refined: bool) -> float:
+    """The same of a binary tree of Gaussian noises, plain or with Honaker's refinement from below."""
+    levels = length.bit_length()
+    variances = [1.0]
+    for _ in range(levels - 1):
+        variances.append(1 / (1 + 1 / (2 * variances[-1])) if refined else 1.0)
+    steps = np.arange(1, length + 1)
+    total = sum(variance * float((steps >> level & 1).mean()) for level, variance in enumerate(variances))
+    return math.sqrt(levels * total)
+
+
+def _declared(mechanism: RunningTotal, length: int) -> float:
+    cost = float(mechanism.kernel.cost(mechanism.horizon))
+    looked = np.unique(np.linspace(0, length - 1, 2000).astype(np.int64))
+    return math.sqrt(cost * float(np.mean([row_spread(mechanism.kernel, int(row)) ** 2 for row in looked])))
+
+
+def _measured(mechanism: RunningTotal, length: int, bins: int) -> float:
+    found = simulate_many(mechanism, GUARANTEE, np.zeros((length, bins), dtype=np.int64), seed=length, runs=1)
+    return float(np.sqrt((np.asarray(found) ** 2).mean())) * math.sqrt(float(GUARANTEE.mu_squared))
+
+
+def _gaussian(quick: bool) -> Table:
+    rows: list[list[str]] = []
+    for length in LENGTHS[:2] if quick else LENGTHS:
+        formula = square_root_error(length)
+        bins = MEASURED.get(length)
+        known = RunningTotal(horizon=length)
+        drawn = _measured(known, length, bins // 4 if quick else bins) if bins else None
+        cells = [
+            f"{length:,}",
+            f"{lower_bound(length):.3f}",
+            f"{formula:.3f}",
+            f"{_declared(known, length):.3f}",
+            "" if drawn is None else f"{drawn:.3f} ({drawn / formula:.3f})",
+            f"{_declared(RunningTotal(), length):.3f}",
+            f"{tree_error(length, refined=True):.3f}",
+            f"{tree_error(length, refined=False):.3f}",
+        ]
+        progress(" | ".join(cells))
+        rows.append(cells)
+    columns = [
+        "steps", "lower bound", "dense square root", "ours, declared", "ours, drawn (of the formula)",
+        "ours without horizon", "tree, refined", "tree",
+    ]  # fmt: skip
+    notes = (
+        "Root of the mean variance of all totals for one event at μ = 1, Gaussian noise. `lower bound` holds for every "
+        "factorisation; `dense square root` is its formula. `drawn` are totals from the mechanism itself, noise and "
+        "all, in independent bins."
+    )
+    return Table("Running totals with Gaussian noise", notes, columns, rows)
+
+
+def _strategies() -> Table:
+    rows: list[list[str]] = []
+    for length in (100, DENSE):
+        ours, start = _declared(RunningTotal(horizon=length), length), time.perf_counter()
+        blt = _buffered(length)
+        middle = time.perf_counter()
+        dense = _dense(length)
+        end = time.perf_counter()
+        cells = [
+            f"{length:,}", f"{lower_bound(length):.3f}", f"{ours:.3f}", f"{blt:.3f}", f"{dense:.3f}",
+            f"{middle - start:.1f} s, {end - middle:.1f} s",
+        ]  # fmt: skip
+        progress(" | ".join(cells))
+        rows.append(cells)
+    columns = [
+        "steps", "lower bound", "ours", f"jax_privacy BLT, {BUFFERS} buffers", "jax_privacy dense", "their planning",
+    ]  # fmt: skip
+    notes = (
+        "The same error of strategies that jax_privacy optimises for the mean (dense) or the largest (BLT) error of "
+        "one participation; ours needs no optimisation. The dense optimum is the least that is possible at that length."
+    )
+    return Table("Running totals against optimised strategies", notes, columns, rows)
+
+
+def _dense(length: int) -> float:
+    dense: Any = import_module("jax_privacy.matrix_factorization.dense")
+    strategy = np.asarray(dense.optimize(length), dtype=np.float64)
+    return _error_of(strategy)
+
+
+def _buffered(length: int) -> float:
+    jax: Any = import_module("jax")
+    jax.config.update("jax_enable_x64", True)  # its buffers need it
+    buffered_toeplitz: Any = import_module("jax_privacy.matrix_factorization.buffered_toeplitz")
+    blt: Any = buffered_toeplitz.optimize(n=length, max_buffers=BUFFERS)
+    coefficients = np.asarray(blt.toeplitz_coefs(length), dtype=np.float64)
+    inverse = np.asarray(blt.inverse().toeplitz_coefs(length), dtype=np.float64)
+    variances = np.cumsum(np.cumsum(inverse) ** 2)
+    return math.sqrt(float((coefficients**2).sum()) * float(variances.mean()))
+
+
+def _error_of(strategy: Reals) -> float:
+    length = len(strategy)
+    factor = np.linalg.solve(strategy.T, np.tril(np.ones((length, length))).T).T
+    return float(np.linalg.norm(strategy, axis=0).max() * np.linalg.norm(factor) / math.sqrt(length))
+
+
+def _pure(quick: bool) -> Table:
+    length, runs = PURE_LENGTH, 20 if quick else 200
+    zeros = np.zeros((length, 1), dtype=np.int64)
+    found = {
+        "tree, refined, horizon known": RunningTotal(horizon=length),
+        "trees that double": RunningTotal(),
+    }
+    rows: list[list[str]] = []
+    for name, mechanism in found.items():
+        totals = np.asarray(simulate_many(mechanism, Guarantee(1, w=1), zeros, seed=1, runs=runs))
+        rows.append([name, "as steps come", f"{math.sqrt(float((totals**2).mean())):.1f}"])
+    rng = np.random.default_rng(1)  # noqa: TID251 (a formula's check)
+    naive = np.cumsum(rng.laplace(size=(runs, length)), axis=1)
+    rows.append(["sums of noisy counts", "as steps come", f"{math.sqrt(float((naive**2).mean())):.1f}"])
+    peer = [float((np.cumsum(_opendp(length)) ** 2).mean()) for _ in range(max(4, runs // 10))]
+    rows.append(["OpenDP b-ary tree, consistent", "at the end", f"{math.sqrt(float(np.mean(peer))):.1f}"])
+    notes = (
+        f"Root of the mean squared error of {length:,} totals, one event, ε = 1. OpenDP's tree is not a stream: it "
+        "sees all counts at once, and its consistency step uses later ones for earlier totals, which no stream can."
+    )
+    return Table("Running totals with pure ε", notes, ["mechanism", "published", "error"], rows)
+
+
+def _opendp(length: int) -> Reals:
+    dp: Any = import_module("opendp.prelude")
+    dp.enable_features("contrib")
+    domain: Any = dp.vector_domain(dp.atom_domain(T=int))
+    tree: Any = dp.t.make_b_ary_tree(domain, dp.l1_distance(T=int), leaf_count=length, branching_factor=2)
+    noisy = (tree >> dp.m.then_laplace(scale=float(tree.map(1))))([0] * length)
+    return np.array(dp.t.make_consistent_b_ary_tree(branching_factor=2)(noisy))[:length]
+
+
+def _steps(quick: bool) -> Table:
+    """The work and the memory of one step, after many."""
+    rows: list[list[str]] = []
+    for detail in (8, 4):
+        mechanism, noise = RunningTotal(horizon=1_000_000, detail=detail), SecureNoise()
+        session = StreamSession(mechanism, GUARANTEE, BINS, noise)
+        counts, steps = np.ones(BINS, dtype=np.int64), 300 if quick else 1_500
+        for t in range(steps):
+            session.step(seal(counts, t), t)
+        now = iter(range(steps, steps + 200))
+
+        def step(now: Any = now, session: Any = session, counts: Any = counts) -> None:
+            t = next(now)
+            session.step(seal(counts, t), t)
+
+        taken = best_seconds(step, 100)
+        drawn = best_seconds(lambda noise=noise: noise.gaussian(Fraction(20 << 16), BINS), 100)  # type: ignore[misc]
+        groups = len(Kernel(detail=detail).boundaries(1_000_000))
+        times = [f"{taken * 1e3:.2f} ms", f"{drawn * 1e3:.2f} ms", f"{taken / drawn:.1f}"]
+        rows.append([str(detail), *times, f"{16 * groups:,}"])
+    columns = ["detail", "step", "its noise", "ratio", "bytes a bin at 10⁶ steps"]
+    notes = (
+        f"One step of {BINS:,} bins after {steps:,} steps, against drawing its noise alone; the state holds 16 bytes "
+        "for every bin and group."
+    )
+    return Table("The work of a step", notes, columns, rows)

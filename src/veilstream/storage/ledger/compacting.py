@@ -1,0 +1,195 @@
+"""Making a ledger smaller: charges that no window can reach any more give way to an exact summary of them.
+
+The summary is a snapshot of the accountant, which later charges see exactly as they would have seen the charges
+(PROOF.md, "Snapshots"). The commit that takes the rows away says in the chain which entry the summary belongs to, so
+that the chain goes on; what was before it is kept in an archive that is checked by itself, or given up, as the holder
+chooses.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Table
+
+from veilstream.errors import LedgerError
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.storage.ledger import Ledger
+from veilstream.storage.ledger.chain import base_of, broken
+from veilstream.storage.ledger.population import shares_a_pool
+from veilstream.storage.ledger.recomputing import accountant_at, row_of
+from veilstream.storage.ledger.records import COMPACTION, IN_PAGES, LOSS, Mark, Rows, record
+from veilstream.storage.ledger.schema import (
+    arrays,
+    chain,
+    charges,
+    compactions,
+    failures,
+    losses,
+    snapshots,
+    steps,
+    streams,
+)
+from veilstream.storage.ledger.snapshots import mark_at, numbered, packed
+from veilstream.storage.ledger.transaction import head_of
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What compacting a stream takes away: ``steps`` releases (if they go) and ``charges`` up to the entry ``through``.
+
+    ``reason`` says why there is nothing to take away, if ``through`` is 0.
+    """
+
+    stream: str
+    through: int = 0
+    t: int = 0
+    charges: int = 0
+    steps: int = 0
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if not self.through:
+            return f"stream '{self.stream}': nothing to compact; {self.reason}"
+        return (
+            f"stream '{self.stream}': {self.charges:,} charges of steps up to {self.t} give way to an exact summary; "
+            f"no window that can still change holds them ({self.steps:,} releases up to there)"
+        )
+
+
+def plan_compaction(ledger: Ledger, stream: str) -> Plan:
+    """What can be taken away of a stream: all up to the last snapshot before every window that can still change."""
+    with ledger.reading() as connection:
+        stream_id: int = connection.execute(sa.select(streams.c.id).where(streams.c.name == stream)).scalar_one()
+        row = row_of(connection, stream_id)
+        period = Guarantee.from_json(row["guarantee"]).period
+        if row["membership"] is not None:
+            return Plan(stream, reason="it draws on a population, whose windows are added up from its charges")
+        if period is None:
+            return Plan(stream, reason="one budget lasts for the whole stream, so that every charge still counts")
+        if shares_a_pool(row_of(connection, stream_id)):
+            return Plan(
+                stream, reason="it shares the pool of a population, and data of any time may still draw on that"
+            )
+        head, base = head_of(connection, stream_id), base_of(connection, stream_id)
+        passed = [
+            row
+            for row in numbered(connection, stream_id)
+            if head is not None and row["t"] <= head - period and row["entry"] > base.number
+        ]
+        if not passed:
+            return Plan(stream, reason="no snapshot lies before every window that can still change")
+        end = mark_at(connection, stream_id, passed[-1]["entry"])
+        assert end is not None
+        charged = _count(connection, charges, stream_id, charges.c.id <= end.charge)
+        released = _count(connection, steps, stream_id, steps.c.seq <= end.seq)
+        return Plan(stream, end.number, passed[-1]["t"], charged, released)
+
+
+def _count(connection: Connection, table: Table, stream_id: int, condition: sa.ColumnElement[bool]) -> int:
+    query = sa.select(sa.func.count()).select_from(table).where(table.c.stream_id == stream_id, condition)
+    return int(connection.execute(query).scalar_one())
+
+
+def compact(ledger: Ledger, plan: Plan, *, keep_releases: bool, archived: bool) -> None:
+    """Carry out a plan in one commit."""
+    with ledger.transaction(plan.stream) as transaction:
+        transaction.verify(Mark())
+        connection, stream_id = transaction.connection, transaction.stream_id
+        end = mark_at(connection, stream_id, plan.through)
+        if end is None or plan.through <= base_of(connection, stream_id).number:
+            raise LedgerError(name="stream", value=plan.stream, limit="it was compacted meanwhile; plan anew")
+        summary = _write_summary(connection, ledger.label, stream_id, plan, end)
+        removed = _removed(connection, stream_id)
+        _delete(connection, stream_id, end, keep_releases=keep_releases)
+        row = {
+            "through": end.number,
+            "digest": end.digest,
+            "charge": end.charge,
+            "seq": end.seq,
+            "failure": end.failure,
+            "summary": summary,
+            "removed_charges": removed[0] + plan.charges,
+            "removed_steps": removed[1] + (0 if keep_releases else plan.steps),
+            "kept": digest_of_kept(connection, stream_id, end),
+            "archived": archived,
+        }
+        transaction.commit_event(compactions, "compaction", COMPACTION, row)
+    ledger.shrink()
+
+
+def _write_summary(connection: Connection, label: str, stream_id: int, plan: Plan, end: Mark) -> str:
+    """Put the body back into the snapshot that becomes the summary; its digest."""
+    known = accountant_at(connection, label, stream_id, end.charge)
+    if known.now is None or plan.t > known.now:
+        known.advance(plan.t)
+    digest, body = packed(known.snapshot())
+    here = sa.update(snapshots).where(
+        snapshots.c.stream_id == stream_id, snapshots.c.entry == end.number, snapshots.c.digest == digest
+    )
+    if connection.execute(here.values(body=body)).rowcount != 1:
+        raise broken(label, plan.stream, "a snapshot is not what its charges add up to")
+    return digest
+
+
+def _removed(connection: Connection, stream_id: int) -> tuple[int, int]:
+    query = sa.select(sa.func.max(compactions.c.removed_charges), sa.func.max(compactions.c.removed_steps))
+    found = connection.execute(query.where(compactions.c.stream_id == stream_id)).one()
+    return found[0] or 0, found[1] or 0
+
+
+def _delete(connection: Connection, stream_id: int, end: Mark, *, keep_releases: bool) -> None:
+    def drop(table: Table, *conditions: sa.ColumnElement[bool]) -> None:
+        connection.execute(sa.delete(table).where(table.c.stream_id == stream_id, *conditions))
+
+    drop(charges, charges.c.id <= end.charge)
+    drop(failures, failures.c.id <= end.failure)
+    drop(chain, chain.c.number < end.number)
+    drop(snapshots, snapshots.c.entry < end.number)
+    drop(compactions, compactions.c.entry <= end.number)
+    if not keep_releases:
+        drop(steps, steps.c.seq <= end.seq)
+    used = sa.union(
+        *[
+            sa.select(column).where(column.table.c.stream_id == stream_id, column.is_not(None))
+            for column in ARRAY_COLUMNS
+        ]
+    )
+    drop(arrays, arrays.c.id.not_in(used))
+
+
+def digest_of_kept(connection: Connection, stream_id: int, end: Mark) -> str:
+    """The digest of the releases and losses from before a summary that are still in the ledger."""
+    found = sha256()
+    with closing(Rows(connection, stream_id, Mark(charge=end.charge, failure=end.failure))) as rows:
+        for kept in rows.steps_until(end):
+            found.update(json.dumps(kept).encode())
+    query = sa.select(losses).where(losses.c.stream_id == stream_id, losses.c.entry <= end.number)
+    for row in connection.execute(query.order_by(losses.c.entry), execution_options=IN_PAGES).mappings():
+        found.update(json.dumps(record("loss", LOSS, row)).encode())
+    return found.hexdigest()
+
+
+def check_kept(connection: Connection, label: str, stream_id: int) -> None:
+    """Refuse releases from before a summary that were altered."""
+    base = base_of(connection, stream_id)
+    if not base.number:
+        return
+    query = sa.select(compactions.c.kept).where(compactions.c.stream_id == stream_id)
+    kept = connection.execute(query.order_by(compactions.c.entry.desc()).limit(1)).scalar_one()
+    if kept != digest_of_kept(connection, stream_id, base):
+        raise broken(label, row_of(connection, stream_id)["name"], "releases from before its summary were altered")
+
+
+ARRAY_COLUMNS: Final = (
+    charges.c.bins_array,
+    charges.c.starts_array,
+    steps.c.values_array,
+    steps.c.std_array,
+    steps.c.corners_array,
+)
