@@ -49,15 +49,21 @@ if TYPE_CHECKING:
     from veilstream.jobs.call import publish
     from veilstream.live import StreamDefinition, open_async_stream, open_stream
     from veilstream.mechanisms.histograms import (
+        DAWA,
         EFPA,
+        HB,
         HISTOGRAMS,
         PHP,
         PSD,
+        AdaptiveGrid,
+        Auto,
         Barak,
         DPCube,
         FilterPriority,
         Gaussian,
         Geometric,
+        Marginals,
+        Matrix,
         NoiseFirst,
         Privelet,
         StructureFirst,
@@ -104,7 +110,8 @@ _EXPORTS: Final = {
     "veilstream.jobs.call": "publish",
     "veilstream.live": "StreamDefinition open_async_stream open_stream",
     "veilstream.mechanisms.histograms": (
-        "EFPA HISTOGRAMS PHP PSD Barak DPCube FilterPriority Gaussian Geometric NoiseFirst Privelet StructureFirst"
+        "DAWA EFPA HB HISTOGRAMS PHP PSD AdaptiveGrid Auto Barak DPCube FilterPriority Gaussian Geometric Marginals "
+        "Matrix NoiseFirst Privelet StructureFirst"
     ),
     "veilstream.mechanisms.streams": (
         "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate ModelBased RetroactiveGrouping "
@@ -123,13 +130,17 @@ _EXPORTS: Final = {
 _HOME: Final = {name: module for module, names in _EXPORTS.items() for name in names.split()}
 
 __all__ = [
+    "DAWA",
     "DSAT",
     "DSFT",
     "EFPA",
+    "HB",
     "HISTOGRAMS",
     "PHP",
     "PSD",
     "STREAMS",
+    "AdaptiveGrid",
+    "Auto",
     "Barak",
     "BatchConflictError",
     "BudgetAbsorption",
@@ -161,6 +172,8 @@ __all__ = [
     "LedgerFullError",
     "LedgerMismatchError",
     "LedgerVersionError",
+    "Marginals",
+    "Matrix",
     "Membership",
     "MissingExtraError",
     "ModelBased",

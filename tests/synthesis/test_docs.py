@@ -14,5 +14,5 @@ def test_examples_run_one_after_the_other() -> None:
     names: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     assert names["rows"].shape == (1000, 3)

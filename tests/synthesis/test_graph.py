@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from veilstream.data import Categories, Grid
-from veilstream.errors import InvalidInputError
+from veilstream.errors import InvalidBudgetError, InvalidInputError
 from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Span
@@ -157,10 +157,19 @@ def test_the_default_suits_the_domain() -> None:
     assert isinstance(fit(ring(500), categories(), 1), GraphModel)
 
 
-@pytest.mark.parametrize("shares", [(0, "1/4"), ("1/2", "1/2"), ("3/4", "1/4")])
-def test_shares_that_leave_nothing_are_refused(shares: tuple[Any, Any]) -> None:
+@pytest.mark.parametrize(("margin", "select"), [("1/4", "0"), ("1", "1/10"), ("1/2", "19/20")])
+def test_shares_that_leave_nothing_are_refused(margin: str, select: str) -> None:
     with pytest.raises(InvalidInputError, match="above 0"):
-        MarginalGraph(margin_share=shares[1], select_share=shares[0] or Fraction(0))
+        MarginalGraph(margin_share=Fraction(margin), select_share=Fraction(select))
+
+
+def test_gaussian_tables_are_less_noisy_for_the_same_epsilon_and_need_delta() -> None:
+    model = fit(ring(4000), categories(), 1, MarginalGraph(noise="gaussian"), delta="1e-9")
+    assert model.spent <= 1
+    assert isinstance(model, GraphModel)
+    assert distance(list(ring(4000).values()), model.sample_codes(20_000, seed=1), (0, 1), 5) < 0.2
+    with pytest.raises(InvalidBudgetError, match="delta"):
+        fit(ring(500), categories(), 1, MarginalGraph(noise="gaussian"))
 
 
 rows_of_three = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 1)), max_size=12)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from veilstream.synthesis.kinds import TableMechanism, TableModel
     from veilstream.synthesis.quality import Errors
 
-METHODS = ("auto", "marginals", "kendall", "mle", "hybrid")
+METHODS = ("auto", "pairs", "kendall", "mle", "hybrid")
 COPULAS = ("normal", "choose")
 SUFFIXES = (".parquet", ".csv", ".ndjson")
 ROWS_OF_PAGE = 100_000
@@ -43,7 +43,9 @@ def synthesize(
     unknown: Annotated[str, typer.Option(help="Values outside the domain: 'error' or 'drop'.")] = "error",
     method: Annotated[
         str,
-        typer.Option(help="auto, marginals of pairs, or a copula by kendall, mle or hybrid (small attributes split)."),
+        typer.Option(
+            help="auto, pairs (tables of them), or a copula by kendall, mle or hybrid (small attributes split)."
+        ),
     ] = "auto",
     margins: Annotated[
         str, typer.Option(help="How margins are published; see 'veilstream mechanisms'.")
@@ -199,7 +201,7 @@ def _mechanism(method: str, margins: str, copula: str, domain: TableDomain) -> T
                 name=what, value=given, limit=f"choose from {', '.join(known)}", outcome="nothing was read"
             )
     published = EFPA(fallback=True) if margins == "efpa" else HISTOGRAMS[margins]()
-    if method == "marginals" or (method == "auto" and isinstance(automatic(domain), MarginalGraph)):
+    if method == "pairs" or (method == "auto" and isinstance(automatic(domain), MarginalGraph)):
         if copula != "normal":
             raise InvalidInputError(
                 name="copula",

@@ -34,14 +34,17 @@ class TableDomain(Domain):
     __slots__ = ()
 
     def __init__(self, axes: Mapping[str, Axis], spikes: Mapping[str, Sequence[float]] | None = None) -> None:
-        spiked = dict(axes)
+        stated: dict[str, Any] = dict(axes)
+        known = {name: axis.base if isinstance(axis, Spiked) else axis for name, axis in stated.items()}
+        super().__init__(known)
         for name, values in (spikes or {}).items():
-            base = spiked.get(name)
+            base: object = known.get(name)
             if not isinstance(base, Edges | Grid):
                 raise InvalidDomainError(f"spikes of '{name}': they belong to an attribute with edges or a grid")
-            # It answers what every axis does, and is known to tables alone.
-            spiked[name] = cast("Axis", Spiked(base, tuple(values)))
-        super().__init__(spiked)
+            stated[name] = Spiked(base, tuple(values))
+        # They answer what every axis does, and are known to tables alone.
+        object.__setattr__(self, "axes", stated)
+        self._check_size()
 
     @classmethod
     def from_json(cls, source: str | Path | Mapping[str, Any]) -> Self:
@@ -60,11 +63,11 @@ class TableDomain(Domain):
         if not isinstance(loaded, Mapping):
             return cast("Self", super().from_json(cast("Any", loaded)))
         specs = dict(cast("Mapping[str, Any]", loaded))
-        spikes = {
-            name: spec["spikes"]
-            for name, spec in specs.items()
-            if isinstance(spec, Mapping) and isinstance(spec.get("spikes"), list)
-        }
+        spikes: dict[str, list[float]] = {}
+        for name, spec in specs.items():
+            stated: Any = cast("Mapping[str, Any]", spec).get("spikes") if isinstance(spec, Mapping) else None
+            if isinstance(stated, list):
+                spikes[name] = cast("list[float]", stated)
         for name in spikes:
             specs[name] = {key: value for key, value in specs[name].items() if key != "spikes"}
         return cls(Domain.from_json(specs).axes if spikes else super().from_json(specs).axes, spikes)

@@ -20,15 +20,15 @@ def numeric_types(source: Any) -> dict[str, pl.DataType]:
     {'age': Int8}
     """
     schema: Mapping[str, pl.DataType] = {}
+    table: Any = source
     if isinstance(source, pl.DataFrame):
         schema = source.schema
     elif isinstance(source, str | Path) and str(source).endswith((".parquet", ".pq")) and Path(source).is_file():
         schema = pl.read_parquet_schema(source)
-    elif hasattr(source, "iloc"):
-        schema = pl.DataFrame(source.iloc[:0]).schema
-    elif hasattr(source, "schema") and hasattr(source, "slice"):
-        empty = pl.from_arrow(source.slice(0, 0))
-        schema = empty.schema if isinstance(empty, pl.DataFrame) else {}
+    elif hasattr(table, "iloc"):
+        schema = pl.DataFrame(table.iloc[:0]).schema
+    elif hasattr(table, "schema") and hasattr(table, "slice"):
+        schema = pl.DataFrame(table.slice(0, 0)).schema
     return {name: kind for name, kind in schema.items() if kind.is_numeric()}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,6 @@ class Auto:
     """
 
     use: Literal["ranges", "bins", "marginals"] = "ranges"
-    batchable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.use not in ("ranges", "bins", "marginals"):
