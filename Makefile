@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo live test lint bench audit compat clean
+.PHONY: demo live test lint bench audit storm compat clean
 
 demo: $(VENV)/.installed
 	$(BIN)/veilstream demo --out demo-output
@@ -30,6 +30,10 @@ bench: $(VENV)/.installed-bench
 audit: $(VENV)/.installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/veilstream audit --deep --out .audit --page docs/privacy.md
 	$(BIN)/python -m pytest -n auto tests/audit tests/storage --run-audit
+
+# Finished rounds are kept in .storm: after an interruption the same command goes on, after a change it begins anew.
+storm: $(VENV)/.installed-test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m storm --page docs/reliability.md
 
 # The tests against the lowest versions that pyproject.toml allows, then against every listed Python that is found.
 PYTHONS ?= 3.11 3.12 3.13
@@ -65,4 +69,4 @@ $(VENV)/.installed-bench: $(VENV)/.created pyproject.toml
 	touch $@ $(VENV)/.installed-test $(VENV)/.installed
 
 clean:
-	rm -rf $(VENV) demo-output .audit
+	rm -rf $(VENV) demo-output .audit .storm

@@ -35,6 +35,7 @@ SUITES: Final = {
     "metric": "benchmarks.metric",
     "audit": "benchmarks.audit",
     "ledger": "benchmarks.ledger",
+    "population": "benchmarks.population",
     "serve": "benchmarks.serve",
     "serve-load": "benchmarks.serve_load",
 }

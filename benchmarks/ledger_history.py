@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import sqlalchemy as sa
@@ -28,14 +29,17 @@ SHARE: Final = Fraction(1, 24)
 LEVEL: Final = 1_000
 
 
+Opened: TypeAlias = Callable[[Path, str], vs.Publisher[Any]]
+
+
 def publisher(ledger: Path, stream: str) -> vs.Publisher[Any]:
     """The publisher of the stream that :func:`fill` fills."""
     return vs.Publisher(1, GUARANTEE, Uniform(), ledger, stream=stream)
 
 
-def fill(ledger: Path, stream: str, count: int) -> None:
+def fill(ledger: Path, stream: str, count: int, opened: Opened = publisher) -> None:
     """Bring a stream of one bin to ``count`` steps; its first two are fed, and whoever opens it can feed the next."""
-    with publisher(ledger, stream) as first:
+    with opened(ledger, stream) as first:
         for _ in range(2):
             first.feed(np.array([LEVEL]))
     engine = sa.create_engine(f"sqlite:///{ledger}")

@@ -87,7 +87,9 @@ def begin(work: Callable[[], None], errors: Path, strike: Strike | None = None) 
         if strike is not None and strike.call:
             _die_at_call(strike)
         if strike is not None and strike.busy is not None:
-            _die_when_busy(strike.busy)
+            _die_after(strike.busy, time.CLOCK_PROCESS_CPUTIME_ID)
+        if strike is not None and strike.delay is not None:
+            _die_after(strike.delay, time.CLOCK_MONOTONIC)
         work()
         status = 0
     except BaseException as error:
@@ -113,16 +115,16 @@ class _Times(ctypes.Structure):
     _fields_ = (("every", ctypes.c_long * 2), ("first", ctypes.c_long * 2))
 
 
-def _die_when_busy(seconds: float) -> None:
-    """Let the kernel kill this process once it has used that much processor time."""
+def _die_after(seconds: float, clock: int) -> None:
+    """Let the kernel send SIGKILL to this process when so much time has passed by a clock."""
     libc = ctypes.CDLL(None)
     event, timer = _Event(None, signal.SIGKILL, 0), ctypes.c_void_p()
-    times = _Times((0, 0), (0, max(1, int(seconds * 1e9))))
-    clock = time.CLOCK_PROCESS_CPUTIME_ID
+    whole, part = divmod(max(1, int(seconds * 1e9)), 10**9)
+    times = _Times((0, 0), (whole, part))
     if libc.timer_create(clock, ctypes.byref(event), ctypes.byref(timer)) or libc.timer_settime(
         timer, 0, ctypes.byref(times), None
     ):
-        raise OSError("no timer of processor time")
+        raise OSError("no timer could be set")
 
 
 def _die_at_call(strike: Strike) -> None:
@@ -145,18 +147,19 @@ def _die_at_call(strike: Strike) -> None:
         setattr(owner, name, watched(getattr(owner, name)))
 
 
-def end(child: int, strike: Strike | None = None) -> int:
-    """Kill the child if its time has come, and wait for it: its exit code, negative for a signal."""
-    if strike is not None and strike.delay is not None:
-        time.sleep(strike.delay)
-        os.kill(child, signal.SIGKILL)
+def end(child: int) -> int:
+    """Wait for a process: its exit code, negative for a signal."""
     deadline = time.monotonic() + PATIENCE
-    while True:
-        found, status = os.waitpid(child, os.WNOHANG if strike is None or strike.delay is None else 0)
-        if found:
-            return os.waitstatus_to_exitcode(status)
+    while (status := poll(child)) is None:
         if time.monotonic() > deadline:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             raise TimeoutError(f"a process did not end within {PATIENCE:g} s")
         time.sleep(0.002)
+    return status
+
+
+def poll(child: int) -> int | None:
+    """The exit code of a process that has ended, negative for a signal."""
+    found, status = os.waitpid(child, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if found else None

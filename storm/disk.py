@@ -1,8 +1,8 @@
 """Between SQLite and its files: every call of the library that Python itself uses can be watched, or made to fail.
 
 SQLite reaches files through a *VFS*, a table of functions. Here a copy of the usual table is registered from Python,
-through ctypes, as the default of the very library that ``sqlite3`` is linked with: the code under attack runs unchanged,
-on the SQLite that users have. (A package with an SQLite of its own would test that one instead.)
+through ctypes, as the default of the very library that ``sqlite3`` is linked with: the code under attack runs
+unchanged, on the SQLite that users have. (A package with an SQLite of its own would test that one instead.)
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_int64, c_void_p
 from dataclasses import dataclass
@@ -120,7 +120,7 @@ class Watcher(Protocol):
 
 
 @contextmanager
-def watching(watcher: Watcher) -> Iterator[None]:
+def watching(watcher: Watcher) -> Generator[None]:
     """Connections that are opened in the block are watched; close them in it."""
     library = ctypes.CDLL(import_module("_sqlite3").__file__)
     library.sqlite3_vfs_find.restype = POINTER(_Vfs)
@@ -139,7 +139,7 @@ class _Shim:
     """The copy of the table, and all that must stay in memory as long as SQLite may call it."""
 
     def __init__(self, usual: Any, watcher: Watcher) -> None:
-        self._usual = usual
+        self._address = ctypes.addressof(usual.contents)
         self._watcher = watcher
         self._names: dict[int, str] = {}
         self._fresh_logs: set[int] = set()
@@ -166,7 +166,7 @@ class _Shim:
             _File.from_address(file).methods = POINTER(_Methods)()
             return code
         existed = bool(path) and Path(path).exists()
-        code = self._real_open(ctypes.addressof(self._usual.contents), name, file, flags, out)
+        code = int(self._real_open(self._address, name, file, flags, out))
         if code == 0:
             self._names[file] = path
             opened = _File.from_address(file)
@@ -180,7 +180,7 @@ class _Shim:
 
     def _delete(self, _vfs: int, name: bytes, sync: int) -> int:
         call = Call("delete", os.fsdecode(name))
-        code = self._watcher.before(call) or self._real_delete(ctypes.addressof(self._usual.contents), name, sync)
+        code = self._watcher.before(call) or int(self._real_delete(self._address, name, sync))
         if code == 0:
             self._watcher.after(call)
             if sync:

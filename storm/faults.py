@@ -8,7 +8,7 @@ import resource
 import shutil
 import sqlite3
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +63,7 @@ class Fault:
 
 
 @contextmanager
-def failing_python(fault: Fault) -> Iterator[None]:
+def failing_python(fault: Fault) -> Generator[None]:
     """Let calls of Python fail instead of those of SQLite."""
     code = errno.ENOSPC if fault.full else errno.EIO
 
@@ -105,13 +105,13 @@ def limit_process(subject: Subject, folder: Path, reference: Notes | None) -> Ou
     for size in FILE_SIZES:
         _one(subject, folder, reference, _limited(resource.RLIMIT_FSIZE, size), f"files up to {size}", outcome)
     for more in MORE_FILES:
-        number = len(os.listdir("/proc/self/fd")) - 1 + more
+        number = len(list(Path("/proc/self/fd").iterdir())) - 1 + more
         _one(subject, folder, reference, _limited(resource.RLIMIT_NOFILE, number), f"{more} more files", outcome)
     return outcome
 
 
 @contextmanager
-def _limited(kind: int, limit: int) -> Iterator[None]:
+def _limited(kind: int, limit: int) -> Generator[None]:
     soft, hard = resource.getrlimit(kind)
     resource.setrlimit(kind, (limit, hard))
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -144,12 +144,12 @@ class Recorder:
         self.calls.append(Call("seen", "", content=text.encode()))
 
     @contextmanager
-    def of_python(self) -> Iterator[None]:
+    def of_python(self) -> Generator[None]:
         """Record also what Python itself writes through ``os``."""
         real_open, real_pwrite, real_fsync = os.open, os.pwrite, os.fsync
 
         def opened(path: Any, flags: int, *rest: Any, **options: Any) -> int:
-            new = bool(flags & os.O_CREAT) and not os.path.exists(path)
+            new = bool(flags & os.O_CREAT) and not Path(path).exists()
             descriptor = real_open(path, flags, *rest, **options)
             if new:
                 self.after(Call("create", os.fsdecode(path)))
@@ -163,7 +163,7 @@ class Recorder:
         def synced(descriptor: int) -> None:
             real_fsync(descriptor)
             path = _path_of(descriptor)
-            self.after(Call("sync names", f"{path}/") if os.path.isdir(path) else Call("sync", path))
+            self.after(Call("sync names", f"{path}/") if Path(path).is_dir() else Call("sync", path))
 
         with (
             mock.patch.object(os, "open", opened),
@@ -174,4 +174,4 @@ class Recorder:
 
 
 def _path_of(descriptor: int) -> str:
-    return os.readlink(f"/proc/self/fd/{descriptor}")
+    return str(Path(f"/proc/self/fd/{descriptor}").readlink())

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
+import os
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 from storm import reader
 from storm.children import Notes, Strike, begin, end
+from storm.live import Live
 from storm.outcome import Outcome
 from storm.subjects import Place, Subject
 from veilstream.storage.ledger import Ledger
@@ -21,18 +24,23 @@ LONGEST: Final = 0.06
 
 
 def kill_and_resume(
-    subject: Subject, place: Place, most: int, chance: random.Random, reference: Notes | None = None
+    subject: Subject,
+    place: Place,
+    most: int,
+    chance: random.Random,
+    reference: Notes | None = None,
+    longest: float = LONGEST,
 ) -> Outcome:
     """Kill up to ``most`` processes that work on one ledger, let one finish, and examine what is left.
 
-    ``reference`` is what an uninterrupted run shows.
+    ``reference`` is what an uninterrupted run shows, ``longest`` how many seconds a process lives at most.
     """
     notes, errors = Notes(place.folder / "seen"), place.folder / "errors"
     outcome = Outcome()
     finished = False
     while outcome.tried < most and not finished:
-        strike = random_strike(chance)
-        status = end(begin(lambda: subject.work(place, notes.see), errors, strike), strike)
+        strike = random_strike(chance, longest)
+        status = end(begin(lambda: subject.work(place, notes.see), errors, strike))
         outcome.tried += status == KILLED
         finished = status != KILLED
     try:
@@ -47,26 +55,30 @@ def kill_and_resume(
     return outcome
 
 
-def random_strike(chance: random.Random) -> Strike:
+def random_strike(chance: random.Random, longest: float) -> Strike:
     """Half by processor time, some by the clock, some exactly at a call."""
     kind = chance.random()
     if kind < 0.5:
-        return Strike(busy=LONGEST * chance.random())
+        return Strike(busy=longest * chance.random())
     if kind < 0.7:
-        return Strike(delay=LONGEST * chance.random())
+        return Strike(delay=longest * chance.random())
     return Strike(call=chance.randint(1, 8), after=chance.random() < 0.5)
 
 
-def uninterrupted(subject: Subject, folder: Path) -> Notes | None:
-    """What a run without interruption shows, if the same noise can be drawn again."""
-    if not subject.repeatable:
-        return None
-    folder.mkdir(exist_ok=True)
+def uninterrupted(subject: Subject, folder: Path) -> Notes:
+    """What a run without interruption shows; kept in a folder, which appears when it is whole."""
     notes = Notes(folder / "seen")
-    if not notes.path.exists():
-        place = Place(str(folder / "ledger.db"), folder)
-        if end(begin(lambda: subject.work(place, notes.see), folder / "errors")) != 0:
-            raise RuntimeError(f"{subject.name} fails without interruption: {Notes(folder / 'errors').lines()}")
+    if not folder.exists():
+        half = folder.with_name(f"{folder.name}.{os.getpid()}")
+        half.mkdir(parents=True)
+        place, seen = Place(str(half / "ledger.db"), half), Notes(half / "seen")
+        if end(begin(lambda: subject.work(place, seen.see), half / "errors")) != 0:
+            raise RuntimeError(f"{subject.name} fails without interruption: {Notes(half / 'errors').lines()}")
+        try:
+            half.rename(folder)
+        except OSError:
+            # Another round was quicker.
+            shutil.rmtree(half)
     return notes
 
 
@@ -97,6 +109,8 @@ def examine(subject: Subject, place: Place, notes: Notes, reference: Notes | Non
         problems += table_problems(place.table, streams["default"])
     with Ledger.open(place.ledger) as ledger:
         problems += [f"verify: {finding.stream}: {finding.problem}" for finding in verify(ledger)]
+    if isinstance(subject, Live):
+        problems += subject.problems(place)
     if reference is not None:
         problems += _differences(reference, streams["default"])
     return problems

@@ -46,6 +46,7 @@ class Paid:
     last: int
     block: int | None
     outcome: str
+    has_profile: bool
 
 
 @dataclass(slots=True)
@@ -143,10 +144,11 @@ def _paid(row: Row, arrays: dict[int, Row]) -> Paid:
             size = 4 if kind == "<i4" else 8
             starts = list(unpack(f"<{len(given) // size}{'i' if size == 4 else 'q'}", given))
         first = dict(zip(bins, starts, strict=True))
+    has_profile = row["bins_array"] is None and row["starts_array"] is not None
     epsilon, squared = Fraction(row["epsilon"]), Fraction(row["mu_squared"])
     if epsilon < 0 or squared < 0 or row["first"] > row["last"]:
         raise ValueError(f"charge {row['id']}")
-    return Paid(row["t"], epsilon, squared, first, row["last"], row["block"], row["outcome"])
+    return Paid(row["t"], epsilon, squared, first, row["last"], row["block"], row["outcome"], has_profile)
 
 
 def _content(row: Row) -> tuple[str, bytes]:
@@ -238,8 +240,13 @@ def _windows(stream: Stream, budgets: Sequence[Fraction] | None) -> Iterator[str
     if given.get("presence") is not None:
         yield "its guarantee bounds presence, which this reader does not judge"
         return
+    if any(paid.has_profile for paid in stream.charges):
+        yield "its charges have profiles of weights, which this reader does not judge"
+        return
     epsilon, delta, w = Fraction(given["epsilon"]), Fraction(given["delta"]), given["w"]
-    touched = _together(stream.charges)
+    # Whole numbers of a common unit add up faster than fractions, and as exactly.
+    unit = math.lcm(*(x.denominator for paid in stream.charges for x in (paid.epsilon, paid.mu_squared)))
+    touched = [_Group(same, unit) for same in _together(stream.charges)]
     bins: Iterable[int | None] = (None,)
     if any(None not in paid.first for paid in stream.charges):
         bins = range(stream.bins)
@@ -248,15 +255,14 @@ def _windows(stream: Stream, budgets: Sequence[Fraction] | None) -> Iterator[str
         return
     low, high = min(times), max(times)
     windows = [(low, high)] if w is None else [(end - w + 1, end) for end in range(low, high + w)]
+    costs: list[tuple[int, int, int | None, int]]
     if stream.per_timestamp and w is not None and w > 1:
         each = {t: max(_cost(touched, b, t, t)[0] for b in bins) for t in range(low, high + 1)}
-        costs = [
-            (sum((each.get(t, Fraction(0)) for t in range(a, z + 1)), Fraction(0)), Fraction(0), None, a)
-            for a, z in windows
-        ]
+        costs = [(sum(each.get(t, 0) for t in range(a, z + 1)), 0, None, a) for a, z in windows]
     else:
         costs = [(*_cost(touched, b, a, z), b, a) for b in bins for a, z in windows]
-    for pure, squared, b, start in costs:
+    for paid, paid_squared, b, start in costs:
+        pure, squared = Fraction(paid, unit), Fraction(paid_squared, unit)
         limit = epsilon if budgets is None or b is None else budgets[b]
         if pure > limit or (squared and not _affordable(limit - pure - ROUNDING, delta, squared)):
             yield f"the window from {start} costs {pure} (and μ² {float(squared):g}) of {limit}"
@@ -274,12 +280,21 @@ def _together(charges: Iterable[Paid]) -> list[list[Paid]]:
     return [*alone, *blocks.values()]
 
 
-def _cost(touched: list[list[Paid]], b: int | None, start: int, end: int) -> tuple[Fraction, Fraction]:
-    pure, squared = Fraction(0), Fraction(0)
-    for same in touched:
-        if any(_begins(paid, b) <= end and paid.last >= start for paid in same):
-            pure += max(paid.epsilon for paid in same)
-            squared += max(paid.mu_squared for paid in same)
+class _Group:
+    """Charges that count once, and what a window that touches any of them pays."""
+
+    def __init__(self, charges: list[Paid], unit: int) -> None:
+        self.charges = charges
+        self.pure = int(max(paid.epsilon for paid in charges) * unit)
+        self.squared = int(max(paid.mu_squared for paid in charges) * unit)
+
+
+def _cost(touched: list[_Group], b: int | None, start: int, end: int) -> tuple[int, int]:
+    pure, squared = 0, 0
+    for group in touched:
+        if any(paid.last >= start and _begins(paid, b) <= end for paid in group.charges):
+            pure += group.pure
+            squared += group.squared
     return pure, squared
 
 

@@ -1,32 +1,34 @@
-"""What is attacked: work that goes on from what a ledger holds until it is done, and tells every release that it sees."""
+"""What is attacked: work that goes on from what a ledger holds until it is done, and tells every release it sees."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
 
 from storm.reader import fingerprint
 from veilstream.data import Calendar, Categories, Domain
-from veilstream.errors import LedgerError
+from veilstream.errors import LedgerError, VeilstreamError
 from veilstream.jobs.call import publish
 from veilstream.mechanisms.streams import STREAMS
 from veilstream.noise import ExactSampler
 from veilstream.personalised import LedgerAccounts, PersonalisedPublisher, Roster, count_levels
 from veilstream.personalised.people import PeopleCounts
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.release import publisher as publishing
 from veilstream.release.once import release_once
 from veilstream.release.publisher import Publisher
 from veilstream.release.sinks import release_tables, write_table
+from veilstream.release.together import feed_together
 from veilstream.storage.ledger import Ledger, StreamSpec
 from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.counts import seal
@@ -57,15 +59,11 @@ class Place:
 class Subject(Protocol):
     """Work on a ledger that may be interrupted anywhere and begun again.
 
-    ``repeatable`` says that an interrupted run must release what an uninterrupted one does, bit by bit; ``budgets``
-    are those of the bins where bins are the levels of people's budgets.
+    ``budgets`` are those of the bins where bins are the levels of people's budgets.
     """
 
     @property
     def name(self) -> str: ...
-
-    @property
-    def repeatable(self) -> bool: ...
 
     @property
     def budgets(self) -> Sequence[Fraction] | None: ...
@@ -87,16 +85,16 @@ def print_of(release: Release) -> str:
 class RepeatedNoise(ExactSampler):
     """Noise that follows from a number and the step: two runs of a storm draw the same, whatever interrupts them."""
 
-    __slots__ = ("_source",)
+    __slots__ = ("_renewed",)
     now: tuple[int, int] = (0, 0)
 
     def __init__(self) -> None:
-        self._source = _Renewed()
-        super().__init__(self._source)
+        self._renewed = _Renewed()
+        super().__init__(self._renewed)
 
     def renew(self) -> None:
         """Begin the noise of the step that is ``now``."""
-        self._source.seeded = SeededSource(RepeatedNoise.now)
+        self._renewed.seeded = SeededSource(RepeatedNoise.now)
 
 
 class _Renewed:
@@ -108,14 +106,10 @@ class _Renewed:
 
 
 @contextmanager
-def repeated_noise() -> Iterator[None]:
+def repeated_noise() -> Generator[None]:
     """Publishers that are made in the block draw repeatable noise; for this experiment alone."""
-    secure = publishing.SecureNoise
-    publishing.SecureNoise = RepeatedNoise  # type: ignore[assignment,misc]
-    try:
+    with mock.patch("veilstream.release.publisher.SecureNoise", RepeatedNoise):
         yield
-    finally:
-        publishing.SecureNoise = secure  # type: ignore[misc]
 
 
 def counts(seed: int, t: int) -> NDArray[np.int64]:
@@ -136,7 +130,6 @@ class OneStream:
     w: int = WINDOW
     with_table: bool = False
     patient: bool = False
-    repeatable: bool = True
     budgets: None = None
 
     @property
@@ -174,7 +167,6 @@ class Threads:
     mechanism: str
     steps: int = 24
     threads: int = 3
-    repeatable: bool = False
     budgets: None = None
 
     @property
@@ -202,11 +194,33 @@ class Threads:
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """Streams of several mechanisms whose steps share one commit."""
+
+    mechanisms: tuple[str, ...] = ("uniform", "dsat", "budget-absorption")
+    steps: int = 16
+    budgets: None = None
+    name: str = "streams that commit together"
+
+    def work(self, place: Place, see: See) -> None:
+        guarantee = Guarantee(1, w=WINDOW)
+        with Ledger.open(place.ledger) as ledger:
+            publishers = [Publisher(BINS, guarantee, STREAMS[name](), ledger, stream=name) for name in self.mechanisms]
+            heads = [ledger.head(name) for name in self.mechanisms]
+            first = min(-1 if head is None else head for head in heads)
+            for t in range(max(0, first), self.steps):
+                feeds = [partial(publisher.feed, counts(1, t), t=t) for publisher in publishers]
+                for release in feed_together(ledger, feeds):
+                    if isinstance(release, VeilstreamError):
+                        raise release
+                    see(release)
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """A file of events published as ``veilstream publish --out`` does it, key file and table included."""
 
     steps: int = 12
-    repeatable: bool = False
     budgets: None = None
     name: str = "publish with --out"
 
@@ -242,7 +256,6 @@ class OneTime:
     """One release each under many names."""
 
     names: int = 12
-    repeatable: bool = False
     budgets: None = None
     name: str = "one-time releases"
 
@@ -262,7 +275,6 @@ class Accounts:
     """Questions to people with budgets of their own, until nobody has any left."""
 
     questions: int = 8
-    repeatable: bool = False
     budgets: Sequence[Fraction] = field(default=(Fraction(1, 8), Fraction(1)))
     name: str = "personal accounts"
 
@@ -279,7 +291,6 @@ class Groups:
     """A stream for every group of similar budgets."""
 
     steps: int = 10
-    repeatable: bool = False
     budgets: None = None
     name: str = "groups of budgets"
 

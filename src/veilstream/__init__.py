@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     )
     from veilstream.privacy.charge import Charge, Span
     from veilstream.privacy.guarantee import Guarantee
+    from veilstream.privacy.population import Membership, Population
     from veilstream.release.publisher import Publisher
     from veilstream.storage.ledger import Ledger
     from veilstream.testing.simulation import simulate, simulate_many
@@ -111,6 +112,7 @@ _EXPORTS: Final = {
     ),
     "veilstream.privacy.charge": "Charge Span",
     "veilstream.privacy.guarantee": "Guarantee",
+    "veilstream.privacy.population": "Membership Population",
     "veilstream.release.publisher": "Publisher",
     "veilstream.storage.ledger": "Ledger",
     "veilstream.testing.simulation": "simulate simulate_many",
@@ -159,11 +161,13 @@ __all__ = [
     "LedgerFullError",
     "LedgerMismatchError",
     "LedgerVersionError",
+    "Membership",
     "MissingExtraError",
     "ModelBased",
     "NoiseFirst",
     "OutOfOrderError",
     "OutputError",
+    "Population",
     "Privelet",
     "Publisher",
     "Release",

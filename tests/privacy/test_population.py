@@ -278,6 +278,8 @@ def test_what_makes_no_population_is_refused(settings_given: dict[str, object], 
     assert caught.value.name == name
 
 
-def test_a_membership_needs_both_ends_of_its_time() -> None:
-    with pytest.raises(InvalidInputError):
-        Membership("residents", begins="2026-01-01")
+def test_what_is_about_different_people_is_reserved() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        Membership("residents", apart="groups")
+    assert caught.value.name == "draw"
+    assert Membership("residents", "reserved", apart="groups").apart == "groups"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from veilstream.cli.reporting import ExitCode, print_json
 from veilstream.jobs.wording import number, promise
 
 if TYPE_CHECKING:
+    from veilstream.errors import VeilstreamError
     from veilstream.evaluate.advise import Choice
     from veilstream.jobs.advice import Advice
 
@@ -38,6 +40,12 @@ def advise(
     change: Annotated[
         float, option("--change", description="Part of its count by which a bin moves in a step. Default: 0.05.")
     ] = 0.05,
+    ledger: Annotated[
+        str | None, option("--ledger", description="With --within: the ledger of a population of people.")
+    ] = None,
+    within: Annotated[
+        str | None, option("--within", description="Plan within what a population of --ledger has left to reserve.")
+    ] = None,
     plot: Annotated[Path | None, option("--plot", description="Picture of the choices: .png, .pdf or .svg.")] = None,
     as_json: AsJson = False,
 ) -> int:
@@ -52,6 +60,9 @@ def advise(
 
     if plot is not None:
         check_writable(plot, (".png", ".pdf", ".svg"))
+    room = _room(ledger, within, every, window)
+    if room is not None and epsilon is None and error is None:
+        epsilon = str(room)
     with progress_bar("simulating", as_json) as advance:
         found = advice.advise(
             count=count,
@@ -66,18 +77,56 @@ def advise(
             change=change,
             progress=advance,
         )
+    if room is not None and found.epsilon > room:
+        raise _refusal(found.epsilon, room, within)
+    command = found.command
+    if room is not None:
+        command = command.replace("--ledger budget.db", f"--ledger {ledger} --population {within} --draw reserved")
     if plot is not None:
         found.plot(plot)
     if as_json:
-        _print_json(found, plot)
+        _print_json(found, command, plot)
     else:
-        _tell(found)
+        if room is not None:
+            typer.echo(f"population '{within}' can give such a stream epsilon {number(room)} to reserve")
+        _tell(found, command)
         if plot is not None:
             typer.echo(f"wrote {plot}")
     return ExitCode.OK
 
 
-def _print_json(found: Advice, plot: Path | None) -> None:
+def _room(ledger: str | None, within: str | None, every: str, window: str) -> Fraction | None:
+    """What a population can still give to a stream; None without one."""
+    from veilstream.cli.ledger_opening import opened_ledger
+    from veilstream.errors import InvalidInputError
+    from veilstream.jobs.window import steps_of_window
+
+    if ledger is None or within is None:
+        if ledger is not within:
+            raise InvalidInputError(name="within", limit="give --ledger and --within together")
+        return None
+    w = steps_of_window(int(window) if window.isdigit() else window, int(every) if every.isdigit() else every)
+    with opened_ledger(ledger) as book:
+        account = book.populations.account(within)
+    room = account.room(w, every)
+    if room <= 0:
+        raise _refusal(room, room, within)
+    return room
+
+
+def _refusal(wanted: Fraction, room: Fraction, within: str | None) -> VeilstreamError:
+    from veilstream.errors import BudgetExceededError
+
+    return BudgetExceededError(
+        name="epsilon",
+        value=wanted,
+        limit=f"population {within!r} can give such a stream {room} to reserve",
+        outcome="nothing was spent",
+        next_step="accept a larger error, or draw 'shared' as budget comes back (veilstream budget says when)",
+    )
+
+
+def _print_json(found: Advice, command: str, plot: Path | None) -> None:
     print_json(
         {
             "epsilon": str(found.epsilon),
@@ -89,7 +138,7 @@ def _print_json(found: Advice, plot: Path | None) -> None:
                 {"delta": delta, "mean_error": c.mean_error, "error_95": c.error_95} for delta, c in found.deltas
             ],
             "step_lengths": [{"times": factor, "relative_error": c.relative_error} for factor, c in found.steps],
-            "command": found.command,
+            "command": command,
             "outputs": [] if plot is None else [str(plot)],
         }
     )
@@ -103,7 +152,7 @@ def _short(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
-def _tell(found: Advice) -> None:
+def _tell(found: Advice, command: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -140,4 +189,4 @@ def _tell(found: Advice) -> None:
         part = "" if without is None else f", {choice.mean_error / without:.2f} of that without"
         typer.echo(f"with --delta {delta}: mean {mean}, 95 % {within} for noise in every step{part}")
     typer.echo(f"recommended: {found.recommended.mechanism}; {found.verdict}")
-    typer.echo(f"to publish (words in capitals are yours):\n\n  {found.command}\n")
+    typer.echo(f"to publish (words in capitals are yours):\n\n  {command}\n")

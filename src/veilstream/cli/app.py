@@ -35,6 +35,8 @@ COMMANDS: Final = {
     "compare": Entry("compare", "Try all mechanisms on a public stream and recommend one."),
     "mechanisms": Entry("catalogue", "List mechanisms and histograms with their parameters."),
     "ledger": Entry("ledgers", "Read a ledger: what was released, what it cost, what is left.", "ledger_app"),
+    "population": Entry("population", "Promise one budget for many streams and releases.", "population_app"),
+    "budget": Entry("budget", "Show what a population has spent, what is left, and when it comes back."),
     "serve": Entry("serve", "Take rows over HTTP, publish on the clock, show a live page."),
     "token": Entry("serve", "Tokens of the live service: who may send, read, operate.", "token_app"),
     "audit": Entry("audit", "Try to refute the privacy claims of mechanisms."),

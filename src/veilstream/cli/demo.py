@@ -36,7 +36,12 @@ WRITTEN: Final = {
 }
 
 
-def demo(out: Annotated[Path, typer.Option(help="Directory for the results.")] = Path("demo-output")) -> None:
+def demo(
+    out: Annotated[Path, typer.Option(help="Directory for the results.")] = Path("demo-output"),
+    population: Annotated[
+        bool, typer.Option("--population", help="Three streams and a table under one budget instead.")
+    ] = False,
+) -> None:
     """Publish three seasons of CDC influenza counts privately: a table, pictures and a ledger."""
     from rich.console import Console
 
@@ -45,6 +50,11 @@ def demo(out: Annotated[Path, typer.Option(help="Directory for the results.")] =
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInputError(name="output", value=out, limit=f"{error.strerror}") from None
+    if population:
+        from veilstream.cli.demo_population import demo_population
+
+        demo_population(console, out)
+        return
     with bundled_data() as data:
         paths = {"file": str(data), "ledger": str(out / "budget.db"), "out": str(out / "releases.parquet")}
         prepared = prepare(Job.build({**JOB, **paths}))

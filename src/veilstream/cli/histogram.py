@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from veilstream.cli.options import AsJson, job_argument, job_option, option, settings_of
+from veilstream.cli.population import DataFrom, DataTo, HowToDraw, InPopulation, membership_of
 from veilstream.cli.reporting import ExitCode, print_json
 from veilstream.data import Calendar
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from veilstream.data import Domain
     from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism
     from veilstream.privacy.guarantee import Guarantee
+    from veilstream.privacy.population import Membership
     from veilstream.trusted.counts import Sealed
     from veilstream.trusted.records import SealedRecords
     from veilstream.values.postprocess import Step
@@ -62,6 +64,10 @@ def histogram(
         str | None, option("--out", description="Table of the release: .parquet, .csv, .json or .ndjson.")
     ] = None,
     level: Annotated[float, job_option("level")] = 0.95,
+    population: InPopulation = None,
+    draw: HowToDraw = "shared",
+    data_from: DataFrom = None,
+    data_to: DataTo = None,
     as_json: AsJson = False,
 ) -> int:
     """Publish one histogram of a file, once and for all; run it again to get the same release for nothing.
@@ -86,9 +92,10 @@ def histogram(
     guarantee = Guarantee(epsilon, w=None)
     histogram_method = _histogram(method, settings_of(setting or []))
     steps = _steps(post or [])
+    member = membership_of(population, draw, data_from, data_to)
     rows = _Rows(file, known, user, row_per_person, bins_per_user, counts_per_user, unknown)
     if known.bins > MAX_BINS:
-        done = _release_boxes(rows, guarantee, histogram_method, steps, ledger, stream, out, level)
+        done = _release_boxes(rows, guarantee, histogram_method, steps, ledger, stream, out, level, member)
         _tell(done, stream, out, as_json)
         return ExitCode.OK
     listed = Domain(known.axes)
@@ -97,7 +104,9 @@ def histogram(
     # Every row is read and checked before the ledger is touched.
     snapshot = rows.snapshot()
     with Ledger.open(ledger) as book:
-        publisher = Publisher(listed, guarantee, mechanism, book, stream=stream, max_contribution=counts_per_user)
+        publisher = Publisher(
+            listed, guarantee, mechanism, book, stream=stream, max_contribution=counts_per_user, population=member
+        )
         before = book.release_at(stream, 0) is not None
         release = publisher.feed(snapshot)
         written = None
@@ -195,6 +204,7 @@ def _release_boxes(
     stream: str,
     out: str | None,
     level: float,
+    member: Membership | None,
 ) -> _Done:
     from veilstream.errors import InvalidInputError
     from veilstream.release.records import RecordMechanism, release_records
@@ -215,7 +225,16 @@ def _release_boxes(
     with Ledger.open(ledger) as book:
         known = stream in [spec.name for spec in book.streams()]
         before = known and book.release_at(stream, 0) is not None
-        done = release_records(records, guarantee.epsilon, method, book, name=stream, domain=rows.domain, steps=steps)
+        done = release_records(
+            records,
+            guarantee.epsilon,
+            method,
+            book,
+            name=stream,
+            domain=rows.domain,
+            steps=steps,
+            population=member,
+        )
         written = None if out is None else write_table([done.table(rows.domain, level)], out)
     return _Done(done.release, "box", done.boxes.size, before, written)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veilstream.cli.options import AsJson, job_option
+from veilstream.cli.population import DataFrom, DataTo, HowToDraw, InPopulation, membership_of
 from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
 
@@ -60,9 +61,14 @@ def synthesize(
     measure: Annotated[
         str | None, typer.Option(help="Extra budget that measures true errors for the page.", show_default=False)
     ] = None,
+    population: InPopulation = None,
+    draw: HowToDraw = "shared",
+    data_from: DataFrom = None,
+    data_to: DataTo = None,
     as_json: AsJson = False,
 ) -> int:
     """Publish a private model of a table and draw synthetic rows from it; run it again to draw more for nothing."""
+    from veilstream.errors import InvalidInputError
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.jobs.wording import number
     from veilstream.storage.ledger import Ledger
@@ -70,6 +76,11 @@ def synthesize(
     from veilstream.synthesis.types import numeric_types
 
     _check(unknown, rows, measure, out, report)
+    member = membership_of(population, draw, data_from, data_to)
+    if member is not None and measure is not None:
+        raise InvalidInputError(
+            "measure: what a page measures is not drawn from a population; leave it out", outcome="nothing was read"
+        )
     url = _default_ledger(file, out) if ledger is None else ledger
     refuse_overwriting({"out": out, "report": report}, {"file": file, "domain": domain, "ledger": url})
     schema = TableDomain.from_json(domain)
@@ -85,7 +96,7 @@ def synthesize(
         advance(1, stages)
         book = open_things.enter_context(Ledger.open(url))
         before = _released(book, name)
-        model = fit(sealed, schema, epsilon, mechanism, book, name=name, rows_per_user=rows_per_user)
+        model = fit(sealed, schema, epsilon, mechanism, book, name=name, rows_per_user=rows_per_user, population=member)
         advance(2, stages)
         model = replace(model, types=numeric_types(file))
         written = _draw(model, out, rows, seed)

@@ -20,6 +20,7 @@ from veilstream.data.measures import STATISTICS, ValueMeasures
 from veilstream.errors import InvalidBudgetError, InvalidInputError, VeilstreamError
 from veilstream.jobs.measured import measures_of
 from veilstream.jobs.window import steps_of_window
+from veilstream.privacy.population import Draw
 from veilstream.privacy.rationals import rational
 from veilstream.release.plots.options import Kind
 
@@ -110,6 +111,15 @@ class Job(BaseModel):
     exhausted: Literal["error", "repeat"] = Field(
         "error",
         description="A step that failed tries left no budget for: 'error' (default) or 'repeat' the last.",
+    )
+
+    population: str | None = Field(None, description="Population of the ledger whose promise the stream keeps too.")
+    draw: Draw = Field(
+        "shared", description="'shared' (default) from the population's pool, or 'reserved', a share fixed now."
+    )
+    unit: str = Field(
+        "people",
+        description="Whom the data are bounded by, as the population protects: people (default), devices, events.",
     )
 
     time_format: str | None = Field(

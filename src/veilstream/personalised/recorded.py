@@ -76,6 +76,7 @@ class LedgerAccounts(LedgerHolder):
         *,
         stream: str = "personal",
         w: int | None = None,
+        population: str | None = None,
     ) -> None:
         self.roster = roster
         self.w = w
@@ -93,6 +94,7 @@ class LedgerAccounts(LedgerHolder):
                     bins=roster.levels,
                     domain=None,
                     max_contribution=1,
+                    membership=self.ledger.populations.membership(population, "reserved"),
                 ),
                 former.__eq__,
             )

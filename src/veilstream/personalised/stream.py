@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from veilstream.data import Calendar
 from veilstream.errors import InvalidInputError, LedgerMismatchError
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.traits import Traits
@@ -20,6 +21,7 @@ from veilstream.personalised.partition import Group
 from veilstream.personalised.people import PeopleCounts
 from veilstream.personalised.roster import Roster
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population import Membership
 from veilstream.privacy.windows import fullest_window
 from veilstream.release.publisher import Publisher
 from veilstream.storage.holder import LedgerHolder
@@ -44,6 +46,7 @@ class PersonalisedPublisher(LedgerHolder):
     A person is in one group of the public roster for ever, so they meet one stream, and inside any w successive
     timestamps (None: for ever) it costs them at most the lowest budget of their group, which is not above their own. A
     ledger refuses the stream with other people or other groups.
+    Of ``population`` it reserves what the group of the largest epsilon needs.
     Any stream mechanism serves; ``values`` combines the groups' counts by ``frequency_weights`` and costs nothing.
 
     Each group commits by itself. After a crash in the middle of a step, feed the step again: groups that had committed
@@ -70,6 +73,8 @@ class PersonalisedPublisher(LedgerHolder):
         stream: str = "default",
         groups: Sequence[Group] | None = None,
         spread: float = SPREAD,
+        calendar: Calendar | None = None,
+        population: str | None = None,
     ) -> None:
         self.roster = roster
         self.bins = bins
@@ -95,6 +100,9 @@ class PersonalisedPublisher(LedgerHolder):
                     mechanism,
                     self.ledger,
                     stream=f"{name}/group {number + 1} of {len(self.groups)}",
+                    calendar=calendar,
+                    # Nobody is in two groups: of what they reserve the largest counts.
+                    population=None if population is None else Membership(population, "reserved", apart=name),
                 )
                 for number, group in enumerate(self.groups)
             ]

@@ -17,6 +17,21 @@ from veilstream.privacy.rationals import Exact
 Draw: TypeAlias = Literal["shared", "reserved"]
 DRAWS: Final = get_args(Draw)
 UNITS: Final = ("people", "devices", "events")
+WORDS: Final = {
+    "": "unit",
+    "us": "microsecond",
+    "ms": "millisecond",
+    "s": "second",
+    "m": "minute",
+    "h": "hour",
+    "d": "day",
+    "w": "week",
+    "mo": "month",
+    "q": "quarter",
+    "y": "year",
+}
+EVER: Final = ("", "")
+"""The time of data that count in every window."""
 START: Final = "2001-01-01"
 """A Monday. Cells reach to both sides of it."""
 
@@ -54,7 +69,7 @@ class Population:
     >>> residents.guarantee.w, residents.grid.every
     (24, '1h')
     >>> print(residents)
-    residents: epsilon 2 for all that one of the people contributes within any 24 successive cells of 1h
+    residents: epsilon 2 for all that one of the people contributes within any 24 hours
     """
 
     name: str
@@ -145,8 +160,9 @@ class Population:
         """A window in words."""
         if self.grid is None:
             return "ever"
-        w, every = self.guarantee.w, self.grid.every
-        return f"within one cell of {every}" if w == 1 else f"within any {w} successive cells of {every}"
+        (count, unit), w = self.grid.unit, self.guarantee.w or 1
+        length = f"{w * count} {WORDS[unit]}s" if w * count > 1 else WORDS[unit]
+        return f"within any {length}" if w > 1 else f"within each {length} of the calendar"
 
     def __str__(self) -> str:
         promise = self.guarantee
@@ -158,33 +174,43 @@ class Population:
 class Membership:
     """How a stream belongs to a population: how it draws, what unit its data are bounded by, when its data are from.
 
-    ``begins`` and ``ends`` date a release that has no calendar of steps, such as a table of one year.
+    ``data`` is a beginning and an end for what has no calendar of steps, such as a table of one year; ``EVER`` counts
+    in every window; by default the stream's calendar tells, and a stream without one counts in every window. Streams
+    that are ``apart`` by the same word are about different people, such as the groups of a roster: of what they reserve
+    the largest counts.
 
-    >>> Membership.from_json(Membership("residents", "shared").to_json())
-    Membership(population='residents', draw='shared', unit='people', begins=None, ends=None)
+    >>> Membership.from_json(Membership("residents", data=("2025-01-01", "2026-01-01")).to_json()).data
+    ('2025-01-01', '2026-01-01')
     """
 
     population: str
     draw: Draw = "shared"
     unit: str = "people"
-    begins: str | None = None
-    ends: str | None = None
+    data: tuple[str, str] | None = None
+    apart: str | None = None
 
     def __post_init__(self) -> None:
         if self.draw not in DRAWS:
             raise InvalidInputError(name="draw", value=self.draw, limit=f"choose from {', '.join(DRAWS)}")
-        if (self.begins is None) != (self.ends is None):
-            raise InvalidInputError("time of the data: a beginning and an end are needed together", name="data")
+        if self.apart is not None and self.draw != "reserved":
+            raise InvalidInputError(
+                name="draw", value=self.draw, limit="what is about different people is 'reserved', by its largest"
+            )
 
     def to_json(self) -> str:
-        fields = {"population": self.population, "draw": self.draw, "unit": self.unit}
-        if self.begins is not None and self.ends is not None:
-            fields |= {"begins": self.begins, "ends": self.ends}
+        fields: dict[str, Any] = {"population": self.population, "draw": self.draw, "unit": self.unit}
+        if self.data is not None:
+            fields["data"] = list(self.data)
+        if self.apart is not None:
+            fields["apart"] = self.apart
         return json.dumps(fields)
 
     @classmethod
     def from_json(cls, text: str) -> Membership:
-        return cls(**json.loads(text))
+        fields: dict[str, Any] = json.loads(text)
+        if "data" in fields:
+            fields["data"] = tuple(fields["data"])
+        return cls(**fields)
 
 
 def _cells(window: str | int, every: str | int | None, zone: str) -> tuple[int, str]:

@@ -7,12 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
-from veilstream.errors import BudgetExceededError
+from veilstream.errors import BudgetExceededError, ChargeError
 from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.population import Cost
 from veilstream.privacy.population_pool import Cells, Member, Profile, Usage
 
 NEVER: Final = "ask for less epsilon, or define another population with more; what counts for ever never comes back"
+
+
+END_OF_TIME: Final = 1 << 62
+"""A cell after all others."""
 
 
 class ChargeLimit(Protocol):
@@ -33,6 +37,8 @@ class Spent:
 
     others: Sequence[Usage] = ()
     own: Sequence[Charge] = ()
+    full_through: int | None = None
+    """Windows that touch this cell or an earlier one have nothing left: what they cost was lost with an old ledger."""
 
 
 Fetch: TypeAlias = Callable[[Span | None], Spent]
@@ -73,13 +79,37 @@ class Pool:
         self._check(charges, charges)
 
     def _check(self, new: Sequence[Charge], asked: Sequence[Charge]) -> None:
+        for charge in asked:
+            if charge.profile is not None:
+                raise ChargeError(
+                    name=f"charge for {charge.purpose!r}",
+                    value=charge.mu_squared,
+                    limit=f"rows of running sums are not counted in the pool of population {self._name!r}",
+                    next_step="register the stream with a share of its own (draw 'reserved')",
+                )
         usages = self._member.usages(new)
         if not usages:
             return
         self._load(usages)
+        self._refuse_full(usages, asked)
         cost = self._with(new, usages)
         if not cost.fits(self._limit):
             raise self._refusal(asked, cost)
+
+    def _refuse_full(self, usages: Sequence[Usage], asked: Sequence[Charge]) -> None:
+        """Refuse what touches windows of which nobody knows what they cost."""
+        assert self._spent is not None
+        full, reach = self._spent.full_through, _reach(usages, self._w)
+        if full is None or (reach is not None and reach.first > full):
+            return
+        room = None if self._w is None or full == END_OF_TIME else self._date_of(full + self._w)
+        raise BudgetExceededError(
+            f"charge for {asked[0].purpose!r} of stream {self._member.name!r}: steps of population {self._name!r} were "
+            "lost with an old copy of the ledger, and windows that touch them count as full",
+            name=asked[0].purpose,
+            limit="0",
+            next_step=NEVER if room is None else f"ask about data from {room} on",
+        )
 
     def _load(self, usages: Sequence[Usage]) -> None:
         """Read what the windows that charges touch may hold, unless it was."""
@@ -145,7 +175,8 @@ class Pool:
         if room is None:
             return NEVER
         return (
-            f"repeat the last release (--exhausted repeat) until data of {self._date_of(room)}, or ask for less epsilon"
+            f"ask for less epsilon, or about data from {self._date_of(room)} on; a stream can repeat its last "
+            "release until then (--exhausted repeat)"
         )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from veilstream.mechanisms.session import Session
 from veilstream.noise import SecureNoise
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population import Membership, Population
 from veilstream.release.transacting import Book
 from veilstream.storage.holder import LedgerHolder
 from veilstream.storage.ledger import Ledger, StreamSpec
@@ -29,12 +30,15 @@ def release_once(
     *,
     recognises: Callable[[str], bool],
     fingerprint: str | None = None,
+    population: str | Population | Membership | None = None,
 ) -> Release:
     """The release of step 0 of the stream ``spec``: from the ledger if it was made before, else ``measure``d.
 
     ``recognises`` and ``fingerprint`` are those of :meth:`Ledger.register`. Another stream of the same name is refused.
+    With ``population`` it draws on one, see ``Publisher``.
     """
     with LedgerHolder(ledger) as holder:
+        spec = replace(spec, membership=holder.ledger.populations.membership(population))
         holder.ledger.register(spec, recognises, fingerprint)
         guarantee = Guarantee.from_json(spec.guarantee)
         book = Book(holder.ledger, spec.name, lambda: Session(Accountant(guarantee, spec.bins), SecureNoise()))
@@ -43,4 +47,5 @@ def release_once(
             if stored is not None:
                 return stored
             book.catch_up(transaction)
+            book.foresee(transaction, 0, guarantee)
             return book.transact(transaction, 0, lambda: (measure(book.session.at(0)), Done()))

@@ -19,7 +19,7 @@ from veilstream.mechanisms.protocols import Explains, Revises, StreamMechanism
 from veilstream.mechanisms.session import StreamSession
 from veilstream.noise import SecureNoise
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.privacy.population import Draw, Population
+from veilstream.privacy.population import Draw, Membership, Population
 from veilstream.release.transacting import Book
 from veilstream.storage.codec import Encoded, decode
 from veilstream.storage.holder import LedgerHolder
@@ -77,7 +77,7 @@ class Publisher(LedgerHolder, Generic[S]):
         calendar: Calendar | None = None,
         key: bytes | Key | None = None,
         allow_empty: bool | None = None,
-        population: str | Population | None = None,
+        population: str | Population | Membership | None = None,
         draw: Draw = "shared",
         unit: str = "people",
         measures: ValueMeasures | None = None,
@@ -150,6 +150,8 @@ class Publisher(LedgerHolder, Generic[S]):
                 return stored
             _in_order(step, head)
             self._book.catch_up(transaction, self._load)
+            if self.guarantee.w == 1:
+                self._book.foresee(transaction, step, self.guarantee)
             self._noise.renew()
             sealed = now if isinstance(now, Sealed) else now.at(step)
             return self._book.transact(transaction, step, lambda: self._measured(sealed, step))

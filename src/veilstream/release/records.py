@@ -14,6 +14,7 @@ from veilstream.data import Axis, Categories, Domain, Edges
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.identity import describe, recognises
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population import Membership, Population
 from veilstream.privacy.rationals import Exact
 from veilstream.release.once import release_once
 from veilstream.storage.ledger import Ledger, StreamSpec
@@ -97,12 +98,14 @@ def release_records(
     name: str = "records",
     domain: Domain | None = None,
     steps: tuple[Step, ...] = (),
+    population: str | Population | Membership | None = None,
 ) -> BoxRelease:
     """Publish the records of step 0 once, for ``epsilon`` over all that a person ever does.
 
     Charges and boxes are committed to ``ledger`` (in memory by default) in one transaction, and the boxes exist only
     afterwards. Under the same ``name`` the stored boxes come back and nothing is spent; another method, shape,
     ``domain``, epsilon or other ``steps`` are refused. If the method raises after it was charged, the charges stay.
+    With ``population`` it draws on one, see ``Publisher``.
 
     >>> from veilstream.mechanisms.histograms import FilterPriority
     >>> from veilstream.trusted.records import seal_records
@@ -134,6 +137,7 @@ def release_records(
         lambda meter: method.estimate(records, guarantee.epsilon, meter),
         recognises=lambda recorded: recognises(recorded, method),
         fingerprint=None if domain is None else domain.fingerprint(),
+        population=population,
     )
     assert isinstance(release.payload, Boxes)
     return BoxRelease(release.payload, release)

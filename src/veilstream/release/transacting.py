@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from veilstream.privacy.charge import Charge
+from veilstream.privacy.charge import Charge, Span
+from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.population_limit import ChargeLimit
 from veilstream.privacy.snapshots import AccountantSnapshot
 from veilstream.release.commits import Commits
@@ -136,6 +137,16 @@ class Book(Generic[A]):
         session: object = self.session
         if isinstance(session, Limited):
             session.limit(transaction.pool())
+
+    def foresee(self, transaction: Transaction, t: int, guarantee: Guarantee) -> None:
+        """Refuse a step that may spend all of its guarantee, if the pool that the stream shares has less.
+
+        The mechanism's own charges are admitted one by one; without this, those before the one that is refused would be
+        lost.
+        """
+        pool = transaction.pool()
+        if pool is not None:
+            pool.check([Charge(guarantee.pure, Span(t, t), "one step", guarantee.mu_squared)])
 
     def _resume(self, transaction: Transaction) -> None:
         """Begin with the last snapshot instead of the first charge, unless the first charge was counted already."""

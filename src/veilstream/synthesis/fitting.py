@@ -15,6 +15,7 @@ from veilstream.data.bounding.keyed import Key
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams.uniform import Uniform
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population import Membership, Population
 from veilstream.privacy.rationals import Exact
 from veilstream.release.publisher import Publisher
 from veilstream.storage.ledger import Ledger
@@ -54,6 +55,7 @@ class TablePublisher:
         *,
         name: str = "table",
         rows_per_user: int = 1,
+        population: str | Population | Membership | None = None,
     ) -> None:
         self.domain: TableDomain = table_domain(domain)
         self.copula = for_domain(copula or automatic(self.domain), self.domain)
@@ -61,7 +63,13 @@ class TablePublisher:
         self.rows_per_user = rows_per_user
         moved = rows_per_user * (1 + len(self.layout.modelled))
         self.publisher: Publisher[Any] = Publisher(
-            self.layout.size, guarantee, stream(self.copula), ledger, stream=name, max_contribution=moved
+            self.layout.size,
+            guarantee,
+            stream(self.copula),
+            ledger,
+            stream=name,
+            max_contribution=moved,
+            population=population,
         )
 
     @hide_frames
@@ -115,6 +123,7 @@ def fit(
     rows_per_user: int = 1,
     unknown: Literal["error", "drop"] = "error",
     delta: Exact = 0,
+    population: str | Population | Membership | None = None,
 ) -> TableModel:
     """A private model of one table for ``epsilon``, and ``delta`` for a ``MarginalGraph(noise="gaussian")``.
 
@@ -123,6 +132,7 @@ def fit(
     domain (see ``automatic``). The charge and the model are committed together to ``ledger`` (in memory by default):
     fitting again under the same ``name`` gives the stored model and costs nothing. Nobody may have more than
     ``rows_per_user`` rows: with ``user``, the column of ids, that is enforced, without it it is the caller's promise.
+    With ``population`` the model draws on one; a ``Membership`` says from when the table is, else it counts for ever.
 
     >>> from veilstream.data import Categories, Grid
     >>> ages = TableDomain({"age": Grid(0, 100, 100), "member": Categories([False, True])})
@@ -132,6 +142,13 @@ def fit(
     (Fraction(1, 2), (5, 2))
     """
     with TablePublisher(
-        domain, guarantee_of(epsilon, delta), Uniform, copula, ledger, name=name, rows_per_user=rows_per_user
+        domain,
+        guarantee_of(epsilon, delta),
+        Uniform,
+        copula,
+        ledger,
+        name=name,
+        rows_per_user=rows_per_user,
+        population=population,
     ) as publisher:
         return publisher.feed(table, 0, user=user, unknown=unknown)

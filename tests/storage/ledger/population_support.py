@@ -1,4 +1,4 @@
-"""Four streams of different step lengths on one population, and its windows recomputed by code that shares nothing with it."""
+"""Four streams of different step lengths on one population, and its windows recomputed by code of their own."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from veilstream.errors import LedgerError
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.chain import base_of, broken
+from veilstream.storage.ledger.population import shares_a_pool
 from veilstream.storage.ledger.recomputing import accountant_at, row_of
 from veilstream.storage.ledger.records import COMPACTION, IN_PAGES, LOSS, Mark, Rows, record
 from veilstream.storage.ledger.schema import (
@@ -71,6 +72,10 @@ def plan_compaction(ledger: Ledger, stream: str) -> Plan:
             return Plan(stream, reason="it draws on a population, whose windows are added up from its charges")
         if period is None:
             return Plan(stream, reason="one budget lasts for the whole stream, so that every charge still counts")
+        if shares_a_pool(row_of(connection, stream_id)):
+            return Plan(
+                stream, reason="it shares the pool of a population, and data of any time may still draw on that"
+            )
         head, base = head_of(connection, stream_id), base_of(connection, stream_id)
         passed = [
             row

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,15 +20,16 @@ from zoneinfo import ZoneInfo
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from veilstream.errors import LedgerError, LedgerMismatchError
+from veilstream.errors import InvalidInputError, LedgerError
 from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.privacy.population import Cost, Membership, Population
+from veilstream.privacy.population import EVER, Cost, Membership, Population
+from veilstream.privacy.population_limit import END_OF_TIME
 from veilstream.privacy.population_pool import Member, Usage
 from veilstream.privacy.population_time import EPOCH, TimeGrid
-from veilstream.storage.ledger.chain import check_stream
+from veilstream.storage.ledger.chain import check_stream, find_key
 from veilstream.storage.ledger.records import Fields
-from veilstream.storage.ledger.schema import charges, populations, streams
+from veilstream.storage.ledger.schema import charges, losses, populations, streams
 from veilstream.storage.ledger.spec import UNRECORDED
 
 
@@ -52,10 +54,10 @@ class Enrolled:
         grid, calendar, data = population.grid, self.calendar, self.membership
         if grid is None:
             return Member(self.name, self.guarantee.w, None)
-        if data.begins is not None and data.ends is not None:
-            first, last = data_cells(grid, data.begins, data.ends)
+        if data.data not in (None, EVER):
+            first, last = data_cells(grid, data.data)
             return Member(self.name, self.guarantee.w, lambda _t: (first, last))
-        if calendar is None or calendar.whole_numbers != grid.whole_numbers:
+        if data.data == EVER or calendar is None or calendar.whole_numbers != grid.whole_numbers:
             return Member(self.name, self.guarantee.w, None)
         return Member(
             self.name,
@@ -66,19 +68,18 @@ class Enrolled:
     def steps_in(self, population: Population, cells: Span) -> Span | None:
         """The steps that may touch some cells; None if all may."""
         grid = population.grid
-        if grid is None or self.member(population).cells_at is None or self.membership.begins is not None:
+        if grid is None or self.member(population).cells_at is None or self.membership.data is not None:
             return None
         assert self.calendar is not None
         begin, end = grid.border(cells.first), grid.border(cells.last + 1)
         return Span(self.calendar.cell_of(begin), self.calendar.cell_of(end - 1))
 
 
-def data_cells(grid: TimeGrid, begins: str, ends: str) -> tuple[int, int]:
+def data_cells(grid: TimeGrid, data: tuple[str, str]) -> tuple[int, int]:
     """The cells of data from one time up to another."""
-    first = TimeGrid(begins, grid.every, grid.zone).first
-    after = TimeGrid(ends, grid.every, grid.zone).first
+    first, after = [TimeGrid(moment, grid.every, grid.zone).first for moment in data]
     if after <= first:
-        raise LedgerMismatchError(name="data", value=f"{begins}..{ends}", limit="the end must lie after the beginning")
+        raise InvalidInputError(name="data", value=data, limit="the end must lie after the beginning")
     return grid.cell_of(first), grid.cell_of(after - 1)
 
 
@@ -87,7 +88,8 @@ def date_of(grid: TimeGrid | None, cell: int) -> str:
     if grid is None or grid.whole_numbers:
         return str(cell if grid is None else grid.border(cell))
     moment = EPOCH + timedelta(microseconds=grid.border(cell))
-    return moment.astimezone(ZoneInfo(grid.zone)).isoformat(timespec="minutes")
+    text = moment.astimezone(ZoneInfo(grid.zone)).isoformat(sep=" ", timespec="minutes")
+    return text.removesuffix("+00:00") if grid.zone == "UTC" else text
 
 
 def digest_of_population(key: bytes, row: Fields) -> str:
@@ -96,8 +98,16 @@ def digest_of_population(key: bytes, row: Fields) -> str:
     return hmac.digest(key, json.dumps(["population", fields]).encode(), "sha256").hex()
 
 
+def readable_key(connection: Connection, label: str) -> bytes | None:
+    """The key of the chain, None for a reader of the public tables, who cannot check digests."""
+    allowed = "SELECT has_table_privilege('secret_keys', 'SELECT')"
+    if connection.dialect.name == "postgresql" and not connection.exec_driver_sql(allowed).scalar_one():
+        return None
+    return find_key(connection, label)
+
+
 def find_population(
-    connection: Connection, key: bytes, name: str, label: str, *, lock: bool = False
+    connection: Connection, key: bytes | None, name: str, label: str, *, lock: bool = False
 ) -> Population | None:
     """A population, None if there is none of that name. With ``lock`` nobody else draws on it until the commit."""
     query = sa.select(populations).where(populations.c.name == name)
@@ -105,9 +115,9 @@ def find_population(
     return None if row is None else checked(key, row, label)
 
 
-def checked(key: bytes, row: Fields, label: str) -> Population:
+def checked(key: bytes | None, row: Fields, label: str) -> Population:
     """The population of a row, which must be as it was written."""
-    if not hmac.compare_digest(row["mac"], digest_of_population(key, row)):
+    if key is not None and not hmac.compare_digest(row["mac"], digest_of_population(key, row)):
         raise LedgerError(
             name="population",
             value=row["name"],
@@ -116,7 +126,9 @@ def checked(key: bytes, row: Fields, label: str) -> Population:
     return Population.from_json(row["name"], row["promise"])
 
 
-def known_population(connection: Connection, key: bytes, name: str, label: str, *, lock: bool = False) -> Population:
+def known_population(
+    connection: Connection, key: bytes | None, name: str, label: str, *, lock: bool = False
+) -> Population:
     """A population, which must be there."""
     found = find_population(connection, key, name, label, lock=lock)
     if found is None:
@@ -130,14 +142,15 @@ def known_population(connection: Connection, key: bytes, name: str, label: str, 
     return found
 
 
-def enrolled(connection: Connection, key: bytes, population: str, label: str) -> list[Enrolled]:
+def enrolled(connection: Connection, key: bytes | None, population: str, label: str) -> list[Enrolled]:
     """The streams of a population, each as it was registered."""
     rows = connection.execute(sa.select(streams).where(streams.c.membership.is_not(None)).order_by(streams.c.id))
     found: list[Enrolled] = []
     for row in rows.mappings():
         membership = Membership.from_json(row["membership"])
         if membership.population == population:
-            check_stream(key, row, label)
+            if key is not None:
+                check_stream(key, row, label)
             found.append(of_row(row, membership))
     return found
 
@@ -150,9 +163,19 @@ def of_row(row: Fields, membership: Membership) -> Enrolled:
     return Enrolled(row["id"], row["name"], membership, Guarantee.from_json(row["guarantee"]), calendar)
 
 
+def shares_a_pool(row: Fields) -> bool:
+    """Whether charges of the stream of a row count in a pool."""
+    return row["membership"] is not None and Membership.from_json(row["membership"]).draw == "shared"
+
+
 def reserved(population: Population, members: Iterable[Enrolled]) -> Cost:
-    """What the streams that reserve have reserved together."""
-    return sum((member.cost(population) for member in members), Cost())
+    """What the streams that reserve have reserved together; of those about different people the largest counts."""
+    apart: defaultdict[str, Cost] = defaultdict(Cost)
+    for member in members:
+        group, cost = member.membership.apart, member.cost(population)
+        key = f"stream {member.name}" if group is None else f"apart {group}"
+        apart[key] = Cost(max(apart[key].pure, cost.pure), max(apart[key].mu_squared, cost.mu_squared))
+    return sum(apart.values(), Cost())
 
 
 def drawn(
@@ -164,6 +187,21 @@ def drawn(
         steps = None if cells is None else member.steps_in(population, cells)
         found[member.name] = _charges(connection, member.id, steps)
     return found
+
+
+def lost_through(connection: Connection, population: Population, members: Sequence[Enrolled]) -> int | None:
+    """The last cell of steps that ``members`` lost with an old copy of the ledger; None if none were lost.
+
+    Nobody knows what those steps drew, only that no window passed the pool: all windows up to there count as full.
+    """
+    found: list[int] = []
+    for member in members:
+        query = sa.select(sa.func.max(losses.c.last)).where(losses.c.stream_id == member.id)
+        last = connection.execute(query).scalar_one()
+        if last is not None:
+            cells = member.member(population).cells_at
+            found.append(END_OF_TIME if cells is None else cells(last)[1])
+    return max(found, default=None)
 
 
 def usages(population: Population, members: Sequence[Enrolled], made: dict[str, list[Charge]]) -> list[Usage]:
@@ -198,4 +236,4 @@ def _fraction(text: str) -> Fraction:
 
 DRAWN: Final = sa.select(
     charges.c.epsilon, charges.c.mu_squared, charges.c.first, charges.c.last, charges.c.block, charges.c.purpose
-)
+).where(charges.c.outcome != "lost")

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from fractions import Fraction
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerMismatchError
+from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerError, LedgerMismatchError
 from veilstream.privacy.charge import Charge
-from veilstream.privacy.population import Cost, Draw, Membership, Population
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population import EVER, Cost, Draw, Membership, Population
 from veilstream.privacy.population_pool import Profile
+from veilstream.privacy.population_time import TimeGrid
 from veilstream.storage.ledger.chain import find_key
 from veilstream.storage.ledger.population import (
     Enrolled,
@@ -24,7 +27,9 @@ from veilstream.storage.ledger.population import (
     enrolled,
     find_population,
     known_population,
+    lost_through,
     of_row,
+    readable_key,
     reserved,
     usages,
 )
@@ -59,6 +64,16 @@ class Account:
         """What windows cost by the charges of some streams, by default of those that share the pool."""
         chosen = self.sharing if members is None else members
         return Profile(usages(self.population, chosen, self.charges), self.population.guarantee.w)
+
+    def room(self, w: int | None, every: str) -> Fraction:
+        """The largest epsilon that a stream with windows of ``w`` such steps could reserve now.
+
+        Its steps are taken to begin where the population's cells do.
+        """
+        grid = self.population.grid
+        calendar = None if grid is None else TimeGrid(grid.start, every, grid.zone)
+        left = self.population.cap - self.reserved - self.profile().peak()
+        return max(Fraction(0), left.pure) / self.population.reserved_cost(Guarantee(1, w), calendar).pure
 
     @property
     def within(self) -> bool:
@@ -98,6 +113,15 @@ class Populations:
 
     def _insert(self, connection: Connection, population: Population) -> Population:
         key = find_key(connection, self._label)
+        known = find_population(connection, key, population.name, self._label)
+        if known is not None:
+            return known
+        if enrolled(connection, key, population.name, self._label):
+            raise LedgerError(
+                name="population",
+                value=population.name,
+                limit=f"streams of ledger {self._label} draw on it and what it promises is gone; restore the ledger",
+            )
         row = {"name": population.name, "promise": population.to_json(), "recorded": moment(), "mac": ""}
         try:
             number = connection.execute(sa.insert(populations).returning(populations.c.id), row).scalar_one()
@@ -110,12 +134,12 @@ class Populations:
 
     def get(self, name: str) -> Population:
         with self._read() as connection:
-            return known_population(connection, find_key(connection, self._label), name, self._label)
+            return known_population(connection, readable_key(connection, self._label), name, self._label)
 
     def list(self) -> list[Population]:
         """Every population, in the order in which they were defined."""
         with self._read() as connection:
-            key = find_key(connection, self._label)
+            key = readable_key(connection, self._label)
             rows = connection.execute(sa.select(populations).order_by(populations.c.id)).mappings().all()
             return [checked(key, row, self._label) for row in rows]
 
@@ -125,23 +149,23 @@ class Populations:
             return account_of(connection, name, self._label)
 
     def membership(
-        self,
-        population: str | Population | None,
-        draw: Draw = "shared",
-        unit: str = "people",
-        data: tuple[str, str] | None = None,
+        self, population: str | Population | Membership | None, draw: Draw = "shared", unit: str = "people"
     ) -> str | None:
         """What a stream records about the population on which it draws; one that is given whole is defined."""
-        if population is None:
-            return None
-        name = population if isinstance(population, str) else self.define(population).name
-        begins, ends = (None, None) if data is None else data
-        return Membership(name, draw, unit, begins, ends).to_json()
+        match population:
+            case None:
+                return None
+            case Membership():
+                return population.to_json()
+            case Population():
+                return Membership(self.define(population).name, draw, unit).to_json()
+            case _:
+                return Membership(population, draw, unit).to_json()
 
 
 def account_of(connection: Connection, name: str, label: str) -> Account:
     """A population with its streams and all that was ever charged to them."""
-    key = find_key(connection, label)
+    key = readable_key(connection, label)
     population = known_population(connection, key, name, label)
     members = enrolled(connection, key, name, label)
     return Account(population, members, drawn(connection, population, members, None))
@@ -162,10 +186,13 @@ def admit_member(connection: Connection, spec: StreamSpec, label: str) -> None:
         _check_shareable(candidate, spec)
     members = enrolled(connection, key, population.name, label)
     share, others = candidate.cost(population), reserved(population, members)
+    together = reserved(population, [*members, candidate])
     sharing = [member for member in members if member.membership.draw == "shared"]
     spent = drawn(connection, population, sharing, None) if membership.draw == "reserved" else {}
     full = Profile(usages(population, sharing if spent else [], spent), population.guarantee.w).peak()
-    if not (share + others + full).fits(population.cap):
+    if membership.draw == "reserved" and lost_through(connection, population, sharing) is not None:
+        full = population.cap - others
+    if not (together + full).fits(population.cap):
         raise BudgetExceededError(
             f"stream {spec.name!r} would reserve {share} of population {population.name!r}: {others} of "
             f"{population.cap} is reserved and its fullest shared window has drawn {full}",
@@ -200,8 +227,8 @@ def _check_time(population: Population, candidate: Enrolled) -> None:
             value=candidate.calendar.every,
             limit=f"population {population.name!r} has cells of {population.grid.every}: both have dates or none has",
         )
-    if data.begins is not None and data.ends is not None:
-        data_cells(population.grid, data.begins, data.ends)
+    if data.data not in (None, EVER):
+        data_cells(population.grid, data.data)
 
 
 def _check_shareable(candidate: Enrolled, spec: StreamSpec) -> None:

@@ -13,7 +13,15 @@ from sqlalchemy import Connection
 from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.population import Membership
 from veilstream.privacy.population_limit import Pool, Spent
-from veilstream.storage.ledger.population import date_of, drawn, enrolled, known_population, reserved, usages
+from veilstream.storage.ledger.population import (
+    date_of,
+    drawn,
+    enrolled,
+    known_population,
+    lost_through,
+    reserved,
+    usages,
+)
 
 
 class SharedPool:
@@ -48,7 +56,8 @@ class SharedPool:
 
             def fetch(cells: Span | None) -> Spent:
                 made = drawn(connection, population, sharing, cells)
-                return Spent(usages(population, others, made), made[own.name])
+                lost = lost_through(connection, population, sharing)
+                return Spent(usages(population, others, made), made[own.name], lost)
 
             self._locked = Pool(
                 population.name,

@@ -48,6 +48,8 @@ from veilstream.values.release import Payload, Release
 from veilstream.values.values import NoiseLaw
 
 LARGEST_TIME: Final = 2**63 - 1
+LOST: Final = "lost"
+"""The outcome of charges that stand for steps of which nobody knows what they cost."""
 
 
 class Transaction:
@@ -224,7 +226,7 @@ class Transaction:
         self._commit(t)
 
     def _write_charges(self, t: int, made: Sequence[Charge], outcome: str, opened: Iterable[int]) -> list[list[Any]]:
-        if self._pool is not None and made:
+        if self._pool is not None and made and outcome != LOST:
             self._pool.confirm(made)
         self._write_blocks(t, opened)
         arrays = [x for charge in made for x in (charge.positions, charge.starts) if x is not None]
@@ -303,7 +305,7 @@ class Transaction:
         ``write`` what else belongs to it before, through :attr:`connection`.
         """
         self._check_open()
-        written = self._write_charges(t, charges, "lost", ())
+        written = self._write_charges(t, charges, LOST, ())
         event = {**row, "entry": self.mark.number + 1, "recorded": moment()}
         self._connection.execute(sa.insert(table), {"stream_id": self._stream_id, **event})
         written.append(record(kind, names, event))
