@@ -102,8 +102,9 @@ def run(quick: bool = False) -> Sequence[Table]:
             f"{ROWS:,} rows of each; means of {RUNS} runs, {PEER_RUNS} of MST and AIM (dpmm). Total variation of "
             f"{MOST_MARGINALS} marginals of 2 and of 3 attributes, mean error of 200 ranges over single attributes in "
             "shares of the rows, mean error of correlations, area under the curve of three classifiers trained on "
-            "drawn rows, seconds. Adult, NLTCS and ACS were looked at while shares were chosen, IPUMS was not. MST, AIM and "
-            f"'marginals, delta' have δ = {DELTA:g}, the others 0; 'independent' has the exact margins and no noise.",
+            "drawn rows, seconds. Adult, NLTCS and ACS were looked at while shares were chosen, IPUMS was not. MST, "
+            f"AIM and 'marginals, delta' have δ = {DELTA:g}, the others 0; 'independent' has the exact margins and no "
+            "noise.",
             ["table", "ε", "model", "2-way", "3-way", "ranges", "correlations", "AUC", "seconds"],
             rows,
         )

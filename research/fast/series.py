@@ -84,7 +84,8 @@ def all_series(setting: Setting) -> list[Series]:
 
 def fast(of: Series, kind: Filter, **changes: Any) -> Fast:
     """FAST at user level over the whole series, with the paper's number of looks."""
-    return Fast(**{"samples": None, "horizon": of.steps, "filter": kind, "process_variance": of.variance, **changes})
+    given: dict[str, Any] = {"samples": None, "horizon": of.steps, "filter": kind, "process_variance": of.variance}
+    return Fast(**(given | changes))
 
 
 def every_step(of: Series) -> dict[str, StreamMechanism[Any]]:

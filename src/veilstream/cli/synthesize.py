@@ -79,7 +79,6 @@ def synthesize(
     from veilstream.data.readers import open_batches
     from veilstream.errors import InvalidInputError
     from veilstream.jobs.outputs import refuse_overwriting
-    from veilstream.jobs.wording import number
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.storage.ledger import Ledger
     from veilstream.synthesis import TableDomain, fit, read_rows
@@ -131,17 +130,24 @@ def synthesize(
             summary["outputs"].append(str(report))
             summary["range_error"] = errors.all_attributes
             spent["page"] = Fraction(0) if measured_before else errors.epsilon
+    _tell(summary, spent, len(schema.names), as_json)
+    return ExitCode.OK
+
+
+def _tell(summary: dict[str, Any], spent: dict[str, Fraction], attributes: int, as_json: bool) -> None:
+    """Say what was drawn, what it cost and what was written."""
+    from veilstream.jobs.wording import number
+
     now = sum(spent.values(), Fraction(0))
     summary |= {"spent_now": str(now), **{f"spent_on_{what}": str(amount) for what, amount in spent.items()}}
     if as_json:
         print_json(summary)
-        return ExitCode.OK
+        return
     paid = " and ".join(f"{number(amount)} on the {what}" for what, amount in spent.items() if amount)
     cost = f"spent epsilon {number(now)} ({paid})" if now else "the stored model was used, nothing was spent"
-    typer.echo(f"drew {written:,} rows of {len(schema.names)} attributes; {cost} (ledger {url})")
+    typer.echo(f"drew {summary['rows']:,} rows of {attributes} attributes; {cost} (ledger {summary['ledger']})")
     for path in summary["outputs"]:
         typer.echo(f"wrote {path}")
-    return ExitCode.OK
 
 
 def _check(unknown: str, rows: int | None, measure: str | None, out: Path, report: Path | None) -> None:

@@ -75,10 +75,10 @@ def prepare_call(
     files = _files(source)
     if files is not None:
         given["file"] = files
-    chosen = given.get("set") or {}
+    chosen: Any = given.get("set") or {}
     if not isinstance(chosen, Mapping):
         raise InvalidInputError(name="set", limit="a mapping from parameters to values is needed")
-    made = _made(mechanism, histogram, dict(cast(Mapping[str, Any], chosen)))
+    made = _made(mechanism, histogram, dict(cast("Mapping[str, Any]", chosen)))
     given["mechanism"] = mechanism if isinstance(mechanism, str) else _name(mechanism)
     if isinstance(histogram, str):
         given["histogram"] = histogram

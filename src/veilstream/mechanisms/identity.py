@@ -80,9 +80,11 @@ def _as_now(plain: Any) -> Any:
     >>> _as_now({"name": "dsat", "set": {}, "version": 1})
     {'name': 'dsat', 'version': 2, 'set': {'releases': None}}
     """
-    if not (isinstance(plain, dict) and "set" in plain):
+    if not isinstance(plain, dict):
         return plain
-    parts = cast("dict[str, Any]", plain)  # pyright knows less here
+    parts = cast("dict[str, Any]", plain)
+    if "set" not in parts:
+        return parts
     cls: Any = {name: known for known, name in _registered().items()}.get(parts["name"])
     former: Mapping[str, Any] = getattr(cls, "former_defaults", {}).get(parts["version"], {})
     chosen = {name: _as_now(value) for name, value in {**former, **parts["set"]}.items()}

@@ -246,7 +246,8 @@ def exact_shares(weights: Reals, *, keep_last: bool = True) -> tuple[Fraction, .
     (Fraction(0, 1), Fraction(1, 4), Fraction(3, 4))
     """
     shares = weights / weights.sum()
-    needed = keep_last & (np.arange(shares.size) == shares.size - 1)
+    needed = np.zeros(shares.size, dtype=np.bool_)
+    needed[-1] = keep_last
     kept = np.where((shares < SMALLEST_SHARE) & ~needed, 0.0, np.maximum(shares, 1 / GRID))
     whole = np.floor(kept / kept.sum() * GRID).astype(np.int64)
     whole[int(np.argmax(whole))] += GRID - int(whole.sum())

@@ -95,7 +95,7 @@ def _grid_labels(shape: tuple[int, ...], cells: int) -> tuple[Integers, int]:
     for axis, (size, parts) in enumerate(zip(shape, sides.tolist(), strict=True)):
         along = np.arange(size, dtype=np.int64) * parts // size
         labels = labels * parts + along.reshape([-1 if a == axis else 1 for a in range(len(shape))])
-    return labels.reshape(-1), int(np.prod(sides))
+    return labels.reshape(-1), math.prod(sides.tolist())
 
 
 def _sides(widths: Reals, cells: Reals) -> Integers:
