@@ -24,6 +24,30 @@ RECIPES: Final[dict[str, list[Recipe]]] = {
         ("vs.Guarantee({epsilon}, {w}).to_json()", {"epsilon": "1", "w": "None"}),
         ("vs.Guarantee.from_json({text})", {"text": "'{}'"}),
     ],
+    "Population": [
+        (
+            "vs.Population({name}, {epsilon}, {window}, every={every}, start={start}, zone={zone}, delta={delta})",
+            {
+                "name": "'residents'",
+                "epsilon": "2",
+                "window": "'24h'",
+                "every": "'1h'",
+                "start": "'2024-01-01'",
+                "zone": "'UTC'",
+                "delta": "0",
+            },
+        ),
+        (
+            "vs.Population({name}, {epsilon}, {window}, unit={unit})",
+            {"name": "'all'", "epsilon": "1", "window": "None", "unit": "'events'"},
+        ),
+    ],
+    "Membership": [
+        (
+            "vs.Membership({name}, {draw}, {unit}, {data}, {apart}).to_json()",
+            {"name": "'residents'", "draw": "'reserved'", "unit": "'people'", "data": "None", "apart": "None"},
+        ),
+    ],
     "Charge": [
         (
             "vs.Charge({epsilon}, {span}, {purpose}, {mu}, {block}, {bins}, {starts})",

@@ -211,7 +211,7 @@ def test_user_level_decisions_lose_exactly_their_budget(mechanism: Any, releases
     guarantee, recorder, unit = Guarantee(2, w=None), Recorder(), 1 << THRESHOLD_GRID
     stream = mechanism(releases=releases, horizon=50, decision_share=Fraction(1, 2))
     published(stream, guarantee, np.full((40, 1), 7), recorder)
-    plan = stream.sampler().plan(guarantee, 1)
+    plan = stream.rule().plan(guarantee, 1)
     epsilon_rho, epsilon_nu = sorted(
         {unit / scale for scale in recorder.scales if scale != 1 / plan.share}, reverse=True
     )

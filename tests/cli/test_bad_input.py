@@ -53,7 +53,7 @@ def test_bins_and_ranges_are_not_learned_from_private_data(city: City) -> None:
 
 def test_names_that_are_nearly_right(city: City) -> None:
     refused(city, city.publish(mechanism="unifrom"), 2, "did you mean 'uniform'?")
-    refused(city, city.publish(histogram="geometrical"), 2, "did you mean 'geometric'?")
+    refused(city, city.publish(histogram="geometrical"), 2, "did you mean 'geometric'")
     refused(city, city.publish(set="intervall=3", mechanism="fixed-rate"), 2, "interval (int, default 10)")
     refused(city, city.publish(set="interval=often", mechanism="fixed-rate"), 2, "'often' is not int")
     refused(city, city.publish(set="interval", mechanism="fixed-rate"), 2, "name=value")

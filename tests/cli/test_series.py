@@ -33,7 +33,7 @@ def test_a_series_gets_a_table_with_bands_and_a_picture(counts: Path, kind: str)
     table = pl.read_csv(out)
     assert len(table) == 60
     assert (table["low"] < table["high"]).all()
-    assert table["fresh"].sum() == (9 if kind == "kalman" else 15)
+    assert table["fresh"].all()
     assert plot.stat().st_size > 5_000
     assert veilstream(*given, "--json").json["released_now"] == 0
 

@@ -40,4 +40,4 @@ def test_every_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for command in commands.replace("\\\n", " ").splitlines():
         done = veilstream(*shlex.split(command)[1:])
         assert done.code == 0, done.err
-    assert (tmp_path / "map.csv").read_text().startswith("x,y,points\n")
+    assert (tmp_path / "map.csv").read_text().startswith("x,y,points,low,high,covers\n")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Literal, TypeAlias, get_args
 
+from veilstream.arguments import checks_arguments, is_a, with_checked_arguments
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.durations import DAYS, MICROSECONDS, MONTHS, parse_duration
 from veilstream.privacy.guarantee import Guarantee
@@ -16,6 +17,7 @@ from veilstream.privacy.rationals import Exact
 
 Draw: TypeAlias = Literal["shared", "reserved"]
 DRAWS: Final = get_args(Draw)
+LONGEST_NUMBER: Final = 20
 UNITS: Final = ("people", "devices", "events")
 WORDS: Final = {
     "": "unit",
@@ -77,6 +79,7 @@ class Population:
     grid: TimeGrid | None
     unit: str
 
+    @checks_arguments
     def __init__(
         self,
         name: str,
@@ -170,6 +173,7 @@ class Population:
         return f"{self.name}: {cost} for all that one of the {self.unit} contributes {self.window}"
 
 
+@with_checked_arguments
 @dataclass(frozen=True, slots=True)
 class Membership:
     """How a stream belongs to a population: how it draws, what unit its data are bounded by, when its data are from.
@@ -215,7 +219,9 @@ class Membership:
 
 def _cells(window: str | int, every: str | int | None, zone: str) -> tuple[int, str]:
     """How many cells a window has, and the length of a cell."""
-    if isinstance(window, int) or window.isdecimal():
+    if not is_a(window, int, str):
+        raise InvalidInputError(name="window", value=window, limit="a length such as 24h, or a whole number of cells")
+    if isinstance(window, int) or (window.isdecimal() and len(window) < LONGEST_NUMBER):
         if every is None:
             raise InvalidInputError(
                 name="every", limit="missing, a window without a unit is a number of cells and needs their length"

@@ -45,7 +45,7 @@ class TimeGrid:
     def __post_init__(self) -> None:
         try:
             ZoneInfo(self.zone)
-        except (ZoneInfoNotFoundError, ValueError) as error:
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
             raise InvalidInputError(name="zone", value=self.zone, limit="no such time zone") from error
         if self.whole_numbers and not self.start.lstrip("-").isdecimal():
             raise InvalidInputError(

@@ -89,8 +89,9 @@ def test_bad_parameters_are_refused_by_name() -> None:
 def test_with_a_constant_controller_and_no_spacing_it_is_dsft() -> None:
     stream = hard_streams(60)["bursts"]
     fixed = walk(DSFT(releases=3, margin=2.0), Guarantee(1, w=20), stream)
-    constant: Any = Constant()
-    adaptive = walk(DSAT(releases=3, controller=constant, spacing=0.0), Guarantee(1, w=20), stream)
+    unmoved = DSAT(releases=3, spacing=0.0)
+    object.__setattr__(unmoved, "controller", Constant())
+    adaptive = walk(unmoved, Guarantee(1, w=20), stream)
     assert fixed.fresh == adaptive.fresh
     assert fixed.charges == adaptive.charges
 

@@ -177,7 +177,7 @@ def test_error_bands_hold_the_truth() -> None:
     ("bad", "words"),
     [
         ({"samples": 0}, "samples 0"),
-        ({"samples": 2.5}, "samples 2.5"),
+        ({"samples": 2.5}, "samples of Fast"),
         ({"samples": 20, "horizon": 10}, "samples 20 of Fast: at most one per step, and 10 steps"),
         ({"process_variance": 0.0}, "process_variance 0.0"),
         ({"process_variance": -1.0}, "process_variance -1.0"),
@@ -235,10 +235,10 @@ def test_noise_too_small_to_measure_is_no_trouble() -> None:
 
 @pytest.mark.parametrize("mechanism", [Fast(), DSAT()], ids=["fast", "dsat"])
 def test_large_counts_that_move_are_followed_by_default(mechanism: Any) -> None:
-    """Fewer looks or releases would err by a hundred times as much."""
+    """Fewer looks or releases would err by a hundred times as much; a threshold needs a few steps to come down."""
     counts = np.rint(40_000 + 20_000 * np.sin(np.arange(160) / 5))[:, None].astype(np.int64)
     errors = [
-        float(np.abs(vs.simulate(m, vs.Guarantee(1, w=40), counts, seed=3) - counts).mean())
+        float(np.abs(vs.simulate(m, vs.Guarantee(1, w=40), counts, seed=3) - counts)[40:].mean())
         for m in (mechanism, Uniform())
     ]
     assert errors[0] < 2 * errors[1]
