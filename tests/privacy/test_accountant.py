@@ -170,7 +170,7 @@ def test_truth_values_must_be_there_for_every_bin(size: int) -> None:
 
 @pytest.mark.parametrize("bins", [None, np.ones(2, dtype=np.bool_), np.array([1])])
 def test_starts_need_the_positions_of_their_bins(bins: Any) -> None:
-    with pytest.raises(InvalidInputError, match="2 starts|profile"):
+    with pytest.raises(InvalidInputError, match=r"2 starts|profile"):
         Charge(Fraction(1), Span(0, 1), "group", bins=bins, starts=np.array([0, 1]))
 
 

@@ -79,6 +79,8 @@ def key_path(database: Path | None, stream: str, given: str | None) -> Path:
         raise InvalidInputError(
             "key_file: missing; a ledger that is not a file needs --key-file for the stream's bounding key"
         )
+    if not database.name:
+        raise LedgerError(name="ledger", value=database, limit="not a file", outcome="nothing was opened")
     return database.with_name(f"{database.name}.{quote(stream, safe='')}.key")
 
 

@@ -127,7 +127,7 @@ def kill_and_resume(url: str, mechanism: str, kills: int) -> dict[int, str]:
     return reported
 
 
-@pytest.mark.parametrize(("mechanism", "kills", "charges"), [("uniform", 300, 1), ("sample", 40, None)])
+@pytest.mark.parametrize(("mechanism", "kills", "charges"), [("uniform", 30, 1), ("sample", 10, None)])
 def test_sqlite_survives_kills_at_any_moment(
     new_sqlite: NewLedger, mechanism: str, kills: int, charges: int | None
 ) -> None:
@@ -143,7 +143,7 @@ def test_sqlite_survives_kills_at_any_moment(
 @pytest.mark.xdist_group("postgres")
 def test_postgres_survives_kills_at_any_moment(new_postgres: NewLedger) -> None:
     url = new_postgres()
-    reported = kill_and_resume(url, "uniform", 30)
+    reported = kill_and_resume(url, "uniform", 10)
     assert assert_sound(url, reported, 1) >= 15
 
 

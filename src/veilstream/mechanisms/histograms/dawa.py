@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,6 +16,8 @@ from veilstream.trusted.meter import Meter
 from veilstream.trusted.statistics.dyadic import deviation_costs
 from veilstream.values.boxes import require_dense
 from veilstream.values.values import NoiseLaw, Values
+
+MOST_PATIENCE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,8 @@ class DAWA:
     def __post_init__(self) -> None:
         if not 0 < self.structure < 1:
             raise InvalidInputError(name="structure", value=self.structure, limit="a Fraction between 0 and 1")
-        if not 0 <= self.patience < math.inf:
-            raise InvalidInputError(name="patience", value=self.patience, limit="a number from 0 upwards")
+        if not 0 <= self.patience <= MOST_PATIENCE:
+            raise InvalidInputError(name="patience", value=self.patience, limit=f"a number from 0 to {MOST_PATIENCE}")
         Matrix(self.workload)
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
