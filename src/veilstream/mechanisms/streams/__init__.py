@@ -6,8 +6,7 @@ from veilstream.arguments import check_arguments_of
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams.budget_absorption import BudgetAbsorption
 from veilstream.mechanisms.streams.budget_distribution import BudgetDistribution
-from veilstream.mechanisms.streams.dsat import DSAT
-from veilstream.mechanisms.streams.dsft import DSFT
+from veilstream.mechanisms.streams.by_distance import DSAT, DSFT
 from veilstream.mechanisms.streams.fast import Fast
 from veilstream.mechanisms.streams.fixed_rate import FixedRate
 from veilstream.mechanisms.streams.model import ModelBased
