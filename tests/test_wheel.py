@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-LARGEST_BYTES = 1_000_000
+LARGEST_BYTES = 1_500_000
 OUTSIDE = ("research", "tests", "benchmarks", "docs")
 IMPORT_ALL = """
 import importlib, importlib.util, json, pkgutil, sys

@@ -107,7 +107,7 @@ def test_a_stream_that_may_repeat_goes_on(city: Path) -> None:
     [
         (("--data-from", "2026-03-02"), "give --population"),
         (("--population", "residents", "--data-from", "2026-03-02"), "--data-from and --data-to together"),
-        (("--population", "residents", "--draw", "borrowed"), "choose from shared, reserved"),
+        (("--population", "residents", "--draw", "borrowed"), "'shared' or 'reserved' is needed"),
         (("--population", "nobody"), "has no such population; it has: none"),
     ],
 )

@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 import veilstream as vs
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Span
+from veilstream.privacy.kernels import Kernel
 from veilstream.trusted.counts import Sealed, UndatedCounts, seal
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.points import SIDE, Metric, SealedPoints
 from veilstream.trusted.records import seal_records
+from veilstream.trusted.running import SealedRunning
 from veilstream.trusted.sealed import Opaque
 from veilstream.trusted.statistics import bisection_scores, boundaries, median_scores, quantile_scores, stretches
 from veilstream.trusted.statistics.dyadic import deviation_costs
@@ -154,6 +156,7 @@ DRAWS: dict[str, Callable[[], object]] = {
     "sampled_laplace, noise": lambda: meter(1).sampled_laplace(seal(planted() % 9, 0), ONE, Fraction(1, 2), "publish"),
     "gaussian": lambda: meter().gaussian(counts(), Fraction(1, 1000), "publish"),
     "block_laplace": lambda: meter(w=4).block_laplace(counts(), ONE, 2, "publish"),
+    "row_of": lambda: meter().row_of(SealedRunning.opened_with(counts(), Kernel()), Fraction(1, 1000), "total"),
     "select": lambda: meter().select(quantile_scores(counts()), ONE, "choose"),
     "partition": lambda: meter().partition(deviation_costs(counts()), ONE, ONE, "blocks"),
     "select_each": lambda: meter().select_each(median_scores(counts(), np.array([2, 2])), ONE, "choose"),

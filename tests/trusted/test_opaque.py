@@ -17,15 +17,18 @@ import pytest
 
 from veilstream.errors import SealedAccessError
 from veilstream.privacy.charge import Span
+from veilstream.privacy.kernels import Kernel
 from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed, UndatedCounts, seal
 from veilstream.trusted.opening import opened
 from veilstream.trusted.points import SIDE, Metric, SealedFlow, SealedPoints
 from veilstream.trusted.records import SealedRecords, seal_records
 from veilstream.trusted.rows import SealedRows, SealedTable
+from veilstream.trusted.running import SealedRunning
 from veilstream.trusted.sealed import Opaque
 from veilstream.trusted.statistics.base import JointScores, Scores
 from veilstream.trusted.statistics.clusters import Boundaries, Stretches, boundaries, stretches
+from veilstream.trusted.statistics.dyadic import DyadicCosts, deviation_costs
 from veilstream.trusted.statistics.empirical_risk import SealedExamples
 from veilstream.trusted.statistics.metric import SmoothValue
 from veilstream.trusted.threshold import SealedThreshold
@@ -46,6 +49,8 @@ SAMPLES: dict[type[Opaque[Any]], Opaque[Any]] = {
     Scores: Scores(EXACT, NOW, Fraction(1)),
     JointScores: JointScores(EXACT, NOW, Fraction(1), np.array([2])),
     Stretches: stretches(seal(EXACT, 0)),
+    SealedRunning: SealedRunning.opened_with(seal(EXACT, 0), Kernel()),
+    DyadicCosts: deviation_costs(seal(EXACT, 0)),
     Boundaries: boundaries(seal(EXACT, 0), np.array([0, 1, 2]), 2),
     SealedExamples: SealedExamples(np.array([[SECRET / 1e9]]), np.array([1]), np.array([0])),
     SmoothValue: SmoothValue(SECRET, Fraction(SECRET), NOW, Fraction(1), 0, 1 << 40),

@@ -27,7 +27,7 @@ from veilstream.mechanisms.histograms import (
     Privelet,
     StructureFirst,
 )
-from veilstream.mechanisms.protocols import HistogramMechanism
+from veilstream.mechanisms.protocols import HistogramMechanism, is_batchable
 from veilstream.mechanisms.session import Session
 from veilstream.mechanisms.streams import Sample
 from veilstream.privacy.accountant import Accountant
@@ -63,8 +63,10 @@ def _corner() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def claims_of(histogram: HistogramMechanism, guarantee: Guarantee = EVENT, said: str = "") -> list[Claim]:
     """One release of a histogram with all of the budget, on every pair of one step."""
+    # Those that cut the bins otherwise in every run make one at a time.
+    quick, deep = (10_000, 1_000_000) if is_batchable(Sample(histogram)) else (300, 20_000)
     return [
-        replace(stream_claim(Sample(histogram), guarantee, pair, quick=10_000), name=f"{pair.name}{said}")
+        replace(stream_claim(Sample(histogram), guarantee, pair, quick=quick, deep=deep), name=f"{pair.name}{said}")
         for pair in _pairs()
     ]
 

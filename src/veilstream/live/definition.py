@@ -50,12 +50,12 @@ class StreamDefinition:
     user: str
     start: str | int
     every: str | int
-    epsilon: str
+    epsilon: str | int | float
     window: int | Literal["user"]
     time: str | None = None
     domain: Mapping[str, Any] = field(default_factory=dict[str, Any])
     zone: str = "UTC"
-    delta: str = "0"
+    delta: str | int | float = "0"
     mechanism: str = "uniform"
     histogram: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -106,7 +106,7 @@ class StreamDefinition:
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        return Guarantee(self.epsilon, None if self.window == "user" else self.window, self.delta)
+        return Guarantee(str(self.epsilon), None if self.window == "user" else self.window, str(self.delta))
 
     @cached_property
     def timetable(self) -> Timetable:

@@ -40,7 +40,7 @@ class Kernel:
 
     >>> firsts, weights = Kernel(detail=1).pieces(6)
     >>> firsts.tolist(), (weights / 2**16).round(2).tolist()
-    ([0, 2, 4, 5, 6], [0.23, 0.29, 0.37, 0.5, 1.0])
+    ([0, 2, 4, 5, 6], [0.24, 0.29, 0.38, 0.5, 1.0])
     """
 
     decay: Fraction = Fraction(1)

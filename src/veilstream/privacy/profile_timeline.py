@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from veilstream.errors import ChargeError
 from veilstream.privacy.bin_timeline import BinTimeline
 from veilstream.privacy.blocks import Block
-from veilstream.privacy.charge import Charge, Span
+from veilstream.privacy.charge import Charge
 from veilstream.privacy.kernels import Kernel
 from veilstream.privacy.past_windows import ZERO
 from veilstream.privacy.profile import SQUARED_ONE, Profile
@@ -25,7 +25,6 @@ from veilstream.privacy.snapshots import ProfileSnapshot, TrackSnapshot
 from veilstream.privacy.timeline import Timeline
 
 Integers = NDArray[np.int64]
-EVER = -(1 << 62)
 MOST_TRACKS = 64
 """Beyond it the two oldest running sums count as one that costs as much as the dearer."""
 
@@ -83,6 +82,7 @@ def _opened(profile: Profile, unit: Fraction) -> _Track:
 class ProfileTimeline:
     """A timeline with the rows of running sums on top.
 
+    >>> from veilstream.privacy.charge import Span
     >>> from veilstream.privacy.window_timeline import WindowTimeline
     >>> line, unit = ProfileTimeline(WindowTimeline(w=1)), Fraction(1, 4)
     >>> for t in range(3):
@@ -95,7 +95,7 @@ class ProfileTimeline:
 
     def __init__(self, ordinary: Timeline) -> None:
         self._ordinary = ordinary
-        self._most = ordinary.would_cost([(ZERO, Charge(ZERO, Span(EVER, EVER), "all"))])
+        self._most = ordinary.fullest
         self._tracks: list[_Track] = []
         self._now: int | None = None
 

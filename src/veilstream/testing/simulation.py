@@ -29,7 +29,10 @@ class SeededSource:
     """Random words that repeat: for simulations only."""
 
     def __init__(self, seed: int | tuple[int, ...]) -> None:
-        self._generator = Generator(Philox(SeedSequence(seed)))
+        try:
+            self._generator = Generator(Philox(SeedSequence(seed)))
+        except (TypeError, ValueError):
+            raise InvalidInputError(name="seed", value=seed, limit="a whole number of at least 0 is needed") from None
 
     def words(self, count: int) -> NDArray[np.uint64]:
         return self._generator.integers(0, 1 << 64, size=count, dtype=np.uint64)
