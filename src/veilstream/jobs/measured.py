@@ -8,9 +8,8 @@ from fractions import Fraction
 from typing import Any, Final, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from veilstream.data.measures import ValueMeasures
+from veilstream.data.measures import QuantileOptions, ValueMeasures
 from veilstream.errors import InvalidInputError
 from veilstream.jobs.wording import number
 from veilstream.release.estimates import estimates
@@ -21,7 +20,11 @@ BIN_SIZES: Final = (100, 1_000, 10_000)
 RANGE: Final = re.compile(r"(?P<name>.+?)=(?P<low>[^=]+?)\.\.(?P<high>[^=]+)")
 
 
-def measures_of(asked: Mapping[str, Any], between: Sequence[Any] | None) -> ValueMeasures | None:
+def measures_of(
+    asked: Mapping[str, Any],
+    between: Sequence[Any] | None,
+    quantiles: QuantileOptions = QuantileOptions(),  # noqa: B008 (frozen)
+) -> ValueMeasures | None:
     """What is asked of which columns: names, names with a range, or ranges by name; None if nothing is.
 
     >>> measures_of({"mean": ("fare",), "sum": ("tip=0..20",)}, (0, 100)).labels
@@ -47,6 +50,8 @@ def measures_of(asked: Mapping[str, Any], between: Sequence[Any] | None) -> Valu
             named.append((statistic, name))
     for statistic, name in named:
         ends = known.get(name, between)
+        if ends is None and statistic in ("median", "quantiles") and quantiles.edges is not None:
+            ends = (quantiles.edges[0], quantiles.edges[-1])
         if ends is None:
             raise InvalidInputError(
                 f"between: missing for column '{name}'; its range must be public, not learned from private values",
@@ -56,7 +61,7 @@ def measures_of(asked: Mapping[str, Any], between: Sequence[Any] | None) -> Valu
                 next_step=f"give --between LOW HIGH, or {name}=LOW..HIGH",
             )
         ranges.setdefault(statistic, {})[name] = ends
-    return ValueMeasures.of(ranges) if ranges else None
+    return ValueMeasures.of(ranges, quantiles) if ranges else None
 
 
 def expected_widths(measures: ValueMeasures | None, std: float, level: float) -> tuple[tuple[str, str], ...]:
@@ -74,12 +79,7 @@ def expected_widths(measures: ValueMeasures | None, std: float, level: float) ->
 
 
 def _half_width(measures: ValueMeasures, index: int, rows: int, std: float, level: float) -> float:
-    parts = np.concatenate([_even_parts(column.parts) for column in measures.columns]) * rows
+    parts = np.concatenate([column.even_parts() for column in measures.columns]) * rows
     release = Release("", 0, 0, Values(parts, std, NoiseLaw.GAUSSIAN), Fraction(0), Fraction(0))
     found = estimates(release, measures, level)[index]
     return float(found.high[0] - found.low[0]) / 2
-
-
-def _even_parts(parts: int) -> NDArray[np.float64]:
-    """The parts of rows in the middle of their range."""
-    return np.array([[0.5], [0.5, 0.5], [0.25, 0.5, 0.25]][parts - 1])

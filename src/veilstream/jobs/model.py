@@ -16,7 +16,8 @@ from typing import Any, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from veilstream.data.measures import STATISTICS, ValueMeasures
+from veilstream.data.cells import DEFAULT_CELLS, MOST_CELLS
+from veilstream.data.measures import STATISTICS, QuantileOptions, ValueMeasures
 from veilstream.errors import InvalidBudgetError, InvalidInputError, VeilstreamError
 from veilstream.jobs.measured import measures_of
 from veilstream.jobs.window import steps_of_window
@@ -62,6 +63,17 @@ class Job(BaseModel):
     mean: Columns | None = Field(None, description="Column to average, with an interval; repeat for several.")
     variance: Columns | None = Field(None, description="Column whose variance to publish; repeat for several.")
     count: Columns | None = Field(None, description="Column whose rows to count besides; free with --mean.")
+    median: Columns | None = Field(None, description="Column whose median to publish; repeat for several.")
+    quantiles: Columns | None = Field(None, description="Column whose quantiles to publish; repeat for several.")
+    at: tuple[Number, ...] = Field(
+        ("0.1", "0.5", "0.9"), description="With --quantiles: shares of the rows below. Default: 0.1,0.5,0.9."
+    )
+    cells: int = Field(
+        DEFAULT_CELLS, ge=2, le=MOST_CELLS, description="With --quantiles: equal cells of the range. Default: 64."
+    )
+    edges: tuple[Number, ...] | None = Field(
+        None, description="With --quantiles: public edges of the cells instead, e.g. 0,5,10,30,60."
+    )
     between: tuple[Number, Number] | None = Field(
         None, description="Public range of measured columns: two numbers; values outside count as its ends."
     )
@@ -156,7 +168,8 @@ class Job(BaseModel):
     @property
     def measures(self) -> ValueMeasures | None:
         """What is published of which columns; None where rows or people are counted."""
-        return measures_of({name: getattr(self, name) for name in STATISTICS}, self.between)
+        quantiles = QuantileOptions(tuple(rational(share, "at") for share in self.at), self.cells, self.edges)
+        return measures_of({name: getattr(self, name) for name in STATISTICS}, self.between, quantiles)
 
     @property
     def most(self) -> Fraction | None:
@@ -179,6 +192,13 @@ class Job(BaseModel):
                 raise ValueError("per: not allowed with 'window'; a person is protected per block or in any window")
             settings["window"] = "user"
         return settings
+
+    @field_validator("at", "edges", mode="before")
+    @classmethod
+    def _several_numbers(cls, given: Any) -> Any:
+        several = given if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
+        listed = [part.strip() for one in several for part in str(one).split(",")]
+        return None if given is None else tuple(listed)
 
     @field_validator(*STATISTICS, mode="before")
     @classmethod
@@ -225,11 +245,11 @@ class Job(BaseModel):
 
     @model_validator(mode="after")
     def _measures_of_events(self) -> Self:
-        asked = measures_of({name: getattr(self, name) for name in STATISTICS}, self.between)
+        asked = self.measures
         if asked is None:
-            for name in ("between", "most_per_user"):
+            for name in ("between", "most_per_user", "edges"):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"{name}: only with 'sum', 'mean', 'variance' or 'count', which measure a column")
+                    raise ValueError(f"{name}: only with settings that measure a column, such as 'sum' or 'quantiles'")
             return self
         if self.value is not None:
             raise ValueError("value: not allowed with columns that are measured, which takes rows of people")

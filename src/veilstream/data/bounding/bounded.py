@@ -25,7 +25,8 @@ from veilstream.data.calendar import Calendar
 from veilstream.data.domain import Domain
 from veilstream.data.encoding import Dropped, Encoder, Policy
 from veilstream.data.events import Events
-from veilstream.data.measures import GRID, ValueMeasures
+from veilstream.data.measures import ValueMeasures
+from veilstream.data.values import GRID
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed, seal
