@@ -1,7 +1,7 @@
 """Columns whose values are counted in public cells: what quantiles are read from.
 
 A row counts half in the cell of its value and half in the group of cells around it; with few cells it counts in its
-cell alone. The parts of a row add up to 1, as those of a mean do, so a row moves all of them together as far as one count
+cell alone. The parts of a row add up to 1, as those of a mean do, so a row moves all of them together as far as a count
 in the L1 norm, and where there are groups by 1/√2 in the L2 norm. Two levels make the number of rows below any cut
 less noisy than the cells alone would: with K cells by a factor of about K^(1/4).
 """
