@@ -12,7 +12,7 @@ from datetime import date, datetime
 from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias, cast
+from typing import Any, Final, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -20,7 +20,7 @@ from veilstream.data.cells import DEFAULT_CELLS, MOST_CELLS
 from veilstream.data.measures import STATISTICS, QuantileOptions, ValueMeasures
 from veilstream.errors import InvalidBudgetError, InvalidInputError, VeilstreamError
 from veilstream.jobs.measured import measures_of
-from veilstream.jobs.window import steps_of_window
+from veilstream.jobs.window import steps_of_distinct, steps_of_window
 from veilstream.privacy.population import Draw
 from veilstream.privacy.rationals import rational
 from veilstream.release.plots.options import Kind
@@ -30,6 +30,10 @@ Policy: TypeAlias = Literal["error", "drop"]
 Number: TypeAlias = str | int | float
 Columns: TypeAlias = tuple[str, ...] | dict[str, tuple[Number, Number]]
 """Columns to measure: their names, with ranges as in fare=0..100, or a range for each name."""
+STEP: Final = "step"
+SO_FAR: Final = "so-far"
+SO_FAR_SETTINGS: Final = {"window": "user", "presence": 1, "mechanism": "running-total"}
+"""What counting people so far is made of: everybody counts in the first step in which they come."""
 PATHS = ("file", "domain", "ledger", "out", "plot", "key_file")
 
 
@@ -56,6 +60,9 @@ class Job(BaseModel):
     row_per_person: bool = Field(False, description="Declare that every row is another person; instead of --user.")
     by: tuple[str, ...] | None = Field(
         None, description="Attribute to count by; repeat for several. Default: the domain's."
+    )
+    distinct: str | int | None = Field(
+        None, description="Count people, not rows: of a 'step', 'so-far', or of the last steps, e.g. 7 or 7d."
     )
     value: str | None = Field(None, description="Column of counts that are aggregated already.")
     per_person: int | None = Field(None, description="With --value: most that one person adds to the counts of a step.")
@@ -172,6 +179,13 @@ class Job(BaseModel):
         return measures_of({name: getattr(self, name) for name in STATISTICS}, self.between, quantiles)
 
     @property
+    def distinct_steps(self) -> int | None:
+        """Over how many last steps people are counted once; None where rows are counted."""
+        if self.distinct is None:
+            return None
+        return 1 if self.distinct in (STEP, SO_FAR) else steps_of_distinct(self.distinct, self.every)
+
+    @property
     def most(self) -> Fraction | None:
         """The bound on what one person adds to a sum."""
         return None if self.most_per_user is None else rational(self.most_per_user, "most_per_user")
@@ -191,6 +205,11 @@ class Job(BaseModel):
             if settings.get("window") is not None:
                 raise ValueError("per: not allowed with 'window'; a person is protected per block or in any window")
             settings["window"] = "user"
+        if settings.get("distinct") == SO_FAR:
+            if settings.get("mechanism") in ("auto", "uniform"):
+                # A fresh count of every step is the default, and no total.
+                del settings["mechanism"]
+            settings = {**SO_FAR_SETTINGS, **settings}
         return settings
 
     @field_validator("at", "edges", mode="before")
@@ -240,6 +259,24 @@ class Job(BaseModel):
             raise ValueError(
                 "per_person: missing, with 'value' you must declare how much one person can add to the counts of one "
                 "step; it cannot be learned from counts"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _distinct_people(self) -> Self:
+        if self.distinct is None:
+            return self
+        if self.value is not None or self.measures is not None or self.row_per_person or self.counts_per_user != 1:
+            raise ValueError(
+                "distinct: people are counted by their ids, so not with 'value', 'counts_per_user', 'row_per_person' "
+                "or columns that are measured"
+            )
+        steps = self.distinct_steps
+        if self.distinct == SO_FAR and (self.presence, self.w, self.per) != (1, None, None):
+            raise ValueError("distinct: so far a person counts once for ever, with 'window' user and 'presence' 1")
+        if steps is not None and steps > 1 and (self.presence is not None or self.per is not None):
+            raise ValueError(
+                "distinct: people of the last steps are protected by a 'window', not by 'presence' or 'per'"
             )
         return self
 

@@ -111,7 +111,7 @@ def draw_releases(prepared: PreparedJob, ledger: Ledger, path: str | Path) -> No
     drawn = release_tables(
         ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, bins=shown, measures=measures
     )
-    caption = str(prepared.guarantee)
+    caption = str(prepared.promised)
     if shown is not None and len(shown) < prepared.bins:
         caption += f"; the {len(shown)} largest of {prepared.bins:,} bins"
     frame = pl.concat(drawn)
