@@ -69,8 +69,9 @@ def _weighted(estimates: list[Reals], weights: Reals) -> Reals:
     total = np.zeros(math.prod(shape))
     for estimate, weight in zip(estimates, weights.tolist(), strict=True):
         if weight:
+            alike = estimate if estimate.shape == shape else np.ascontiguousarray(np.broadcast_to(estimate, shape))
             # One pass over both, where a product and a sum would be three.
-            daxpy(np.ascontiguousarray(np.broadcast_to(estimate, shape)).reshape(-1), total, a=weight)
+            daxpy(alike.reshape(-1), total, a=weight)
     return total.reshape(shape)
 
 
