@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from veilstream.arguments import checks_arguments
 from veilstream.data import Domain
 from veilstream.errors import InvalidInputError
-from veilstream.jobs.model import Job
+from veilstream.jobs.model import SO_FAR, Job
 from veilstream.jobs.prepare import PreparedJob, prepare, require_ledger
 from veilstream.jobs.published import PublishedJob
 from veilstream.jobs.run import run
@@ -20,6 +20,9 @@ from veilstream.mechanisms.histograms import HISTOGRAMS
 from veilstream.mechanisms.named import build_mechanism
 from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism
 from veilstream.mechanisms.streams import STREAMS
+
+DEFAULT: Final = "uniform"
+"""The mechanism of a call that names none."""
 
 
 @checks_arguments
@@ -36,7 +39,7 @@ def publish(
     domain: Domain | Mapping[str, Any] | str | Path | None = None,
     start: int | str | date | datetime | None = None,
     end: int | str | date | datetime | None = None,
-    mechanism: str | type[Any] | StreamMechanism[Any] = "uniform",
+    mechanism: str | type[Any] | StreamMechanism[Any] = DEFAULT,
     histogram: str | type[Any] | HistogramMechanism | None = None,
     **settings: Any,
 ) -> PublishedJob:
@@ -80,6 +83,9 @@ def prepare_call(
         raise InvalidInputError(name="set", limit="a mapping from parameters to values is needed")
     made = _made(mechanism, histogram, dict(cast("Mapping[str, Any]", chosen)))
     given["mechanism"] = mechanism if isinstance(mechanism, str) else _name(mechanism)
+    if given.get("distinct") == SO_FAR and mechanism == DEFAULT:
+        # A fresh count of every step is no total.
+        del given["mechanism"]
     if isinstance(histogram, str):
         given["histogram"] = histogram
     return prepare(Job.build(given), None if files is not None else source, made)

@@ -206,10 +206,7 @@ class Job(BaseModel):
                 raise ValueError("per: not allowed with 'window'; a person is protected per block or in any window")
             settings["window"] = "user"
         if settings.get("distinct") == SO_FAR:
-            if settings.get("mechanism") in ("auto", "uniform"):
-                # A fresh count of every step is the default, and no total.
-                del settings["mechanism"]
-            settings = {**SO_FAR_SETTINGS, **settings}
+            settings = {**SO_FAR_SETTINGS, **{name: value for name, value in settings.items() if value != "auto"}}
         return settings
 
     @field_validator("at", "edges", mode="before")
