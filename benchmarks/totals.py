@@ -168,9 +168,9 @@ def _moving(quick: bool) -> Table:
         progress(" | ".join(cells))
         rows.append(cells)
     notes = (
-        "Root of the mean squared error of the sums of the last steps for one event at μ = 1, Gaussian noise, drawn from "
-        "the mechanism. `lower bound` holds for every factorisation of four windows. Noise on every window by itself, and "
-        "sums of noisy counts, both have the root of the window."
+        "Root of the mean squared error of the sums of the last steps for one event at μ = 1, Gaussian noise, drawn "
+        "from the mechanism. `lower bound` holds for every factorisation of four windows. Noise on every window by "
+        "itself, and sums of noisy counts, both have the root of the window."
     )
     columns = ["window", "lower bound", "ours, drawn", "fresh noise", "times less"]
     return Table("Moving sums with Gaussian noise", notes, columns, rows)
@@ -243,7 +243,7 @@ def _steps(quick: bool) -> Table:
         progress(" | ".join(rows[-1]))
     columns = ["detail", "groups", "step", "its noise", "ratio", "bytes a bin", "state"]
     notes = (
-        f"One step of {BINS:,} bins after {far:,} steps, the best of 200, against drawing its noise alone; the state as "
-        "it is stored, exact sums and released estimates together: its groups grow with the logarithm of the steps."
+        f"One step of {BINS:,} bins after {far:,} steps, the best of 200, against drawing its noise alone; the state "
+        "as it is stored, exact sums and released estimates together: its groups grow with the logarithm of the steps."
     )
     return Table("The work and the memory of a step", notes, columns, rows)
