@@ -163,14 +163,17 @@ def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     page = (Path(__file__).resolve().parents[2] / "docs" / "measures.md").read_text(encoding="utf-8")
     examples = re.findall(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) == 4
     jobs: list[Any] = []
     for example in examples:
         names: dict[str, Any] = {}
         exec(compile(example, "measures.md", "exec"), names)
         jobs.append(names["job"])
     assert jobs[0].to_polars()["measure"].unique().sort().to_list() == ["mean fare", "sum fare"]
-    assert jobs[1].measure == "visits, total so far"
+    assert jobs[1].to_polars()["measure"].n_unique() == 4
+    assert (tmp_path / "fan.png").exists()
+    assert jobs[2].measure == "distinct people of the last 7 steps"
+    assert jobs[3].measure == "visits, total so far"
 
 
 def test_a_mean_of_nothing_is_an_interval_that_says_so(tmp_path: Path) -> None:
