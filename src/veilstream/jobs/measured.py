@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -9,9 +10,11 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from veilstream.data.measures import QuantileOptions, ValueMeasures
+from veilstream.data.measures import STATISTICS, QuantileOptions, ValueMeasures
 from veilstream.errors import InvalidInputError
 from veilstream.jobs.wording import number
+from veilstream.mechanisms.streams import Uniform
+from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.estimates import estimates
 from veilstream.values.release import Release
 from veilstream.values.values import NoiseLaw, Values
@@ -64,15 +67,52 @@ def measures_of(
     return ValueMeasures.of(ranges, quantiles) if ranges else None
 
 
-def expected_widths(measures: ValueMeasures | None, std: float, level: float) -> tuple[tuple[str, str], ...]:
+def measures_of_texts(given: Sequence[str]) -> ValueMeasures:
+    """What is asked of columns that are known by their ranges alone, from texts such as mean=0..100.
+
+    >>> measures_of_texts(["mean=0..100", "median=0..60"]).labels
+    ('mean 0..100', 'median 0..60')
+    """
+    ranges: dict[str, dict[str, Sequence[Any]]] = {}
+    for text in given:
+        found = RANGE.fullmatch(text)
+        if found is None or found["name"].strip() not in STATISTICS:
+            raise InvalidInputError(
+                name="measure",
+                value=text,
+                limit=f"write it as mean=0..100; known are {', '.join(STATISTICS)}",
+                outcome="nothing was computed",
+            )
+        low, high = found["low"].strip(), found["high"].strip()
+        ranges.setdefault(found["name"].strip(), {})[f"{low}..{high}"] = (low, high)
+    return ValueMeasures.of(ranges)
+
+
+def widths_of_uniform(
+    given: Sequence[str], guarantee: Guarantee, steps: int | None, rows: int, per_person: int, level: float = 0.95
+) -> tuple[tuple[str, str], ...]:
+    """How far off measures of bins of so many rows are that are published in every step.
+
+    >>> widths_of_uniform(["mean=0..100"], Guarantee(1, w=24), None, 500, 1)
+    (('mean 0..100', 'about ±9.579 at 500 rows in a bin, at 95%'),)
+    """
+    measures = measures_of_texts(given)
+    share = Uniform(horizon=None if guarantee.endless else steps).epsilon_of_release(guarantee)
+    std = math.sqrt(2) * float(measures.movement(per_person)[0] / share)
+    return expected_widths(measures, std, level, (rows,))
+
+
+def expected_widths(
+    measures: ValueMeasures | None, std: float, level: float, sizes: Sequence[int] = BIN_SIZES
+) -> tuple[tuple[str, str], ...]:
     """How far off each measure may be with noise of this standard deviation on its parts, for bins of several sizes."""
     if measures is None:
         return ()
     lines: list[tuple[str, str]] = []
     for index, label in enumerate(measures.labels):
-        widths = [_half_width(measures, index, rows, std, level) for rows in BIN_SIZES]
+        widths = [_half_width(measures, index, rows, std, level) for rows in sizes]
         linear = measures.asked[index][0] in ("count", "sum")
-        several = ", ".join(f"±{number(width)} at {rows:,} rows" for width, rows in zip(widths, BIN_SIZES, strict=True))
+        several = ", ".join(f"±{number(width)} at {rows:,} rows" for width, rows in zip(widths, sizes, strict=True))
         about = f"about ±{number(widths[0])} in every bin" if linear else f"about {several} in a bin"
         lines.append((label, f"{about}, at {level:.0%}"))
     return tuple(lines)
