@@ -1,9 +1,15 @@
-"""Real purchases over time, and our releases of what is measured of them."""
+"""Real purchases over time, and what we and Tumult release of them."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import tempfile
 from fractions import Fraction
-from typing import Final
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -35,6 +41,22 @@ def parts_of(frame: pl.DataFrame, steps: int) -> list[NDArray[np.float64]]:
     """The values of every step."""
     groups = {int(step): part["dollar_value"].to_numpy() for (step,), part in frame.group_by(["step"])}
     return [np.asarray(groups.get(step, np.zeros(0)), dtype=np.float64) for step in range(steps)]
+
+
+@lru_cache(maxsize=8)
+def tumult(every: str, epsilon: float) -> dict[str, Any] | None:
+    """What Tumult Analytics finds in one run; None without the interpreter that ``VEILSTREAM_TUMULT`` names."""
+    interpreter = os.environ.get("VEILSTREAM_TUMULT")
+    if interpreter is None or every != "1mo":
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path, steps = Path(folder) / "rows.csv", Calendar(START, END, every).steps
+        purchases(every).select("step", pl.col("dollar_value").alias("value")).write_csv(path)
+        worker = str(Path(__file__).with_name("tumult_worker.py"))
+        command = [interpreter, worker, str(path), str(steps), str(epsilon)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 def releases(

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.measures_data import END, EPSILONS, HIGH, LOW, START, parts_of, purchases, releases
+from benchmarks.measures_data import END, EPSILONS, HIGH, LOW, START, parts_of, purchases, releases, tumult
 from benchmarks.report import Table, progress
 from veilstream import Guarantee
 from veilstream.data import Calendar
@@ -166,16 +166,31 @@ def errors(every: str, runs: int) -> Table:
             cells = [f"{epsilon:g}", name, *(f"{error:.2f}" for error in each), f"{np.sqrt((gaps**2).mean()):.2f}"]
             table.append([*cells, f"{order:.1%}", f"{seconds:.2f}"])
             progress(f"quantiles {every} | " + " | ".join(table[-1]))
+        table.extend(_tumult_row(every, epsilon, truth, here))
     sizes = sorted(len(rows) for rows in steps)
     notes = (
         f"CDNOW, {len(frame):,} purchases in {count} steps of {sizes[0]:,} to {sizes[-1]:,}, values between 0 and 100 "
         f"in {CELLS} cells; one customer and step is protected. Root mean squared error of the 10 %, 50 % and 90 % "
         f"quantiles over all steps with rows, {runs} runs, all three within the budget; how often they were out of "
         "order, and seconds of processor time. diffprivlib's are sorted afterwards, and it has no candidates but the "
-        "values themselves. Ours gives intervals and the number of rows besides."
+        "values themselves. Tumult is measured once, by months, in seconds of the clock. Ours gives intervals and the "
+        "number of rows besides."
     )
     columns = ["ε", "method", "10 %", "50 %", "90 %", "all", "out of order", "seconds"]
     return Table(f"Quantiles of purchases, steps of {every}", notes, columns, table)
+
+
+def _tumult_row(every: str, epsilon: float, truth: Reals, here: NDArray[np.bool_]) -> list[list[str]]:
+    answers = tumult(every, epsilon)
+    if answers is None:
+        return []
+    found = np.array([answers[f"{share}"] for share in SHARES]).T
+    gaps = (found - truth)[here]
+    each = [float(np.sqrt((gap**2).mean())) for gap in (*gaps.T, gaps)]
+    order = float((np.diff(found, axis=1) < 0).any(axis=1).mean())
+    seconds = sum(answers[f"{share} seconds"] for share in SHARES)
+    errors = [f"{error:.2f}" for error in each]
+    return [[f"{epsilon:g}", "Tumult", *errors, f"{order:.1%}", f"{seconds:.2f}"]]
 
 
 def coverage(runs: int) -> Table:

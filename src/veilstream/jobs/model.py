@@ -212,9 +212,10 @@ class Job(BaseModel):
     @field_validator("at", "edges", mode="before")
     @classmethod
     def _several_numbers(cls, given: Any) -> Any:
-        several = given if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
-        listed = [part.strip() for one in several for part in str(one).split(",")]
-        return None if given is None else tuple(listed)
+        if given is None:
+            return None
+        several = cast("Sequence[Any]", given) if isinstance(given, tuple | list) else (given,)
+        return tuple(part.strip() for one in several for part in str(one).split(","))
 
     @field_validator(*STATISTICS, mode="before")
     @classmethod

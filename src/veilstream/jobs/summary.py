@@ -120,6 +120,11 @@ def draw_releases(prepared: PreparedJob, ledger: Ledger, path: str | Path) -> No
     if measures is None:
         plot_releases(frame, path, measure=measure, options=options, **words)
         return
-    frames = [(label, frame.filter(pl.col(MEASURE_COLUMN) == label).drop(MEASURE_COLUMN)) for label in measures.labels]
-    name = measures.asked[0][1] if len(frames) > 1 else measures.labels[0]
-    plot_quantiles(frames, path, measure=replace(measure, counted=name), options=options, **words)
+    tables = {label: frame.filter(pl.col(MEASURE_COLUMN) == label).drop(MEASURE_COLUMN) for label in measures.labels}
+    if len(tables) == 1:
+        (label,) = tables
+        plot_releases(tables[label], path, measure=replace(measure, counted=label), options=options, **words)
+        return
+    # The values of all quantiles are values of the column, not so many of them a step.
+    named = [(statistic, tables[f"{statistic} {name}"]) for statistic, name in measures.asked]
+    plot_quantiles(named, path, measure=measures.asked[0][1], options=options, **words)

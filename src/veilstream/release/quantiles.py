@@ -109,7 +109,7 @@ def _solution(cells: int, group: int) -> Reals:
     if group == 1:
         return np.eye(cells)
     strategy = CellColumn("", tuple(map(Fraction, range(cells + 1))), group).strategy()
-    return np.asarray(np.linalg.solve(strategy.T @ strategy, strategy.T))
+    return np.linalg.solve(strategy.T @ strategy, strategy.T).astype(np.float64)
 
 
 @lru_cache(maxsize=64)

@@ -40,7 +40,7 @@ class Fan:
 
     def pairs(self) -> list[tuple[int, int]]:
         """The quantiles between which bands lie, the widest first; an even number leaves out the upper middle one."""
-        return [(index, len(self.labels) - 1 - index) for index in range((len(self.labels)) // 2)]
+        return [(index, len(self.labels) - 1 - index) for index in range(len(self.labels) // 2)]
 
 
 def draw_fan(figure: Figure, fan: Fan, options: PlotOptions, unit: str) -> None:
@@ -70,7 +70,7 @@ def draw_fan(figure: Figure, fan: Fan, options: PlotOptions, unit: str) -> None:
     entries: list[tuple[Any, str]] = [(lines.Line2D([], [], color=LINE, linewidth=1.6), fan.labels[fan.middle])]
     for depth, (low, high) in enumerate(fan.pairs()):
         band = patches.Patch(color=BAND, alpha=min(1.0, FAINT * (depth + 1)), linewidth=0)
-        entries.append((band, f"{fan.labels[low]} to {fan.labels[high]}"))
+        entries.append((band, f"{fan.labels[low]} to {fan.labels[high].split()[-1]}"))
     add_legend(figure, entries)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -87,17 +86,16 @@ def plot_quantiles(
     title: str,
     subtitle: str = "",
     level: float = 0.95,
-    measure: Measure | str = "quantiles",
+    measure: str = "quantiles",
     options: PlotOptions = PlotOptions(),  # noqa: B008 (frozen)
 ) -> Path:
     """Draw the tables of several quantiles, in rising order, as fan charts; a page shows the middle one alone."""
     label, middle = frames[len(frames) // 2]
-    if Path(path).suffix.lower() == ".html" or len(frames) == 1 or options.kind not in ("auto", "lines"):
-        unit = replace(measure, counted=label) if isinstance(measure, Measure) else label
+    if Path(path).suffix.lower() == ".html" or options.kind not in ("auto", "lines"):
+        unit = f"{label} {measure}"
         return plot_releases(middle, path, title=title, subtitle=subtitle, level=level, measure=unit, options=options)
     fan = Fan.of(frames, options)
-    unit = measure if isinstance(measure, str) else measure.label
-    _save(path, title, subtitle, lambda figure: draw_fan(figure, fan, options, unit))
+    _save(path, title, subtitle, lambda figure: draw_fan(figure, fan, options, measure))
     return Path(path)
 
 
