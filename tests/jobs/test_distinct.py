@@ -73,6 +73,18 @@ def test_people_so_far_count_once_for_ever(tmp_path: Path) -> None:
     assert str(job.prepared.promised).endswith("a person counts in at most 1 steps")
 
 
+def test_totals_that_may_not_fall_are_fitted_to_all_releases(tmp_path: Path) -> None:
+    job = publish(tmp_path, distinct="so-far", window=None, delta="1e-6", epsilon=1)
+    fitted, released = job.nondecreasing(), job.to_polars()
+    assert (np.diff(fitted["value"].to_numpy()) >= 0).all()
+    assert fitted.drop("value").equals(released.drop("value"))
+    # Least squares keep the weighted mean: here all noises are nearly alike.
+    assert fitted["value"].mean() == pytest.approx(released["value"].mean(), abs=20)
+    with pytest.raises(InvalidInputError) as refused:
+        publish(tmp_path, stream="steps").nondecreasing()
+    assert refused.value.name == "nondecreasing"
+
+
 @pytest.mark.parametrize(
     "changes",
     [
