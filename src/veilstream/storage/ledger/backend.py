@@ -78,6 +78,7 @@ class Backend:
         self.label = label
         self.timeout = timeout
         self._engine = engine
+        self._beginning = {begin: engine.execution_options(veilstream_begin=begin) for begin in (READ, WRITE)}
         self._lock = lock
         self._hide = hide
         self._shared: Connection | None = None
@@ -109,7 +110,7 @@ class Backend:
                     self._shared = None
 
     def _connect(self, begin: str) -> Connection:
-        return self._engine.connect().execution_options(veilstream_begin=begin)
+        return self._beginning[begin].connect()
 
     @contextmanager
     def _guarded(self, started: float) -> Generator[None]:
