@@ -238,7 +238,7 @@ class Ledger:
     def _writing(self) -> Generator[tuple[Connection, Callable[[], None]]]:
         """A connection for one step, and what commits it: by itself, or within the group of this thread."""
         if (group := self._my_group()) is not None:
-            with group.step() as step:
+            with self._backend.explained(), group.step() as step:
                 yield step
             return
         with self._backend.write() as connection:
