@@ -25,10 +25,17 @@ class Row:
 
 
 ROWS: Final = (
-    Row("10⁶ draws of exact Laplace noise of scale 10: speed against OpenDP", "noise", "Discrete Laplace", "10", ("against OpenDP",)),
-    Row("10⁶ draws of exact Gaussian noise of scale 10: speed against OpenDP", "noise", "Discrete Gaussian", "10", ("against OpenDP",)),
     Row(
-        "bounding 5 million events, PipelineDP on one machine: its time in multiples of ours", "ingest", "Bounding 5,000,000",
+        "10⁶ draws of exact Laplace noise of scale 10: speed against OpenDP", "noise", "Discrete Laplace", "10",
+        ("against OpenDP",),
+    ),
+    Row(
+        "10⁶ draws of exact Gaussian noise of scale 10: speed against OpenDP", "noise", "Discrete Gaussian", "10",
+        ("against OpenDP",),
+    ),
+    Row(
+        "bounding 5 million events, PipelineDP on one machine: its time in multiples of ours", "ingest",
+        "Bounding 5,000,000",
         "PipelineDP, local backend", ("times ours",),
     ),
     Row(
@@ -40,7 +47,8 @@ ROWS: Final = (
         ("DPCopula", "MST", "AIM"),
     ),
     Row(
-        "synthetic ACS, ε = 1, error of ranges: ours, MST, AIM of dpmm", "synthesis", "All methods", "ACS year 0, ε = 1",
+        "synthetic ACS, ε = 1, error of ranges: ours, MST, AIM of dpmm", "synthesis", "All methods",
+        "ACS year 0, ε = 1",
         ("DPCopula", "MST", "AIM"),
     ),
 )  # fmt: skip

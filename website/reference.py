@@ -12,8 +12,8 @@ from veilstream.mechanisms.streams import STREAMS
 from website.docstrings import blocks, code_cell, markdown, text_cell, text_of
 from website.members import Member
 
-_MECHANISMS: Final = {kind.__name__ for kind in (*STREAMS.values(), *HISTOGRAMS.values())}
-_PROTOCOL: Final = {"start", "step", "estimate", "estimate_records", "control", "check", "oblivious", "variants"}
+MECHANISMS: Final = {kind.__name__ for kind in (*STREAMS.values(), *HISTOGRAMS.values())}
+PROTOCOL: Final = {"start", "step", "estimate", "estimate_records", "control", "check", "oblivious", "variants"}
 """Methods that every mechanism has; a page of their own explains them."""
 
 PARTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
@@ -68,12 +68,19 @@ def entry(name: str) -> str:
         return "\n\n".join([heading, markdown(text_of(value))])
     member = Member(name, value)
     parts = [heading, *_described(member, name)]
-    hidden = _PROTOCOL if name in _MECHANISMS else set[str]()
+    hidden = PROTOCOL if name in MECHANISMS else set[str]()
     for method in member.methods():
         if method.name not in hidden:
             parts += [f"### {name}.{method.name} {{ #{_anchor(name)}-{_anchor(method.name)} }}"]
             parts += _described(method, f"{name}.{method.name}")
     return "\n\n".join(parts)
+
+
+def raised(member: Member) -> list[str]:
+    """The errors of a callable; every mechanism refuses parameters outside their limits."""
+    if member.name in MECHANISMS and not member.owner and member.parameters:
+        return member.raises or ["InvalidInputError"]
+    return member.raises
 
 
 def _described(member: Member, called: str) -> list[str]:
@@ -87,10 +94,10 @@ def _described(member: Member, called: str) -> list[str]:
         parts.append("\n".join(["| parameter | type | default | meaning |", "|---|---|---|---|", *rows]))
     if member.returns and member.returns != "None":
         parts.append(f"**Returns** `{member.returns}`.")
-    if member.raises:
+    if raised(member):
         parts.append(
             "**Raises** "
-            + "; ".join(f"[`{name}`](errors.md#{_anchor(name)}): {_first(name)}" for name in member.raises)
+            + "; ".join(f"[`{name}`](errors.md#{_anchor(name)}): {_first(name)}" for name in raised(member))
         )
     return parts
 

@@ -11,8 +11,7 @@
       frame.hidden = true;
       document.body.appendChild(frame);
       this.inner = frame.contentWindow;
-      this.inner.postMessage = (data) => this.dispatchEvent(new MessageEvent("message", { data }));
-      this.inner.__index = window.__index;
+      this.inner.postMessage = (data) => this.dispatchEvent(new MessageEvent("message", { data: structuredClone(data) }));
       const script = this.inner.document.createElement("script");
       script.src = String(url);
       script.onload = () => {
@@ -23,8 +22,12 @@
     }
 
     postMessage(data) {
-      if (this.ready) this.inner.dispatchEvent(new this.inner.MessageEvent("message", { data }));
-      else this.waiting.push(data);
+      if (!this.ready) {
+        this.waiting.push(data);
+        return;
+      }
+      const copy = this.inner.structuredClone(data);
+      this.inner.dispatchEvent(new this.inner.MessageEvent("message", { data: copy }));
     }
 
     terminate() {

@@ -71,8 +71,9 @@ class Charge:
     epsilon that is no smaller, which every window that any of the spans touches then pays; one of epsilon 0 says that
     the block will grow no more and changes nothing else.
 
-    >>> Charge(Fraction(1, 24), Span(7, 7), "publish")
-    Charge(epsilon=Fraction(1, 24), span=Span(first=7, last=7), purpose='publish', mu_squared=Fraction(0, 1), block=None)
+    >>> charge = Charge(Fraction(1, 24), Span(7, 7), "publish")
+    >>> charge.epsilon, charge.span.steps
+    (Fraction(1, 24), 1)
     """
 
     epsilon: Fraction

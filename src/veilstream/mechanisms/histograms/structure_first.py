@@ -30,8 +30,8 @@ class StructureFirst:
     every score by at most l1. The sum of each bucket gets Lap(l1/ε₂) and is spread evenly.
 
     The paper's programme takes O(n²k). Here boundaries lie on at most 257 evenly spaced edges, all of them up to
-    256 bins: O(n log n + 256²·k), and no bucket is narrower than n/256 bins. ``buckets`` is k, 16 by default. Use ``PHP`` or ``NoiseFirst`` for
-    finer structure.
+    256 bins: O(n log n + 256²·k), and no bucket is narrower than n/256 bins. Use ``PHP`` or ``NoiseFirst`` for
+    finer structure. ``buckets`` is k, 16 by default.
 
     >>> import numpy as np
     >>> from veilstream import Guarantee, simulate
