@@ -15,7 +15,7 @@ import veilstream as vs
 
 draw = np.random.default_rng(2024)
 stations = ["bridge", "campus", "harbour", "market", "park", "station"]
-rides, days = 150_000, 14
+rides, days = 75_000, 7
 hour_of_day = np.r_[np.full(5, 1), 3, 10, 30, 38, 18, 10, 10, 12, 12, 12, 16, 30, 42, 28, 14, 8, 6, 4, 2]
 day = draw.integers(0, days, rides)
 hour = draw.choice(24, rides, p=hour_of_day / hour_of_day.sum())
@@ -41,7 +41,7 @@ settings = {
     "domain": {"station": stations},
     "every": "1h",
     "start": "2024-05-06",
-    "end": "2024-05-20",
+    "end": "2024-05-13",
     "epsilon": "1/4",
     "window": "24h",
 }
@@ -54,7 +54,7 @@ figure, axes = plt.subplots(2, 1, figsize=(8, 4.4), layout="constrained", sharex
 for row, (title, job) in enumerate({"uniform: equal shares": plain, "auto: models of the day": model}.items()):
     line = job.to_polars().filter(station="bridge").sort("step")
     truth = pl.DataFrame(
-        {"time": pl.datetime_range(pl.datetime(2024, 5, 6), pl.datetime(2024, 5, 19, 23), "1h", eager=True)}
+        {"time": pl.datetime_range(pl.datetime(2024, 5, 6), pl.datetime(2024, 5, 12, 23), "1h", eager=True)}
     )
     truth = truth.with_columns(pl.col("time").cast(pl.Datetime("us"))).join(
         exact.filter(station="bridge").with_columns(pl.col("time").cast(pl.Datetime("us"))), on="time", how="left"

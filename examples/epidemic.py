@@ -39,7 +39,7 @@ print(f"{len(job.releases)} weeks of {released.height // len(job.releases)} coun
 # public, the exact counts may be drawn beside the release; with your own data you would never do that.
 
 # %%
-shown = {"region": "Region 4", "age": "5-24"}
+shown = {"region": "Region 10", "age": "65+"}
 line = released.filter(**shown)
 truth = exact.filter(**shown).sort("week_start")
 inside = (truth["visits"].to_numpy() >= line["low"].to_numpy()) & (
@@ -53,6 +53,8 @@ axes.fill_between(
 )
 axes.plot(line["value"], color="#3f51b5", linewidth=1.2, label="published")
 axes.plot(truth["visits"], color="#777777", linewidth=0.9, linestyle="--", label="exact (public data)")
-axes.set(xlabel="week from October 2021", ylabel="visits", title="Region 4, age 5 to 24, ε = 1/10 for any four weeks")
+axes.set(
+    xlabel="week from October 2021", ylabel="visits", title="Region 10, age 65 and above, ε = 1/10 for any four weeks"
+)
 axes.legend(frameon=False)
 figure.savefig("picture.svg")

@@ -35,7 +35,10 @@ for day in range(28):
 
 # %%
 account = ledger.populations.account("residents")
-print(f"fullest window: {account.profile().peak().pure} of {residents.guarantee.epsilon}")
+fullest = account.reserved + account.profile().peak()
+print(
+    f"reserved {account.reserved.pure}, drawn from the pool {account.profile().peak().pure}: at most {fullest.pure} of 2"
+)
 try:
     vs.Publisher(5, vs.Guarantee(1, w=7), vs.Uniform(), ledger, stream="schools", calendar=days, population=residents,
                  draw="reserved")  # fmt: skip
