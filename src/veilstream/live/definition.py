@@ -102,6 +102,7 @@ class StreamDefinition:
 
     @property
     def bins(self) -> int:
+        """The number of bins of a release."""
         return self.bound_domain.bins
 
     @cached_property
@@ -129,6 +130,7 @@ class StreamDefinition:
         return (*own, *(name for name in self.bound_domain.names if name not in own))
 
     def make_mechanism(self) -> StreamMechanism[Any]:
+        """The mechanism that the definition names, with its settings."""
         if self.mechanism == AUTO:
             return automatic_mechanism(self.every, self.settings)
         return build_mechanism(self.mechanism, self.histogram, self.settings)
