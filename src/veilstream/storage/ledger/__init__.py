@@ -34,6 +34,7 @@ from veilstream.storage.ledger.group import CommitGroup
 from veilstream.storage.ledger.marks import Marks, check_mark, server_folder
 from veilstream.storage.ledger.opening import LOCK_STREAM, open_stream
 from veilstream.storage.ledger.population_book import Populations, admit_member
+from veilstream.storage.ledger.population_shared import PoolMemory
 from veilstream.storage.ledger.readers import grant_reader
 from veilstream.storage.ledger.records import Mark, moment
 from veilstream.storage.ledger.rows import (
@@ -74,6 +75,7 @@ class Ledger:
         """How far each stream was seen; of a ledger on a server known once a stream was opened for writing."""
         self._server_is_known = False
         self._remembered: dict[str, Remembered] = {}
+        self._pools = PoolMemory(self.marks)
         self._group: CommitGroup | None = None
 
     @classmethod
@@ -198,6 +200,7 @@ class Ledger:
                 stream,
                 self._backend.label,
                 remembered,
+                self._pools,
                 before_commit=self._backend.check_file,
                 commit=commit,
                 after_commit=partial(self._committed, stream),
@@ -218,7 +221,7 @@ class Ledger:
     def _find_marks(self, connection: Connection, key: bytes) -> None:
         """The marks of a ledger on a server lie with the user, named by a digest of its key."""
         if connection.dialect.name == "postgresql" and not self.marks.known:
-            self.marks = Marks(None, server_folder(sha256(b"ledger" + key).hexdigest()[:32]))
+            self.marks = self._pools.marks = Marks(None, server_folder(sha256(b"ledger" + key).hexdigest()[:32]))
 
     def _check_place(self, connection: Connection) -> None:
         """Refuse to write to an archive, or on another server than before; the first step records the server."""
@@ -275,6 +278,7 @@ class Ledger:
         if (group := self._my_group()) is not None:
             group.note(stream, mark)
             group.on_failure(self._remembered.clear)
+            group.on_failure(self._pools.forget)
             return
         self.marks.note(stream, mark)
         self._backend.committed()
