@@ -141,7 +141,7 @@ def _published(
                 feeds.append(partial(closers[name].publish, closers[name].snapshot(work[name], at[name])))
             except VeilstreamError as error:
                 feeds.append(partial(_fail, error))
-        for name, made in zip(names, feed_together(closers[names[0]].ledger, feeds), strict=True):
+        for name, made in zip(names, feed_together(closers[names[0]].ledger, feeds, names), strict=True):
             yield at[name], name, made
             at[name] = at[name] + 1 if isinstance(made, Release) else last[name] + 1
 

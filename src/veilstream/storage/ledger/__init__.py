@@ -10,7 +10,7 @@ house is in :func:`veilstream.storage.ledger.exporting.export`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, fields, replace
 from functools import partial
@@ -32,6 +32,7 @@ from veilstream.storage.ledger.chain import digest_of_stream, find_key, last_mar
 from veilstream.storage.ledger.decisions import ARCHIVE, last_decision
 from veilstream.storage.ledger.group import CommitGroup
 from veilstream.storage.ledger.marks import Marks, check_mark, server_folder
+from veilstream.storage.ledger.locking import lock_together
 from veilstream.storage.ledger.opening import LOCK_STREAM, open_stream
 from veilstream.storage.ledger.population_book import Populations, admit_member
 from veilstream.storage.ledger.population_shared import PoolMemory
@@ -241,7 +242,7 @@ class Ledger:
     def _writing(self) -> Generator[tuple[Connection, Callable[[], None]]]:
         """A connection for one step, and what commits it: by itself, or within the group of this thread."""
         if (group := self._my_group()) is not None:
-            with group.step() as step:
+            with self._backend.explained(), group.step() as step:
                 yield step
             return
         with self._backend.write() as connection:
@@ -251,13 +252,15 @@ class Ledger:
         return self._group if self._group is not None and self._group.is_mine() else None
 
     @contextmanager
-    def commit_together(self) -> Generator[None]:
+    def commit_together(self, names: Sequence[str] = ()) -> Generator[None]:
         """Steps of this thread inside the block are committed at its end, all with one wait for the disk.
 
         What they released must not be shown before: :func:`veilstream.release.together.feed_together` sees to that.
-        If the block raises, nothing of it was committed.
+        If the block raises, nothing of it was committed. Streams that are named are locked first, in the order in
+        which everybody locks: nobody waits in a circle.
         """
         with self._backend.write() as connection:
+            lock_together(connection, names)
             group = self._group = CommitGroup(connection)
             try:
                 yield
