@@ -31,8 +31,8 @@ from veilstream.storage.ledger.backend import Backend, connect
 from veilstream.storage.ledger.chain import digest_of_stream, find_key, last_mark
 from veilstream.storage.ledger.decisions import ARCHIVE, last_decision
 from veilstream.storage.ledger.group import CommitGroup
-from veilstream.storage.ledger.marks import Marks, check_mark, server_folder
 from veilstream.storage.ledger.locking import lock_together
+from veilstream.storage.ledger.marks import Marks, check_mark, server_folder
 from veilstream.storage.ledger.opening import LOCK_STREAM, open_stream
 from veilstream.storage.ledger.population_book import Populations, admit_member
 from veilstream.storage.ledger.population_shared import PoolMemory
