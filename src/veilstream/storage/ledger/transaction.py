@@ -29,9 +29,9 @@ from veilstream.storage.ledger.chain import (
 )
 from veilstream.storage.ledger.opening import Opened
 from veilstream.storage.ledger.payloads import corners, frozen_payload, viewed_payload
-from veilstream.storage.ledger.population_shared import SharedPool, shared_pool
+from veilstream.storage.ledger.population_shared import PoolMemory, SharedPool, shared_pool
 from veilstream.storage.ledger.prepared import Prepared
-from veilstream.storage.ledger.records import CHARGE, FAILURE, STEP, Mark, moment, record
+from veilstream.storage.ledger.records import CHARGE, FAILURE, STEP, Mark, event, moment, record
 from veilstream.storage.ledger.rows import RELEASE_AT, ChargeRow, read_charges, read_releases, rows_of
 from veilstream.storage.ledger.schema import (
     STEP_FORMAT,
@@ -67,6 +67,7 @@ class Transaction:
         stream: str,
         label: str,
         remembered: Remembered,
+        pools: PoolMemory,
         *,
         before_commit: Callable[[], None],
         commit: Callable[[], None],
@@ -83,7 +84,7 @@ class Transaction:
         self._label = label
         self._open = True
         self._key = opened.key
-        self._pool = shared_pool(connection, opened.key, opened.stream_id, opened.membership, label)
+        self._pool = shared_pool(connection, opened.key, opened.stream_id, opened.membership, label, pools)
         self.mark = opened.mark
         self.head = opened.head
 
@@ -307,9 +308,9 @@ class Transaction:
         """
         self._check_open()
         written = self._write_charges(t, charges, LOST, ())
-        event = {**row, "entry": self.mark.number + 1, "recorded": moment()}
-        self._connection.execute(sa.insert(table), {"stream_id": self._stream_id, **event})
-        written.append(record(kind, names, event))
+        made = {**row, "entry": self.mark.number + 1, "recorded": moment()}
+        self._connection.execute(sa.insert(table), {"stream_id": self._stream_id, **made})
+        written.append(event(kind, names, made))
         self._append(written)
         self._commit(t if charges else None)
         return self.mark
