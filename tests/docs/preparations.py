@@ -75,6 +75,9 @@ def check(page: str, names: dict[str, Any], folder: Path) -> None:
     if page == "README.md":
         assert names["release"].t == 47
         assert (names["low"] < names["high"]).all()
+    elif page == "docs/guides/first-release.md":
+        for name in ("budget.db", "releases.csv", "releases.png"):
+            assert (folder / name).exists()
     elif page == "docs/advise.md":
         assert str(names["advice"].epsilon) == "3/2"
         assert (folder / "limits.png").exists()
