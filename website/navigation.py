@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from veilstream.mechanisms.histograms import HISTOGRAMS
 from veilstream.mechanisms.streams import STREAMS
@@ -55,7 +55,7 @@ def unlisted(parts: dict[str, list[Any]]) -> list[str]:
 def _flat(pages: list[Any]) -> Iterator[str]:
     for page in pages:
         if isinstance(page, dict):
-            for inner in page.values():
+            for inner in cast(dict[str, list[Any]], page).values():
                 yield from _flat(inner)
         else:
             yield page

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -59,7 +59,7 @@ def _strip(browser: Browser, shots: list[bytes], path: Path) -> None:
 
 
 @contextmanager
-def _server() -> Iterator[str]:
+def _server() -> Generator[str]:
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
         command = [sys.executable, "-m", "veilstream", "serve", "--demo", "--port", str(PORT)]

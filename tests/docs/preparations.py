@@ -39,7 +39,8 @@ def prepare(page: str, folder: Path) -> None:
         "docs/metric.md": _taxis,
         "docs/synthesis.md": _people,
     }
-    makers.get(page, lambda _folder: None)(folder)
+    if page in makers:
+        makers[page](folder)
 
 
 def _requests(folder: Path) -> None:
