@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo live test lint docs release bench audit storm compat clean
+.PHONY: demo live test lint mypy pyright docs release bench audit storm compat clean
 
 demo: $(VENV)/.installed
 	$(BIN)/veilstream demo --out demo-output
@@ -19,9 +19,11 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	$(BIN)/mypy
-	$(BIN)/pyright
 	$(BIN)/vulture
+	$(MAKE) --no-print-directory --jobs=2 mypy pyright
+
+mypy pyright: $(VENV)/.installed-test
+	$(BIN)/$@
 
 # The site, in build/site: it can be read from the disk.
 docs: $(VENV)/.installed-docs
