@@ -13,6 +13,7 @@ import pytest
 from delivery import building
 
 DATE = 1_700_000_000
+pytestmark = pytest.mark.xdist_group("delivery")
 
 
 @pytest.fixture(scope="module")
