@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from website.charts import BLUE, GREEN, GREY, ORANGE, RED, figure
@@ -31,7 +30,7 @@ def draw() -> None:
 def draw_window(w: int = 3) -> None:
     """Costs of steps, one person's visits, and the fullest window."""
     with figure(FOLDER / "window.svg", 7.4, 3.2) as drawn:
-        axes = drawn.subplots()
+        axes: Any = drawn.subplots()
         axes.bar(range(len(COSTS)), COSTS, color=BLUE, width=0.7)
         assert max(sum(COSTS[i : i + w]) for i in range(len(COSTS))) == sum(COSTS[2 : 2 + w]) == 1
         fullest = 2  # one of several that cost all of ε
@@ -50,7 +49,7 @@ def draw_window(w: int = 3) -> None:
 def draw_step() -> None:
     """From rows to a release."""
     with figure(FOLDER / "step.svg", 9.2, 2.4) as drawn:
-        axes = drawn.subplots()
+        axes: Any = drawn.subplots()
         axes.set(xlim=(-0.1, len(STAGES) * 1.5 - 0.2), ylim=(-0.75, 1.25))
         axes.axis("off")
         for number, (title, text, color) in enumerate(STAGES):
@@ -59,7 +58,7 @@ def draw_step() -> None:
         axes.text(3.65, -0.6, "trusted: exact values exist only in here, sealed", color=RED, ha="center", fontsize=8.5)
 
 
-def _stage(axes: Axes, left: float, title: str, text: str, color: str) -> None:
+def _stage(axes: Any, left: float, title: str, text: str, color: str) -> None:
     style: dict[str, Any] = {"boxstyle": "round,pad=0.02,rounding_size=0.08", "linewidth": 1.5}
     axes.add_patch(FancyBboxPatch((left + 0.05, 0), 1.1, 0.9, edgecolor=color, facecolor="white", **style))
     axes.text(left + 0.6, 0.68, title, ha="center", va="center", fontweight="bold", color=color)

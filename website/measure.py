@@ -39,7 +39,7 @@ class Task:
 def window_sums(counts: Counts, steps: int = WINDOW) -> Counts:
     """The sum of the last steps, at every step."""
     total = np.cumsum(counts, axis=0)
-    return total - np.concatenate([np.zeros_like(total[:steps]), total[:-steps]])
+    return np.asarray(total - np.concatenate([np.zeros_like(total[:steps]), total[:-steps]]))
 
 
 _COUNTS: Final = Task("counts", lambda counts: counts, Guarantee(EPSILON, w=WINDOW), {})

@@ -51,8 +51,8 @@ def pages() -> dict[str, str]:
     made = {"index.md": _index()}
     for name, kind in STREAMS.items():
         made[f"{name}.md"] = _page(name, kind, STREAM_USES[name], results["streams"], "streams")
-    for name, kind in HISTOGRAMS.items():
-        made[f"{name}.md"] = _page(name, kind, HISTOGRAM_USES[name], results["histograms"], "histograms")
+    for name, histogram in HISTOGRAMS.items():
+        made[f"{name}.md"] = _page(name, histogram, HISTOGRAM_USES[name], results["histograms"], "histograms")
     return made
 
 
