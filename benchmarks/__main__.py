@@ -8,11 +8,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
+from pathlib import Path
 from typing import Final, cast
 
 from benchmarks.report import PAGE, Suite, write_section
 
 SUITES: Final = {
+    "first-hour": "benchmarks.first_hour",
     "noise": "benchmarks.noise",
     "ingest": "benchmarks.ingest",
     "spark": "benchmarks.spark",
@@ -55,7 +57,8 @@ def main() -> None:
     if unknown:
         parser.error(f"unknown suite {unknown[0]!r}: choose from {', '.join(SUITES)}; nothing was measured")
     for name in names:
-        run = cast(Suite, importlib.import_module(SUITES[name]).run)
+        module = importlib.import_module(SUITES[name])
+        run, page = cast(Suite, module.run), cast(Path, getattr(module, "OWN_PAGE", PAGE))
         wanted = {option: True for option in ("quick", "finished") if getattr(given, option)}
         chosen = {option: True for option in wanted if option in inspect.signature(run).parameters}
         quick = "quick" in chosen
@@ -63,8 +66,8 @@ def main() -> None:
         for table in tables:
             print(f"\n{table.markdown()}")
         if not quick:
-            write_section(name, tables)
-            print(f"\n{name}: written to {PAGE.name}")
+            write_section(name, tables, page)
+            print(f"\n{name}: written to {page.name}")
 
 
 if __name__ == "__main__":

@@ -15,10 +15,14 @@ from veilstream.cli.options import (
     Delimiter,
     DryRun,
     Encoding,
-    job_argument,
+    Files,
+    RowPerPerson,
+    check_level,
     job_option,
     option,
+    require_people,
     settings_of,
+    source_of,
 )
 from veilstream.cli.population import DataFrom, DataTo, HowToDraw, InPopulation, membership_of
 from veilstream.cli.reporting import ExitCode, print_json
@@ -45,15 +49,13 @@ NOISE_ENDS: Final = {"low": "noise_low", "high": "noise_high"}
 
 
 def histogram(
-    file: Annotated[str, job_argument("file")],
+    files: Files,
     epsilon: Annotated[str, option("--epsilon", description="Privacy budget of the release, e.g. 1 or 1/2.")],
     domain: Annotated[str, job_option("domain")],
     ledger: Annotated[str, job_option("ledger")],
     by: Annotated[list[str] | None, job_option("by")] = None,
     user: Annotated[str | None, job_option("user")] = None,
-    row_per_person: Annotated[
-        bool, option("--row-per-person", description="Declare that every row is another person; instead of --user.")
-    ] = False,
+    row_per_person: RowPerPerson = False,
     method: Annotated[
         str, option("--method", description="See 'veilstream mechanisms'. Default: geometric.")
     ] = "geometric",
@@ -107,14 +109,15 @@ def histogram(
     for path, suffixes in ((out, tuple(WRITERS)), (plot, PICTURES)):
         if path is not None:
             check_writable(path, suffixes)
-    refuse_overwriting({"out": out, "plot": plot}, {"file": file, "domain": domain, "ledger": ledger})
+    refuse_overwriting({"out": out, "plot": plot}, {"file": files, "domain": domain, "ledger": ledger})
     known = chosen_axes(domain, tuple(by) if by else None, TableDomain)
+    check_level(level)
     guarantee = Guarantee(epsilon, w=None)
     histogram_method = _histogram(method, settings_of(setting or []))
     steps = _steps(post or [])
     member = membership_of(population, draw, data_from, data_to)
     read = ReadOptions(delimiter, encoding, decimal)
-    rows = _Rows(file, known, user, row_per_person, bins_per_user, counts_per_user, unknown, read)
+    rows = _Rows(source_of(files), known, user, row_per_person, bins_per_user, counts_per_user, unknown, read)
     if dry_run:
         dense = known.bins <= MAX_BINS
         return tell_dry_run(
@@ -172,7 +175,7 @@ class _Done:
 class _Rows:
     """The rows of a file as events of one step."""
 
-    file: str
+    file: str | tuple[str, ...]
     domain: Domain
     user: str | None
     row_per_person: bool
@@ -183,13 +186,11 @@ class _Rows:
 
     def __post_init__(self) -> None:
         from veilstream.errors import InvalidInputError
+        from veilstream.jobs.checks import refuse_same_file_twice, refuse_shared_column
 
-        if (self.user is None) != self.row_per_person:
-            raise InvalidInputError(
-                "user: name the column of people's ids with --user, or declare with --row-per-person that "
-                "every row is another person, but not both",
-                outcome="nothing was read",
-            )
+        require_people(self.user, self.row_per_person)
+        refuse_shared_column(self.user, None, self.domain)
+        refuse_same_file_twice(self.file)
         if self.unknown not in ("error", "drop"):
             raise InvalidInputError(
                 name="unknown", value=self.unknown, limit="it is 'error' or 'drop'", outcome="nothing was read"

@@ -90,6 +90,8 @@ def _tell(prepared: PreparedJob, summary: Summary) -> None:
         kinds = f"{summary.fresh} fresh, {summary.published - summary.fresh} repeated"
         typer.echo(f"released {summary.published} of {summary.steps} steps ({kinds}){resumed} ({shape})")
     typer.echo(f"each number {'counts' if prepared.measures is None else 'is'} {summary.measure}")
+    if summary.fresh < summary.published:
+        typer.echo("a repeated number and its interval are those of its last fresh step (column 'as_of')")
     if summary.noise_std is not None and summary.left is not None:
         typer.echo(
             f"noise: standard deviation {number(summary.noise_std)} per bin; left in the current window: epsilon "
