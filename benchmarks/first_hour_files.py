@@ -82,9 +82,9 @@ def real_files() -> list[RealFile]:
             data / "geolife_1min_182users.parquet",
             {
                 "time": "time", "user": "user_id", "every": "1w", "start": "2008-10-06", "end": "2009-08-31",
-                "unknown": "drop", "counts_per_user": 5, "bins_per_user": 5, "epsilon": 2, "window": 1,
+                "unknown": "drop", "epsilon": 2, "window": 1,
             },
-            BEIJING,
+            {"lat": {"low": 39.75, "high": 40.1, "cells": 7}, "lon": {"low": 116.15, "high": 116.65, "cells": 10}},
         ),
         RealFile(
             "epidemics",
@@ -112,7 +112,7 @@ def real_files() -> list[RealFile]:
             data / "seattle_fremont_bridge_bikes_hourly.csv.gz",
             {
                 "time": "time", "value": "east_sidewalk", "per_person": 2, "every": "1h", "start": "2015-01-01",
-                "end": "2017-01-01", "unknown": "drop", "epsilon": 1, "window": "24h",
+                "end": "2017-01-01", "unknown": "drop", "missing_value": "drop", "epsilon": 1, "window": "24h",
             },
         ),
     ]  # fmt: skip

@@ -114,7 +114,7 @@ def _draw(counts: pl.DataFrame, path: str, level: float) -> None:
 
     ends = {"noise_low": "low", "noise_high": "high"}
     once = (
-        counts.drop("counted", "covers")
+        counts.drop("counted")
         .rename(ends, strict=False)
         .with_columns(pl.lit(0).alias("step"), pl.lit(0).alias("time"), pl.lit(value=True).alias("fresh"))
     )

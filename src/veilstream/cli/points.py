@@ -32,7 +32,13 @@ if TYPE_CHECKING:
     from veilstream.metric import MetricGuarantee, PointMechanism
     from veilstream.values.release import Release
 
-KINDS = ("sorted", "median", "smooth-median", "grid")
+TITLES = {
+    "sorted": "Private points by {at}",
+    "median": "Private median of {at}",
+    "smooth-median": "Private median of {at}",
+    "grid": "Private counts of points",
+}
+KINDS = tuple(TITLES)
 
 
 def points(
@@ -100,7 +106,7 @@ def points(
     if out is not None:
         write_table([table], out)
     if plot is not None:
-        _draw(done, plot, at)
+        _draw(done, plot, at, kind)
     _tell(done, [path for path in (out, plot) if path is not None], as_json)
     return ExitCode.OK
 
@@ -147,7 +153,7 @@ def _check_outputs(files: list[str], ledger: str, out: str | None, plot: str | N
     refuse_overwriting({"out": out, "plot": plot}, {"file": files, "ledger": ledger})
 
 
-def _draw(done: _Done, path: str, at: list[str]) -> None:
+def _draw(done: _Done, path: str, at: list[str], kind: str) -> None:
     from veilstream.release.plots.points import plot_points
 
     space, note = done.guarantee.space, done.interval_note or ""
@@ -158,7 +164,7 @@ def _draw(done: _Done, path: str, at: list[str]) -> None:
         path,
         coordinates=at,
         ends=(float(space.low[0]), float(space.high[0])),
-        title=f"Private points of '{done.stream}'",
+        title=TITLES[kind].format(at=at[0]),
         subtitle=str(done.guarantee),
         level=done.level,
         note=note,

@@ -14,6 +14,7 @@ from veilstream.cli.reporting import ExitCode, print_json
 from veilstream.jobs.model import Job
 from veilstream.jobs.prepare import PreparedJob, prepare
 from veilstream.jobs.wording import number
+from veilstream.values.values import NoiseLaw
 
 if TYPE_CHECKING:
     from veilstream.data import Dropped
@@ -93,12 +94,17 @@ def _tell(prepared: PreparedJob, summary: Summary) -> None:
     if summary.fresh < summary.published:
         typer.echo("a repeated number and its interval are those of its last fresh step (column 'as_of')")
     if summary.noise_std is not None and summary.left is not None:
-        typer.echo(
-            f"noise: standard deviation {number(summary.noise_std)} per bin; left in the current window: epsilon "
-            f"{number(summary.left)}"
-        )
+        typer.echo(f"{_width(prepared, summary)}left in the current window: epsilon {number(summary.left)}")
     for path, rows in summary.outputs.items():
         typer.echo(f"wrote {path}" + ("" if rows is None else f" ({rows:,} rows)"))
+
+
+def _width(prepared: PreparedJob, summary: Summary) -> str:
+    """How exact the last release is; measured columns have intervals of their own in the table."""
+    if prepared.measures is not None or summary.noise_std is None:
+        return ""
+    what = "error, by the model" if summary.covers == NoiseLaw.MODEL.covers else "noise"
+    return f"{what}: standard deviation {number(summary.noise_std)} per bin; "
 
 
 def _tell_dropped(dropped: Dropped) -> None:
@@ -108,7 +114,7 @@ def _tell_dropped(dropped: Dropped) -> None:
         "outside the time range": dropped.outside_time,
         "without a time": dropped.missing_time,
         "of people who counted in enough steps": dropped.presence,
-        "without a value to measure": dropped.missing_value,
+        "without a count or value": dropped.missing_value,
     }
     left_out = ", ".join(f"{count} {why}" for why, count in counts.items() if count)
     if left_out:

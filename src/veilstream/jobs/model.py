@@ -68,7 +68,9 @@ class Job(BaseModel):
     most_per_user: Number | None = Field(
         None, description="With --sum: most that one person adds to a sum in a step, besides the limit on rows."
     )
-    missing_value: Policy = Field("error", description="Rows without a value to measure: 'error' (default) or 'drop'.")
+    missing_value: Policy = Field(
+        "error", description="Rows without a count or a value to measure: 'error' (default), 'drop'."
+    )
 
     domain: str | dict[str, Any] | None = Field(None, description="JSON file of the public bins of each attribute.")
     every: str | int = Field(description="Length of a step: 15m, 1h, 1d, 1w, 1mo, or a number.")
@@ -141,6 +143,9 @@ class Job(BaseModel):
     plot_bins: tuple[str, ...] | None = Field(
         None, description="Labels of bins to draw, repeatable, or the number of the largest."
     )
+    plot_title: str | None = Field(None, description="Title of the picture. Default: the name of the stream.")
+    plot_range: tuple[float, float] | None = Field(None, description="Ends of the axis of values: two numbers.")
+    plot_size: tuple[float, float] | None = Field(None, description="Width and height of the picture in inches.")
     level: float = Field(0.95, gt=0, lt=1, description="Level of the error intervals. Default: 0.95.")
 
     @property

@@ -25,7 +25,7 @@ from veilstream.mechanisms.streams import STREAMS
 from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.measure import Measure
-from veilstream.release.plots import SUFFIXES
+from veilstream.release.plots import SUFFIXES, PlotOptions
 from veilstream.release.sinks import WRITERS, check_names, check_writable
 from veilstream.storage.location import locate
 
@@ -117,6 +117,7 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
     refuse_shared_column(job.user, None, domain)
     if job.plot is not None:
         require_drawable(domain, job.plot_kind, job.plot_bins)
+        PlotOptions(value_range=job.plot_range, size=job.plot_size)
     guarantee = _placed(guarantee, calendar)
     chosen = _mechanism(job, calendar) if mechanism is None else mechanism
     prepared = PreparedJob(job, guarantee, chosen, domain, calendar, rows)

@@ -51,7 +51,7 @@ def draw_bars(figure: Figure, released: Released, options: PlotOptions, unit: st
     entries = [
         (patches.Patch(color=LINE), "released"),
         (patches.Patch(color=FADED), "cannot be told from zero"),
-        (lines.Line2D([], [], color=INK, marker="|"), f"{level:.0%} interval"),
+        (lines.Line2D([], [], color=INK, marker="|"), released.interval_name(level)),
     ]
     add_legend(figure, entries)
     if len(rows) < released.all_bins:

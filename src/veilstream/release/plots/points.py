@@ -118,7 +118,7 @@ def _name_curve(figure: Figure, axes: Axes, *, ranked: bool, level: float | None
     patches: Any = drawing("patches")
     entries: list[tuple[Any, str]] = [(lines.Line2D([], [], color=LINE, linewidth=1.6), "released")]
     if level is not None:
-        of = "noise of one point before they are put in order" if ranked else "interval of the value before noise"
+        of = "interval of one point's noise, before sorting" if ranked else "interval of the value before noise"
         entries.append((patches.Patch(color=BAND, alpha=0.35, linewidth=0), f"{level:.0%} {of}"))
     add_legend(figure, entries)
     axes.set_axisbelow(True)
