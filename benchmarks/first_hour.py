@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 import veilstream as vs
-from benchmarks.first_hour_files import HOURS, RealFile, real_files
+from benchmarks.first_hour_files import HOURS, LONG, RealFile, real_files
 from benchmarks.ledger import disk_folder, hourly
 from benchmarks.report import PAGE, Table, progress
 from veilstream.jobs.call import prepare_call
@@ -37,9 +37,9 @@ TABLES: Final = {"to look at": [], "with its table and picture": ["--out", "rele
 def run(*, quick: bool = False) -> Sequence[Table]:
     """The tables of the page."""
     with disk_folder() as folder:
-        files = [file for file in real_files() if file.there and not (quick and file.name == "bicycles")]
+        files = [file for file in real_files() if file.there and not (quick and file.name == LONG)]
         tables = [_starts(), _pictures(folder, files), _forecasts()]
-        finished = [file for file in files if file.name == "bicycles"]
+        finished = [file for file in files if file.name == LONG]
         if finished:
             tables.append(_finished(folder, finished[0]))
         tables.append(hourly(folder, 1_000 if quick else HOURS))
@@ -92,7 +92,8 @@ def _pictures(folder: Path, files: Sequence[RealFile]) -> Table:
     left_out = f" Not there, and left out: {', '.join(missing)}." if missing else ""
     return Table(
         "Real files to pictures, one command each",
-        "Each also runs as one call, `vs.publish(file, ...).plot()` with the same settings, and gives as many releases."
+        "Each also runs as one call, `vs.publish(file, ...).plot()` with the same settings, and gives as many releases "
+        "(the call of the bicycles reads what the command has released)."
         f" Seconds of processor time include drawing.{left_out}",
         ["file", "steps × bins", "each number counts", "s", "picture, kB", "command"],
         rows,

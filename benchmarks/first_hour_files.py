@@ -15,6 +15,7 @@ BEIJING: Final = {
     "lat": {"low": 39.75, "high": 40.1, "cells": 14},
     "lon": {"low": 116.15, "high": 116.65, "cells": 20},
 }
+LONG: Final = "bicycles"
 HOURS: Final = 17_544
 """The hours of 2015 and 2016, in which the bicycles are published."""
 
@@ -58,8 +59,9 @@ class RealFile:
         return f"veilstream {shlex.join(words)}"
 
     def call(self, folder: Path) -> dict[str, Any]:
-        """The same settings for ``vs.publish``, with another ledger."""
-        given = {**self.settings, "ledger": folder / f"{self.key}-call.db"}
+        """The same settings for ``vs.publish``, with another ledger; a long stream is read from the command's."""
+        ledger = folder / (f"{self.key}.db" if self.name == LONG else f"{self.key}-call.db")
+        given = {**self.settings, "ledger": ledger}
         return {**given, "domain": dict(self.domain)} if self.domain else given
 
 
@@ -108,11 +110,12 @@ def real_files() -> list[RealFile]:
             BEIJING,
         ),
         RealFile(
-            "bicycles",
+            LONG,
             data / "seattle_fremont_bridge_bikes_hourly.csv.gz",
             {
                 "time": "time", "value": "east_sidewalk", "per_person": 2, "every": "1h", "start": "2015-01-01",
                 "end": "2017-01-01", "unknown": "drop", "missing_value": "drop", "epsilon": 1, "window": "24h",
+                "mechanism": "uniform",
             },
         ),
     ]  # fmt: skip

@@ -173,7 +173,7 @@ def _usage(error: BaseException) -> Problem:
     step = f"see '{command} --help'"
     parameter = getattr(given, "param", None)
     name = getattr(given, "option_name", None) or (None if parameter is None else parameter.name)
-    unknown = re.fullmatch(r"No such command '(.+)'", text)
+    unknown = re.match(r"No such command '([^']+)'", text)
     if unknown is not None and context is not None:
         name = unknown[1]
         near = get_close_matches(name, context.command.list_commands(context), n=1)

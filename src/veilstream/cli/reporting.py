@@ -51,6 +51,10 @@ class ReportingGroup(TyperGroup):
                     # What typer makes of Ctrl-C, without a word; commands that say a word give an ExitCode.
                     raise KeyboardInterrupt
                 reports.flush()
+            except SystemExit:
+                # Completion has answered the shell.
+                finish_on_interrupt()
+                raise
             except BaseException as error:
                 finish_on_interrupt()
                 code = _report(error, releases_committed() - before, given, reports, notes)
