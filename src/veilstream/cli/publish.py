@@ -12,12 +12,10 @@ from veilstream.cli.options import AsJson, option, takes_settings_of
 from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
 from veilstream.jobs.model import Job
-from veilstream.jobs.prepare import PreparedJob, prepare
-from veilstream.jobs.wording import number
-from veilstream.values.values import NoiseLaw
 
 if TYPE_CHECKING:
     from veilstream.data import Dropped
+    from veilstream.jobs.prepare import PreparedJob
     from veilstream.jobs.summary import Summary
 
 
@@ -38,6 +36,8 @@ def publish(
 
 def publish_job(job: Job, dry_run: bool, as_json: bool) -> int:
     """Prepare the job, then show what it would do or do it."""
+    from veilstream.jobs.prepare import prepare
+
     prepared = prepare(job)
     return _preview(prepared, as_json) if dry_run else _publish(prepared, as_json)
 
@@ -67,7 +67,7 @@ def _publish(prepared: PreparedJob, as_json: bool) -> int:
     with progress_bar("publishing", as_json) as advance:
         summary = run(prepared, _tell_operator, advance)
     if summary.dropped is not None:
-        _tell_dropped(summary.dropped)
+        tell_dropped(summary.dropped)
     if as_json:
         print_json(summary.as_json())
     else:
@@ -83,6 +83,8 @@ def _publish(prepared: PreparedJob, as_json: bool) -> int:
 
 
 def _tell(prepared: PreparedJob, summary: Summary) -> None:
+    from veilstream.jobs.wording import number
+
     shape = f"stream '{summary.stream}', {summary.bins:,} bin(s), {prepared.guarantee}"
     if summary.published == 0:
         typer.echo(f"nothing new: all {summary.steps} steps were released before; nothing was spent ({shape})")
@@ -101,13 +103,17 @@ def _tell(prepared: PreparedJob, summary: Summary) -> None:
 
 def _width(prepared: PreparedJob, summary: Summary) -> str:
     """How exact the last release is; measured columns have intervals of their own in the table."""
+    from veilstream.jobs.wording import number
+    from veilstream.values.values import NoiseLaw
+
     if prepared.measures is not None or summary.noise_std is None:
         return ""
     what = "error, by the model" if summary.covers == NoiseLaw.MODEL.covers else "noise"
     return f"{what}: standard deviation {number(summary.noise_std)} per bin; "
 
 
-def _tell_dropped(dropped: Dropped) -> None:
+def tell_dropped(dropped: Dropped) -> None:
+    """What was left out of the counts, for the operator alone."""
     counts = {
         "without a person": dropped.no_user,
         "with a value outside the domain": dropped.unknown,

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from veilstream.data import Domain
 from veilstream.errors import InvalidInputError
+from veilstream.release.plot_options import Kind, find_labels
 from veilstream.release.plots.labels import bin_names
-from veilstream.release.plots.options import Kind, find_labels
 
 
 def refuse_shared_column(user: str | None, time: str | None, domain: Domain) -> None:

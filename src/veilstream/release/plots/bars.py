@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from veilstream.extras import drawing
-from veilstream.release.plots.options import PlotOptions
+from veilstream.release.plot_options import PlotOptions
 from veilstream.release.plots.style import INK, LINE, QUIET, Figure, add_legend, plain_numbers
 from veilstream.release.plots.table import Released
 from veilstream.release.plots.times import moment_name

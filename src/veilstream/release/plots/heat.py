@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.extras import drawing
+from veilstream.release.plot_options import PlotOptions
 from veilstream.release.plots.labels import borders
-from veilstream.release.plots.options import PlotOptions
 from veilstream.release.plots.style import INK, Axes, Figure, add_legend, plain_numbers
 from veilstream.release.plots.table import Released, bucket_length, envelope
 from veilstream.release.plots.times import bucket_name, moment_name, name_time_axis, places

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.extras import drawing
-from veilstream.release.plots.options import PlotOptions
+from veilstream.release.plot_options import PlotOptions
 from veilstream.release.plots.style import BAND, INK, LINE, QUIET, TRUTH, Axes, Figure, add_legend, plain_numbers
 from veilstream.release.plots.table import Released, bucket_length, envelope
 from veilstream.release.plots.times import bucket_name, name_time_axis, places

@@ -11,8 +11,8 @@ import polars as pl
 
 from veilstream.errors import InvalidInputError
 from veilstream.extras import drawing
+from veilstream.release.plot_options import PlotOptions
 from veilstream.release.plots.heat import draw_grids
-from veilstream.release.plots.options import PlotOptions
 from veilstream.release.plots.style import (
     BAND,
     LINE,

@@ -12,8 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
+from veilstream.release.plot_options import Moment, find_labels
 from veilstream.release.plots.labels import bin_names
-from veilstream.release.plots.options import Moment, find_labels
 from veilstream.release.sinks import OWN_COLUMNS
 
 NICE_SECONDS = tuple(
