@@ -8,10 +8,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
-from pathlib import Path
 from typing import Final, cast
 
-from benchmarks.report import PAGE, Suite, write_section
+from benchmarks.report import ROOT, Suite, write_overview, write_page
 
 SUITES: Final = {
     "first-hour": "benchmarks.first_hour",
@@ -57,8 +56,7 @@ def main() -> None:
     if unknown:
         parser.error(f"unknown suite {unknown[0]!r}: choose from {', '.join(SUITES)}; nothing was measured")
     for name in names:
-        module = importlib.import_module(SUITES[name])
-        run, page = cast(Suite, module.run), cast(Path, getattr(module, "OWN_PAGE", PAGE))
+        run = cast(Suite, importlib.import_module(SUITES[name]).run)
         wanted = {option: True for option in ("quick", "finished") if getattr(given, option)}
         chosen = {option: True for option in wanted if option in inspect.signature(run).parameters}
         quick = "quick" in chosen
@@ -66,8 +64,9 @@ def main() -> None:
         for table in tables:
             print(f"\n{table.markdown()}")
         if not quick:
-            write_section(name, tables, page)
-            print(f"\n{name}: written to {page.name}")
+            page = write_page(name, tables)
+            write_overview(SUITES)
+            print(f"\n{name}: written to {page.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

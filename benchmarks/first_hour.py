@@ -20,12 +20,14 @@ import numpy as np
 import veilstream as vs
 from benchmarks.first_hour_files import HOURS, LONG, RealFile, real_files
 from benchmarks.ledger import disk_folder, hourly
-from benchmarks.report import PAGE, Table, progress
+from benchmarks.report import PAGE, Table, machine, progress
+from veilstream.evaluate.pages import with_section
 from veilstream.jobs.call import prepare_call
 from veilstream.jobs.preview import preview
 from veilstream.testing.simulation import simulate_many
 
 OWN_PAGE: Final = PAGE.with_name("first-hour.md")
+SECTION: Final = "first-hour"
 STARTS: Final = 9
 START_AIM: Final = 0.25
 FINISHED_AIM: Final = 2.0
@@ -43,6 +45,10 @@ def run(*, quick: bool = False) -> Sequence[Table]:
         if finished:
             tables.append(_finished(folder, finished[0]))
         tables.append(hourly(folder, 1_000 if quick else HOURS))
+    if not quick:
+        body = "\n\n".join([machine(), *(table.markdown(level=2) for table in tables)])
+        page = with_section(OWN_PAGE.read_text(encoding="utf-8"), SECTION, body)
+        OWN_PAGE.write_text(page, encoding="utf-8")
     return tables
 
 
