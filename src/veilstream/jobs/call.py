@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from veilstream.arguments import checks_arguments
 from veilstream.data import Domain
 from veilstream.errors import InvalidInputError
-from veilstream.jobs.model import SO_FAR, Job
+from veilstream.jobs.automatic import AUTO, PLAIN
+from veilstream.jobs.model import Job
 from veilstream.jobs.prepare import PreparedJob, prepare, require_ledger
 from veilstream.jobs.published import PublishedJob
 from veilstream.jobs.run import run
@@ -20,9 +21,6 @@ from veilstream.mechanisms.histograms import HISTOGRAMS
 from veilstream.mechanisms.named import build_mechanism
 from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism
 from veilstream.mechanisms.streams import STREAMS
-
-DEFAULT: Final = "uniform"
-"""The mechanism of a call that names none."""
 
 
 @checks_arguments
@@ -39,7 +37,7 @@ def publish(
     domain: Domain | Mapping[str, Any] | str | Path | None = None,
     start: int | str | date | datetime | None = None,
     end: int | str | date | datetime | None = None,
-    mechanism: str | type[Any] | StreamMechanism[Any] = DEFAULT,
+    mechanism: str | type[Any] | StreamMechanism[Any] = AUTO,
     histogram: str | type[Any] | HistogramMechanism | None = None,
     **settings: Any,
 ) -> PublishedJob:
@@ -50,6 +48,9 @@ def publish(
     command line (``value``, ``per_person``, ``counts_per_user``, ``stream``, ``out``, ``set={"interval": 6}``, ...).
     The call is resumable: what the ledger holds is not published again.
 
+    ``InvalidInputError`` and ``UnknownValueError`` come before anything is spent, ``BudgetExceededError`` where a step
+    does not fit into the window, ``LedgerMismatchError`` where the ledger has the stream under another promise.
+
     >>> import os, tempfile
     >>> visits = {"id": [1, 2, 3, 1], "hour": [0, 0, 1, 2], "place": ["a", "b", "a", "a"]}
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -57,7 +58,7 @@ def publish(
     ...                   end=3, epsilon=1, window=3, ledger=os.path.join(folder, "budget.db"))
     ...     job.releases, job.spent, job.to_polars().columns
     (Releases(3 steps x 2 bins of people per step), Fraction(1, 1),
-     ['step', 'time', 'place', 'value', 'low', 'high', 'fresh', 'covers'])
+     ['step', 'time', 'place', 'value', 'low', 'high', 'fresh', 'covers', 'as_of', 'counted'])
     """
     prepared = prepare_call(source, mechanism, histogram, {
         "time": time, "every": every, "epsilon": epsilon, "window": window, "ledger": ledger, "user": user, "by": by,
@@ -83,9 +84,6 @@ def prepare_call(
         raise InvalidInputError(name="set", limit="a mapping from parameters to values is needed")
     made = _made(mechanism, histogram, dict(cast("Mapping[str, Any]", chosen)))
     given["mechanism"] = mechanism if isinstance(mechanism, str) else _name(mechanism)
-    if given.get("distinct") == SO_FAR and mechanism == DEFAULT:
-        # A fresh count of every step is no total.
-        del given["mechanism"]
     if isinstance(histogram, str):
         given["histogram"] = histogram
     return prepare(Job.build(given), None if files is not None else source, made)
@@ -100,7 +98,7 @@ def _made(
     if isinstance(mechanism, str) and (histogram is None or isinstance(histogram, str)):
         return None
     if isinstance(mechanism, str):
-        made: Any = build_mechanism(mechanism, None, settings)
+        made: Any = build_mechanism(PLAIN if mechanism == AUTO else mechanism, None, settings)
     elif isinstance(mechanism, type):
         made = mechanism(**settings)
     elif settings:

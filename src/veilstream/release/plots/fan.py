@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from veilstream.extras import drawing
-from veilstream.release.plots.options import MOST_PANELS, PlotOptions
+from veilstream.release.plot_options import MOST_PANELS, PlotOptions
 from veilstream.release.plots.style import BAND, LINE, Axes, Figure, add_legend, plain_numbers
 from veilstream.release.plots.table import Released, arrange, choose
 from veilstream.release.plots.times import name_time_axis, places
