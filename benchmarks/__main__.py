@@ -13,6 +13,7 @@ from typing import Final, cast
 from benchmarks.report import ROOT, Suite, write_overview, write_page
 
 SUITES: Final = {
+    "first-hour": "benchmarks.first_hour",
     "noise": "benchmarks.noise",
     "ingest": "benchmarks.ingest",
     "spark": "benchmarks.spark",

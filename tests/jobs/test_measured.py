@@ -46,7 +46,8 @@ def publish(folder: Path, source: Any = None, **changes: Any) -> Any:
 def test_a_table_has_a_row_for_every_measure_with_an_interval_around_the_truth(tmp_path: Path) -> None:
     job = publish(tmp_path, mean="fare", variance="fare", sum=["fare", "tip=0..20"], count="fare")
     table = job.to_polars(level=1 - 1e-9)
-    assert table.columns == ["step", "time", "zone", "measure", "value", "low", "high", "fresh", "covers"]
+    own = ["value", "low", "high", "fresh", "covers", "as_of", "counted"]
+    assert table.columns == ["step", "time", "zone", "measure", *own]
     assert len(table) == STEPS * 2 * 5
     frame = fares().with_columns(pl.col("tip").clip(0, 20))
     truth = frame.group_by("hour", "zone").agg(
