@@ -10,9 +10,10 @@ import importlib
 import inspect
 from typing import Final, cast
 
-from benchmarks.report import PAGE, Suite, write_section
+from benchmarks.report import ROOT, Suite, write_overview, write_page
 
 SUITES: Final = {
+    "first-hour": "benchmarks.first_hour",
     "noise": "benchmarks.noise",
     "ingest": "benchmarks.ingest",
     "spark": "benchmarks.spark",
@@ -63,8 +64,9 @@ def main() -> None:
         for table in tables:
             print(f"\n{table.markdown()}")
         if not quick:
-            write_section(name, tables)
-            print(f"\n{name}: written to {PAGE.name}")
+            page = write_page(name, tables)
+            write_overview(SUITES)
+            print(f"\n{name}: written to {page.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

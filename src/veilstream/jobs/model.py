@@ -9,7 +9,6 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, cast
@@ -17,12 +16,13 @@ from typing import Any, Literal, Self, TypeAlias, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from veilstream.data.measures import STATISTICS, ValueMeasures
-from veilstream.errors import InvalidBudgetError, InvalidInputError, VeilstreamError
+from veilstream.errors import InvalidBudgetError, InvalidInputError
 from veilstream.jobs.measured import measures_of
+from veilstream.jobs.refusals import refusal
 from veilstream.jobs.window import steps_of_window
 from veilstream.privacy.population import Draw
 from veilstream.privacy.rationals import rational
-from veilstream.release.plots.options import Kind
+from veilstream.release.plot_options import Kind
 
 Moment: TypeAlias = int | str | datetime | date
 Policy: TypeAlias = Literal["error", "drop"]
@@ -68,7 +68,9 @@ class Job(BaseModel):
     most_per_user: Number | None = Field(
         None, description="With --sum: most that one person adds to a sum in a step, besides the limit on rows."
     )
-    missing_value: Policy = Field("error", description="Rows without a value to measure: 'error' (default) or 'drop'.")
+    missing_value: Policy = Field(
+        "error", description="Rows without a count or a value to measure: 'error' (default), 'drop'."
+    )
 
     domain: str | dict[str, Any] | None = Field(None, description="JSON file of the public bins of each attribute.")
     every: str | int = Field(description="Length of a step: 15m, 1h, 1d, 1w, 1mo, or a number.")
@@ -141,6 +143,9 @@ class Job(BaseModel):
     plot_bins: tuple[str, ...] | None = Field(
         None, description="Labels of bins to draw, repeatable, or the number of the largest."
     )
+    plot_title: str | None = Field(None, description="Title of the picture. Default: the name of the stream.")
+    plot_range: tuple[float, float] | None = Field(None, description="Ends of the axis of values: two numbers.")
+    plot_size: tuple[float, float] | None = Field(None, description="Width and height of the picture in inches.")
     level: float = Field(0.95, gt=0, lt=1, description="Level of the error intervals. Default: 0.95.")
 
     @property
@@ -249,7 +254,7 @@ class Job(BaseModel):
         try:
             return cls.model_validate(dict(settings))
         except ValidationError as error:
-            raise _refusal([{**item} for item in error.errors(include_url=False)]) from None
+            raise refusal([{**item} for item in error.errors(include_url=False)], known_settings()) from None
 
     @classmethod
     def load(cls, config: Path | None, given: Mapping[str, Any]) -> Self:
@@ -305,38 +310,3 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 def _beside(config: Path, given: str) -> str:
     return given if "://" in given or given == "-" else str(config.parent / given)
-
-
-def _refusal(problems: Sequence[Mapping[str, Any]]) -> VeilstreamError:
-    """One error that says all that is wrong; its fields are those of the first problem."""
-    own = problems[0]["ctx"]["error"] if problems[0]["type"] == "value_error" else None
-    if len(problems) == 1 and isinstance(own, VeilstreamError):
-        return own
-    name, limit, given = _problem(problems[0])
-    missing = limit.startswith("missing")
-    flag = f"--{name.replace('_', '-')}"
-    advice = f"give {flag}, or {name} in Python or a job file" if missing else f"correct {flag} and try again"
-    if len(problems) == 1:
-        return InvalidInputError(name=name, limit=limit, outcome="nothing was read", next_step=advice, **given)
-    listed = "; ".join(_sentence(*_problem(problem)) for problem in problems)
-    return InvalidInputError(listed, name=name, limit=limit, outcome="nothing was read", next_step=advice)
-
-
-def _sentence(name: str, limit: str, given: Mapping[str, Any]) -> str:
-    return f"{name} {given['value']!r}: {limit}" if given else f"{name}: {limit}"
-
-
-def _problem(item: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """The setting's name, what is wrong with it, and its value where that is to blame."""
-    name = ".".join(str(part) for part in item["loc"][:1])
-    match item["type"]:
-        case "extra_forbidden":
-            near = get_close_matches(name, known_settings(), n=1)
-            return name, "no such setting" + (f", did you mean '{near[0]}'?" if near else ""), {}
-        case "missing":
-            return name, "missing, it must be given", {}
-        case "value_error":
-            about, _, limit = str(item["ctx"]["error"]).partition(": ")
-            return about, limit, {}
-        case _:
-            return name, str(item["msg"]).lower(), {"value": item["input"]}

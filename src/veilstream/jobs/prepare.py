@@ -15,16 +15,17 @@ from veilstream.data.measures import ValueMeasures
 from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError
 from veilstream.extras import PLOT, require
-from veilstream.jobs.automatic import AUTO, automatic_mechanism
+from veilstream.jobs.automatic import AUTO, PLAIN, chosen_mechanism
+from veilstream.jobs.checks import refuse_same_file_twice, refuse_shared_column, require_drawable
 from veilstream.jobs.model import Job, Moment
 from veilstream.jobs.outputs import refuse_overwriting
-from veilstream.mechanisms.named import build_mechanism, find_mechanism
+from veilstream.mechanisms.named import find_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams import STREAMS
 from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.measure import Measure
-from veilstream.release.plots import SUFFIXES
+from veilstream.release.plots import SUFFIXES, PlotOptions
 from veilstream.release.sinks import WRITERS, check_names, check_writable
 from veilstream.storage.location import locate
 
@@ -104,6 +105,8 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
         {"out": job.out, "plot": job.plot},
         {"file": rows, "domain": job.domain, "ledger": job.ledger, "key_file": job.key_file},
     )
+    refuse_same_file_twice(rows)
+    refuse_shared_column(job.user, job.time, Domain({}))
     if not job.public_from_data:
         if job.domain is None and job.by:
             raise _would_leak("domain", "--domain domain.json")
@@ -111,6 +114,10 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
             raise _would_leak("start" if job.start is None else "end", "--start and --end")
     domain, calendar = _domain(job, rows), _calendar(job, rows)
     check_names(domain, job.measures)
+    refuse_shared_column(job.user, None, domain)
+    if job.plot is not None:
+        require_drawable(domain, job.plot_kind, job.plot_bins)
+        PlotOptions(value_range=job.plot_range, size=job.plot_size)
     guarantee = _placed(guarantee, calendar)
     chosen = _mechanism(job, calendar) if mechanism is None else mechanism
     prepared = PreparedJob(job, guarantee, chosen, domain, calendar, rows)
@@ -139,13 +146,9 @@ def _placed(guarantee: Guarantee, calendar: Calendar) -> Guarantee:
 
 
 def _mechanism(job: Job, calendar: Calendar) -> StreamMechanism[Any]:
-    if job.mechanism == AUTO and job.histogram is None and job.sums is None and job.measures is None:
-        return automatic_mechanism(calendar.every, job.settings)
-    # A histogram without a mechanism is one for every step; models are models of counts.
-    name = "uniform" if job.mechanism == AUTO else job.mechanism
     settings = dict(job.settings)
     if job.sums is not None:
-        kind = find_mechanism(name)
+        kind = find_mechanism(PLAIN if job.mechanism == AUTO else job.mechanism)
         if not Traits.of(kind).window_sums:
             sums = ", ".join(name for name, known in STREAMS.items() if Traits.of(known).window_sums)
             raise InvalidInputError(
@@ -156,7 +159,7 @@ def _mechanism(job: Job, calendar: Calendar) -> StreamMechanism[Any]:
                 next_step=f"choose a mechanism of sums: {sums}",
             )
         settings["window"] = job.sums
-    return build_mechanism(name, job.histogram, settings)
+    return chosen_mechanism(job.mechanism, job.histogram, settings, calendar.every, counts=job.measures is None)
 
 
 def _domain(job: Job, rows: Any) -> Domain:

@@ -15,6 +15,7 @@ import polars as pl
 from veilstream.errors import MissingExtraError
 from veilstream.jobs.prepare import PreparedJob, require_ledger
 from veilstream.jobs.summary import Summary, draw_releases
+from veilstream.release.as_of import with_as_of
 from veilstream.release.sinks import release_tables
 from veilstream.storage.ledger import Ledger
 from veilstream.values.release import Release
@@ -65,7 +66,10 @@ class Releases(Sequence[Release]):
     _repr_html_ = to_html
 
     def to_polars(self, level: float | None = None) -> pl.DataFrame:
-        """One row for each step and bin: step, time, attributes, value, low, high, fresh, covers."""
+        """One row for each step and bin: step, time, attributes, value, low, high, fresh, covers, as_of, counted.
+
+        A repeated value and its interval are those of the step ``as_of``; what has changed since is in neither.
+        """
         prepared = self.prepared
         wanted = prepared.job.level if level is None else level
         with Ledger.open(require_ledger(prepared.job)) as ledger:
@@ -76,6 +80,7 @@ class Releases(Sequence[Release]):
                 prepared.calendar,
                 level=wanted,
                 measures=prepared.measures,
+                measure=prepared.measure.label,
             )
             return pl.concat(list(tables))
 
@@ -135,17 +140,18 @@ class PublishedJob:
     def accuracy(self, level: float | None = None) -> pl.DataFrame:
         """For each step how exact it is: noise and the half width of intervals, averaged over bins.
 
-        It speaks of noise alone: a value that is repeated has also missed what changed since it was fresh.
+        It speaks of noise alone: a value that is repeated has also missed what changed since the step ``as_of``.
         """
         wanted = self.prepared.job.level if level is None else level
         rows: list[dict[str, Any]] = []
-        for release in self.releases:
+        for release, as_of in with_as_of(self.releases):
             low, high = release.interval(wanted)
             rows.append(
                 {
                     "step": release.t,
                     "time": self.prepared.calendar.begins(release.t),
                     "fresh": release.fresh,
+                    "as_of": as_of,
                     "noise_std": float(np.mean(release.std)),
                     "half_width": float(np.mean(high - low)) / 2,
                     "mean_value": float(np.mean(release.values)),

@@ -42,6 +42,7 @@ def open_snapshots(
             max_contribution=job.max_contribution,
             unknown=job.unknown,
             missing_time=job.missing_time,
+            missing_value=job.missing_value,
             dropped=summary.dropped,
             options=prepared.read_options,
             presence=prepared.guarantee,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,9 @@ from veilstream.release.sinks import MEASURE_COLUMN, largest_bins, release_table
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.exporting import shown_mark
 from veilstream.values.revision import Revision
+
+UNNAMED: Final = "default"
+"""The stream of somebody who gave it no name."""
 
 
 @dataclass(slots=True)
@@ -35,6 +38,8 @@ class Summary:
     spent: Fraction = Fraction(0)
     left: Fraction | None = None
     noise_std: float | None = None
+    covers: str | None = None
+    """What intervals hold: the value before noise, or the count where a model says so."""
     outputs: dict[str, int | None] = field(default_factory=dict[str, int | None])
     mark: dict[str, Any] | None = None
     """The end of the stream's chain: with it an older ledger can be told, by `veilstream ledger verify --seen`."""
@@ -53,6 +58,7 @@ class Summary:
             "spent_now": str(self.spent),
             "left_in_window": None if self.left is None else str(self.left),
             "noise_std": self.noise_std,
+            "covers": self.covers,
             "interrupted": self.interrupted,
             "outputs": list(self.outputs),
             "mark": self.mark,
@@ -69,6 +75,7 @@ def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary, revis
     summary.mark = shown_mark(ledger.mark(job.stream))
     if last is not None:
         summary.left = last.left
+        summary.covers = last.covers
         summary.noise_std = float(np.mean(last.std))
     if job.out is not None:
         tables = release_tables(
@@ -121,9 +128,10 @@ def draw_releases(prepared: PreparedJob, ledger: Ledger, path: str | Path) -> No
     plot_releases(
         frame,
         path,
-        title=f"Private releases of '{job.stream}'",
+        title=job.plot_title
+        or ("Private releases" if job.stream == UNNAMED else f"Private releases of '{job.stream}'"),
         subtitle=caption,
         level=job.level,
         measure=measure,
-        options=PlotOptions(kind=job.plot_kind, bins=bins),
+        options=PlotOptions(kind=job.plot_kind, bins=bins, value_range=job.plot_range, size=job.plot_size),
     )

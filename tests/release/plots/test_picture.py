@@ -80,7 +80,7 @@ def test_words_of_the_picture_name_measure_dates_and_freshness(tmp_path: Path) -
     for words in ("rows, at most 20 per person, per hour", "released afresh", "repeated", "95% interval", "UTC"):
         assert words in text
     assert re.search(r"\d\d Jan|\d\d:00", text)
-    for words in ("visits (square-root scale)", "cannot be told from zero", "from below"):
+    for words in ("visits (square-root scale)", "cannot be told from zero", "value below zero"):
         assert words in heat
     for words in ("mean of", "lowest to highest step in it", "noise of one step"):
         assert words in long

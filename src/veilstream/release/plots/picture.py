@@ -11,11 +11,11 @@ from veilstream.data import Categories, Domain
 from veilstream.errors import InvalidInputError
 from veilstream.extras import drawing
 from veilstream.release.measure import Measure
+from veilstream.release.plot_options import MOST_PANELS, MOST_ROWS, Kind, PlotOptions
 from veilstream.release.plots.bars import draw_bars
 from veilstream.release.plots.heat import draw_grids, draw_map
 from veilstream.release.plots.labels import borders
 from veilstream.release.plots.lines import draw_lines
-from veilstream.release.plots.options import MOST_PANELS, MOST_ROWS, Kind, PlotOptions
 from veilstream.release.plots.page import MOST_CELLS, write_page
 from veilstream.release.plots.style import STYLE, Figure, add_words, new_figure
 from veilstream.release.plots.table import Released, arrange, choose

@@ -84,7 +84,8 @@ class Ledger:
     def open(cls, url: str | Path | None, *, timeout: float = 30) -> Self:
         """Open or create a ledger: a path, a ``sqlite:///`` or ``postgresql://`` URL, ``None`` for memory.
 
-        ``timeout`` is how many seconds to wait for another process before :class:`LedgerBusyError`.
+        ``timeout`` is how many seconds to wait for another process before ``LedgerBusyError``. ``LedgerVersionError``
+        says that a newer version wrote it, ``LedgerError`` that it is no ledger or cannot be reached.
         """
         return cls(connect(url, timeout))
 
@@ -363,6 +364,7 @@ class Ledger:
             return grant_reader(connection, role, self._backend.label)
 
     def close(self) -> None:
+        """Close the connection; what was committed stays."""
         self._backend.close()
 
     def __enter__(self) -> Self:
