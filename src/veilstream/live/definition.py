@@ -56,7 +56,7 @@ class StreamDefinition:
     domain: Mapping[str, Any] = field(default_factory=dict[str, Any])
     zone: str = "UTC"
     delta: str | int | float = "0"
-    mechanism: str = "uniform"
+    mechanism: str = AUTO
     histogram: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     bins_per_user: int = 1
@@ -160,7 +160,12 @@ class StreamDefinition:
             ) from None
 
     def check_same(self, given: StreamDefinition) -> StreamDefinition:
-        """The recorded definition with the words of the given one; anything else that differs is refused."""
+        """The recorded definition with the words of the given one; anything else that differs is refused.
+
+        A definition that leaves the mechanism open takes what is recorded.
+        """
+        if given.mechanism == AUTO and not given.settings:
+            given = replace(given, mechanism=self.mechanism, histogram=self.histogram, settings=self.settings)
         mine, other = self.to_json(), given.to_json()
         for name in sorted({*mine, *other} - {*WORDS}):
             if json.dumps(mine.get(name)) != json.dumps(other.get(name)):
