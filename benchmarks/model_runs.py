@@ -71,7 +71,8 @@ class SideBySide:
         )
         groups = [_Group(np.arange(self.runs), self.mechanism.start(self.guarantee, bins), self._account([]))]
         for t in range(steps):
-            waiting, groups = [(group, Tape(source)) for group in groups], []
+            waiting = [(group, Tape(source)) for group in groups]
+            groups = list[_Group]()
             while waiting:
                 group, tape = waiting.pop()
                 tape.at = 0
@@ -121,5 +122,6 @@ def _rows_of(state: Any, rows: Rows) -> Any:
         names = [each.name for each in dataclasses.fields(state) if each.init and each.name != SHARED]
         return replace(state, **{name: _rows_of(getattr(state, name), rows) for name in names})
     if isinstance(state, tuple):
-        return tuple(_rows_of(item, rows) for item in cast(tuple[Any, ...], state))
+        items = cast(tuple[Any, ...], state)  # type: ignore[redundant-cast]  # pyright knows less here
+        return tuple(_rows_of(item, rows) for item in items)
     return state

@@ -33,7 +33,7 @@ def known(table: pl.DataFrame) -> Known:
 
 
 def known_as(name: str, stream: str, setting: Setting) -> Setting:
-    """The setting that was measured in place of this one: baselines, and models where it buys nothing, have no delta."""
+    """The setting that was measured: baselines, and models where it buys nothing, have no delta."""
     epsilon, w, delta = setting
     if delta != "0" and name not in BASELINES:
         chosen = stream_called(stream)

@@ -20,7 +20,7 @@ from veilstream.mechanisms.streams.model.plans import (
     block_plan,
     expected_errors,
     gaps_of,
-    quiet_for,
+    quiet_needed,
     reserve,
     target,
     wanted_gap,
@@ -155,7 +155,7 @@ def planned(
     table = expected_errors(period, weights.shape[-1], seasons)
     costs: Floats = np.einsum("ge,...eb->...g", table, weights)
     current: NDArray[np.int64] = np.full(costs.shape[:-1], looks.gap, dtype=np.int64)
-    needed = np.array([quiet_for(gap, period) for gap in gaps])
+    needed = quiet_needed(period)
     longest = np.sum(needed <= looks.quiet / looks.patience, axis=-1) - 1
     chosen = wanted_gap(costs, current, longest)
     steps = surprise / (unit * gaps[looks.gap])

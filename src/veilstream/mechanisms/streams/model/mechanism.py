@@ -161,7 +161,7 @@ class ModelBased:
         shape = look.numbers.shape
         unit = _unit(now, meter.guarantee, period)
         bank = Bank.begun(look, unit, self.periods, bool(meter.guarantee.mu_squared))
-        belief = Belief(bank, Shock.begun(shape[:-1]), Calibration.begun(shape), Usual.begun(shape[:-1]))
+        belief = Belief(bank, Shock.begun(shape[:-1]), Calibration.begun(look), Usual.begun(shape[:-1]))
         nothing = Mixture(look.numbers, np.full(shape, 1e9 * look.variance))
         looks = replace(looks, due=state.step + 1, reason=Reason.OPENING)
         if opening and not meter.guarantee.mu_squared:

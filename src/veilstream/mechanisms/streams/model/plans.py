@@ -66,14 +66,17 @@ def reserve(gap: int, period: Period) -> Fraction:
     return next(part for looks, part in RESERVES if looks_in_window(gap, period) >= looks)
 
 
-def quiet_for(gap: int, period: Period) -> float:
-    """Steps without an alarm after which so long a gap is worth its risk.
+@lru_cache(maxsize=64)
+def quiet_needed(period: Period) -> Floats:
+    """For each gap the steps without an alarm after which it is worth its risk.
 
     After a change in a gap the next window is looked at with 1/r of Uniform's noise, where r is the reserve. That costs
     no more than Uniform over all w/r steps if the w(1/r − 1) steps before it cost next to nothing.
     """
-    kept = reserve(gap, period)
-    return 2.0 * (gap - 1) if kept == RESERVES[0][1] else max(2.0 * (gap - 1), float(period.window * (1 / kept - 1)))
+    usual = RESERVES[0][1]
+    kept = [reserve(gap, period) for gap in gaps_of(period)]
+    paid = [0.0 if part == usual else float(period.window * (1 / part - 1)) for part in kept]
+    return np.maximum(2.0 * (np.array(gaps_of(period)) - 1), paid)
 
 
 def watch(gap: int, period: Period, bins: int) -> int:
