@@ -10,7 +10,7 @@ import importlib
 import inspect
 from typing import Final, cast
 
-from benchmarks.report import PAGE, Suite, write_section
+from benchmarks.report import ROOT, Suite, write_overview, write_page
 
 SUITES: Final = {
     "noise": "benchmarks.noise",
@@ -63,8 +63,9 @@ def main() -> None:
         for table in tables:
             print(f"\n{table.markdown()}")
         if not quick:
-            write_section(name, tables)
-            print(f"\n{name}: written to {PAGE.name}")
+            page = write_page(name, tables)
+            write_overview(SUITES)
+            print(f"\n{name}: written to {page.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

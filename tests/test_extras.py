@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .cli.test_docs import blocks
+from .docs.running import blocks
 
 ROOT = Path(__file__).resolve().parents[1]
 WITHOUT = "import sys; sys.modules.update(dict.fromkeys({absent!r}))\n{program}"

@@ -34,6 +34,10 @@ class Client:
 
     ``Client("https://data.example", token).send(frame, "visits")`` takes a Polars, pandas or Arrow table, a mapping of
     columns, or a file. It returns when every row is on the server's disk.
+
+    >>> with Client("http://localhost:8765") as client:  # it connects when it sends
+    ...     print(type(client).__name__)
+    Client
     """
 
     @checks_arguments
@@ -104,6 +108,7 @@ class Client:
         return bytes(answer.content)
 
     def close(self) -> None:
+        """Close the connection."""
         self._http.close()
 
     def __enter__(self) -> Self:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -130,20 +129,6 @@ def test_the_command_line_publishes_and_previews(tmp_path: Path) -> None:
     assert "each number is sum tip and mean fare per step" in told.out
     assert pl.read_csv(tmp_path / "out.csv")["measure"].unique().sort().to_list() == ["mean fare", "sum tip"]
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    page = (Path(__file__).resolve().parents[2] / "docs" / "measures.md").read_text(encoding="utf-8")
-    examples = re.findall(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
-    assert len(examples) == 2
-    jobs: list[Any] = []
-    for example in examples:
-        names: dict[str, Any] = {}
-        exec(compile(example, "measures.md", "exec"), names)
-        jobs.append(names["job"])
-    assert jobs[0].to_polars()["measure"].unique().sort().to_list() == ["mean fare", "sum fare"]
-    assert jobs[1].measure == "visits, total so far"
 
 
 def test_a_mean_of_nothing_is_an_interval_that_says_so(tmp_path: Path) -> None:

@@ -123,6 +123,7 @@ def _options(
         settings.sources if settings is not None else (),
         hosts or (settings.hosts if settings is not None else ()),
         secure,
+        populations=settings.populations if settings is not None else (),
     )
 
 

@@ -47,6 +47,9 @@ def publish(
     command line (``value``, ``per_person``, ``counts_per_user``, ``stream``, ``out``, ``set={"interval": 6}``, ...).
     The call is resumable: what the ledger holds is not published again.
 
+    ``InvalidInputError`` and ``UnknownValueError`` come before anything is spent, ``BudgetExceededError`` where a step
+    does not fit into the window, ``LedgerMismatchError`` where the ledger has the stream under another promise.
+
     >>> import os, tempfile
     >>> visits = {"id": [1, 2, 3, 1], "hour": [0, 0, 1, 2], "place": ["a", "b", "a", "a"]}
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -19,6 +19,7 @@ from veilstream.live.clock import ClockKind, Timetable, duration
 from veilstream.mechanisms.named import build_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population import Draw, Membership
 from veilstream.release.sinks import check_names
 
 BadRows: TypeAlias = Literal["drop", "refuse"]
@@ -40,6 +41,10 @@ class StreamDefinition:
 
     ``clock`` is ``wall`` for the machine's time, or ``manual`` for a stream that is moved by ``close_until`` alone.
 
+    With ``presence`` a person counts in so many steps of a window, of each block ``per`` (which takes the window's
+    place), or ever (docs/presence.md). ``population`` names a promise of the ledger that the stream keeps as well, and
+    ``draw`` how it does (docs/population.md); ``unit`` says then what it protects.
+
     >>> visits = StreamDefinition("visits", user="id", domain={"place": ["a", "b"]}, start="2024-01-01", every="1h",
     ...     epsilon="1", window=24)
     >>> visits.bins, str(visits.guarantee), StreamDefinition.from_json(visits.to_json()) == visits
@@ -51,7 +56,7 @@ class StreamDefinition:
     start: str | int
     every: str | int
     epsilon: str | int | float
-    window: int | Literal["user"]
+    window: int | Literal["user"] | None = None
     time: str | None = None
     domain: Mapping[str, Any] = field(default_factory=dict[str, Any])
     zone: str = "UTC"
@@ -66,6 +71,10 @@ class StreamDefinition:
     ahead: str = "1d"
     bad_rows: BadRows = "drop"
     clock: ClockKind = "wall"
+    presence: int | None = None
+    per: str | int | None = None
+    population: str | None = None
+    draw: Draw = "shared"
     title: str = ""
     description: str = ""
     unit: str = "people"
@@ -92,6 +101,12 @@ class StreamDefinition:
         if self.user in (self.time, *self.bound_domain.names):
             raise InvalidInputError(f"column '{self.user}': it is the person's id and cannot be a time or an attribute")
         check_names(self.bound_domain)
+        if (self.window is None) == (self.per is None):
+            raise InvalidInputError(
+                name="window", value=self.window, limit="missing, or given beside 'per'; one of the two is needed"
+            )
+        if self.population is not None:
+            _ = Membership(self.population, self.draw, self.unit)
         _ = self.limit, self.timetable, self.ahead_ticks
         self.make_mechanism().start(self.guarantee, self.bins)
 
@@ -102,11 +117,14 @@ class StreamDefinition:
 
     @property
     def bins(self) -> int:
+        """The number of bins of a release."""
         return self.bound_domain.bins
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        return Guarantee(str(self.epsilon), None if self.window == "user" else self.window, str(self.delta))
+        steps = None if self.window == "user" else self.window
+        promise = Guarantee(str(self.epsilon), steps, str(self.delta), presence=self.presence, per=self.per)
+        return promise.placed(self.timetable.label(0), str(self.every), self.zone)
 
     @cached_property
     def timetable(self) -> Timetable:
@@ -129,6 +147,7 @@ class StreamDefinition:
         return (*own, *(name for name in self.bound_domain.names if name not in own))
 
     def make_mechanism(self) -> StreamMechanism[Any]:
+        """The mechanism that the definition names, with its settings."""
         if self.mechanism == AUTO:
             return automatic_mechanism(self.every, self.settings)
         return build_mechanism(self.mechanism, self.histogram, self.settings)
@@ -153,7 +172,7 @@ class StreamDefinition:
         try:
             return cls(**given)
         except TypeError:
-            required = ("name", "user", "start", "every", "epsilon", "window")
+            required = ("name", "user", "start", "every", "epsilon")
             missing = [name for name in required if name not in given]
             raise InvalidInputError(
                 name="stream", value=given.get("name", "?"), limit=f"missing {', '.join(missing) or 'a value'}"

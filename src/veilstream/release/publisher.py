@@ -133,7 +133,8 @@ class Publisher(LedgerHolder, Generic[S]):
     def feed(self, snapshot: Sealed | NDArray[Any], t: int | None = None) -> Release:
         """Publish the snapshot of step ``t`` (by default the one after the last).
 
-        ``snapshot`` is a 1-D array of whole, non-negative counts, or a Sealed from bounded events.
+        ``snapshot`` is a 1-D array of whole, non-negative counts, or a Sealed from bounded events. ``OutOfOrderError``
+        says that a step was left out, ``BudgetExceededError`` that the window has no room for this one.
         """
         try:
             now = self._sealed(snapshot)

@@ -18,7 +18,9 @@ def promise(definition: StreamDefinition) -> str:
     """What the guarantee means, for a reader who has never heard of it."""
     epsilon = float(definition.guarantee.epsilon)
     factor = f"{2.718281828459045 ** min(epsilon, 20):.3g}"
-    if definition.window == "user":
+    if definition.per is not None:
+        when = f"within one block of {definition.per}{' steps' if isinstance(definition.per, int) else ''}"
+    elif definition.window == "user":
         when = "in the whole stream"
     elif definition.window == 1:
         when = f"within one step of {definition.every}"
@@ -26,11 +28,21 @@ def promise(definition: StreamDefinition) -> str:
         when = f"within any {definition.window} successive {step_words(definition.every)}"
     counts = definition.counts_per_user
     most = "once" if counts == 1 else f"at most {counts} times"
+    few = ""
+    if definition.presence is not None:
+        few = f" A person counts in at most {definition.presence} steps {_few(definition)}."
+    shared = "" if definition.population is None else f" It is part of the promise about '{definition.population}'."
     return (
         f"Everything one person does {when} is hidden: with or without that person, any published result is at most "
         f"{factor} times as likely (epsilon {definition.epsilon}). In each step a person counts {most}; "
-        "random noise of a known width is added to every count, and the bands show it."
+        f"random noise of a known width is added to every count, and the bands show it.{few}{shared}"
     )
+
+
+def _few(definition: StreamDefinition) -> str:
+    if definition.per is not None:
+        return "of a block"
+    return "in all" if definition.window == "user" else "of such a stretch"
 
 
 def step_words(every: str | int) -> str:
@@ -70,6 +82,9 @@ def stream_info(board: StreamBoard, clock: Clock) -> dict[str, Any]:
         "epsilon": definition.epsilon,
         "delta": definition.delta,
         "window": definition.window,
+        "per": None if definition.per is None else str(definition.per),
+        "presence": definition.presence,
+        "population": definition.population,
         "mechanism": definition.mechanism,
         "bins_per_user": definition.bins_per_user,
         "counts_per_user": definition.counts_per_user,
@@ -105,6 +120,7 @@ def budget(board: StreamBoard) -> dict[str, Any]:
     return {
         "epsilon": str(definition.guarantee.epsilon),
         "window": definition.window,
+        "per": None if definition.per is None else str(definition.per),
         "spent": str(min(spent, definition.guarantee.epsilon)),
         "left": str(left),
         "returns": returns[:MOST_RETURNS],

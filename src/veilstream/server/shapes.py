@@ -49,7 +49,10 @@ class StreamInfo(BaseModel):
     start: str
     epsilon: str
     delta: str
-    window: int | Literal["user"]
+    window: int | Literal["user"] | None
+    per: str | None
+    presence: int | None
+    population: str | None
     mechanism: str
     bins_per_user: int
     counts_per_user: int
@@ -100,7 +103,8 @@ class Budget(BaseModel):
     """Of the present window: what is spent, what is left, and when it comes back."""
 
     epsilon: str
-    window: int | Literal["user"]
+    window: int | Literal["user"] | None
+    per: str | None
     spent: str
     left: str
     returns: list[Returning]
@@ -168,6 +172,12 @@ class OperatorView(BaseModel):
 
     streams: list[dict[str, Any]]
     ready: bool
+
+
+class PopulationBudgets(BaseModel):
+    """One statement for each population, as `veilstream budget --json` gives it."""
+
+    populations: list[dict[str, Any]]
 
 
 class Health(BaseModel):

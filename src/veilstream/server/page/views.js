@@ -13,6 +13,7 @@ const plural = (every) => {
 };
 
 function windowWords(info) {
+  if (info.per !== null) return `in each block of ${info.per}`;
   if (info.window === "user") return "for ever";
   if (info.window === 1) return `per ${plural(info.every)}`;
   return `in any ${info.window} steps`;
@@ -232,7 +233,8 @@ class StreamPage {
     const fill = element("div", {});
     fill.style.width = `${share * 100}%`;
     const next = budget.returns[0];
-    const where = budget.window === "user" ? "for the whole stream" : `in the present window of ${budget.window} steps`;
+    const where = budget.per !== null ? `in the present block of ${budget.per}`
+      : budget.window === "user" ? "for the whole stream" : `in the present window of ${budget.window} steps`;
     this.budget.replaceChildren(
       element("div", { class: "meter", role: "meter", "aria-valuemin": "0", "aria-valuemax": "100", "aria-valuenow": String(Math.round(share * 100)), "aria-label": "Budget spent" }, fill),
       element("p", { class: "small" }, `ε ${short(String(spent))} of ${short(budget.epsilon)} spent ${where}, ${short(budget.left)} left.`),

@@ -31,6 +31,7 @@ class Marks:
     def __init__(self, file: Path | None, folder: Path | None = None) -> None:
         self._file = file
         self._folder = folder
+        self._paths: dict[str, Path] = {}
 
     @property
     def known(self) -> bool:
@@ -39,10 +40,16 @@ class Marks:
 
     def path(self, stream: str) -> Path | None:
         """Where the mark of a stream lies."""
+        if stream not in self._paths and self.known:
+            self._paths[stream] = self._path(stream)
+        return self._paths.get(stream)
+
+    def _path(self, stream: str) -> Path:
         name = f"{quote(stream, safe='')}.mark"
         if self._file is not None:
             return self._file.with_name(f"{self._file.name}.{name}")
-        return None if self._folder is None else self._folder / name
+        assert self._folder is not None
+        return self._folder / name
 
     def all(self) -> dict[str, Mark]:
         """Every mark that there is, by stream."""
@@ -59,7 +66,8 @@ class Marks:
         if path is None:
             return None
         try:
-            number, digest, *t = path.read_text(encoding="ascii").split()
+            with path.open("rb", buffering=0) as file:
+                number, digest, *t = file.read().decode("ascii").split()
             return Mark(int(number), digest, t=int(t[0]) if t and t[0] != NOWHERE else None)
         except (OSError, ValueError):
             # A loss of power may have left less than a mark.
