@@ -120,8 +120,8 @@ def utility() -> list[Table]:
         f"Mean absolute error of one count series at ε = 1 with all rows as the truth; {RUNS} runs, {RUNS_THAT_DECIDE} "
         "of mechanisms that decide by data, over all steps. 'steps' is what one person is charged for. The row 'all' "
         "is without a bound; for a block it means that people count in every step of it. 'holds counted' and 'holds "
-        f"all' say in how many steps the {LEVEL:.0%} interval of Uniform holds the number of people who count, and of all: intervals "
-        "are about the former."
+        f"all' say in how many steps the {LEVEL:.0%} interval of Uniform holds the number of people who count, and of "
+        "all: intervals are about the former."
     )
     summary = Table(
         "The best of each promise",
