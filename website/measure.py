@@ -54,6 +54,10 @@ _TASKS: Final = {
     "time-unit": _SUMS,
     "sliding-window": _SUMS,
     "retroactive-grouping": _SUMS,
+    "moving-sum": Task(
+        f"sums of the last {WINDOW} weeks, one week protected, δ = 10⁻⁶", window_sums,
+        Guarantee(EPSILON, w=1, delta=Fraction(1, 10**6)), {"window": WINDOW},
+    ),
     "running-total": Task(
         "totals so far, one week protected", lambda counts: np.cumsum(counts, axis=0), Guarantee(EPSILON, w=1), {}
     ),

@@ -69,6 +69,10 @@ STREAM_USES: Final = {
         "totals so far, or decayed ones", "readers ask for “cases so far”", "steps matter, not their sum",
         "Fichtenberger et al., ICML 2023", "measures", "totals", "event, w-event",
     ),
+    "moving-sum": Use(
+        "sums of the last steps, from rows of a running sum", "readers ask for “the last 24 hours”, with delta",
+        "there is no delta", "Fichtenberger et al., ICML 2023", "measures", "totals", "event, w-event",
+    ),
     "retroactive-grouping": Use(
         "sliding windows; calm units share one noise", "many bins, most of them slow", "bins are few or always move",
         "Chen et al., CIKM 2015", "retroactive_grouping", "grouping", "event, w-event",
