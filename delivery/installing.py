@@ -25,6 +25,7 @@ PARTS: Final = {
     "redis": "import redis",
     "lake": "import deltalake, pyiceberg",
     "spark": "import veilstream.spark",
+    "telemetry": "import opentelemetry.trace",
 }
 """Extra -> what works with it alone."""
 

@@ -32,15 +32,15 @@ def draw_window(w: int = 3) -> None:
     with figure(FOLDER / "window.svg", 7.4, 3.2) as drawn:
         axes: Any = drawn.subplots()
         axes.bar(range(len(COSTS)), COSTS, color=BLUE, width=0.7)
-        assert max(sum(COSTS[i : i + w]) for i in range(len(COSTS))) == sum(COSTS[2 : 2 + w]) == 1
-        fullest = 2  # one of several that cost all of ε
+        assert max(sum(COSTS[i : i + w]) for i in range(len(COSTS))) == sum(COSTS[:w]) == 1
+        fullest = 0  # one of several that cost all of ε
         axes.add_patch(
             Rectangle((fullest - 0.45, -0.02), w - 0.1, 1.04, fill=False, edgecolor=RED, linestyle="--", linewidth=1.4)
         )
-        axes.text(fullest + w / 2 - 0.5, 1.06, f"any {w} steps together: at most ε = 1", color=RED, ha="center")
+        axes.text(fullest - 0.45, 1.06, f"any {w} steps together: at most ε = 1", color=RED, ha="left")
         axes.plot([1, 2, 9], [-0.16] * 3, "o", color=ORANGE, markersize=8, clip_on=False)
         axes.text(-0.4, -0.13, "one person's visits", color=ORANGE, ha="left", va="bottom", fontsize=8)
-        axes.annotate("refused: would cost 5/4", (5, 0.02), (4.9, 0.84), color=GREY, ha="left", fontsize=8,
+        axes.annotate("refused: would cost 5/4", (5, 0.02), (5, 0.84), color=GREY, ha="center", fontsize=8,
                       arrowprops={"arrowstyle": "->", "color": GREY})  # fmt: skip
         axes.set(ylim=(-0.22, 1.2), ylabel="ε spent", xticks=range(len(COSTS)), yticks=[0, 0.5, 1])
         axes.set_xlabel("step")

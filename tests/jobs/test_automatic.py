@@ -19,7 +19,7 @@ from veilstream.mechanisms.streams import STREAMS
 BASIC: dict[str, Any] = {"time": "ts", "user": "id", "every": "1h", "epsilon": 1, "window": "24h"}
 RANGE: dict[str, Any] = {"start": "2024-01-01", "end": "2024-01-02"}
 ROWS = {"id": [1, 2], "ts": ["2024-01-01T00:10", "2024-01-01T01:10"]}
-SHORT = {**BASIC, "window": 2, "start": "2024-01-01", "end": "2024-01-01T02:00"}
+SHORT: dict[str, Any] = {**BASIC, "window": 2, "start": "2024-01-01", "end": "2024-01-01T02:00"}
 
 
 @pytest.mark.parametrize("more", [{}, {"histogram": "efpa"}, {"mechanism": "sample"}, {"set": {"safe": True}}], ids=str)
@@ -40,9 +40,7 @@ def test_all_ways_choose_the_same(more: dict[str, Any], tmp_path: Path) -> None:
 def test_the_defaults_are_the_same() -> None:
     assert Job.model_fields["mechanism"].default == "auto"
     assert StreamDefinition.__dataclass_fields__["mechanism"].default == "auto"
-    assert prepare_call(ROWS, "auto", vs.EFPA(), {**BASIC, **RANGE}).mechanism == STREAMS["uniform"](
-        histogram=vs.EFPA()
-    )  # type: ignore[call-arg]
+    assert prepare_call(ROWS, "auto", vs.EFPA(), {**BASIC, **RANGE}).mechanism == vs.Uniform(histogram=vs.EFPA())
 
 
 def test_a_slip_of_the_name_is_seen() -> None:
@@ -52,11 +50,13 @@ def test_a_slip_of_the_name_is_seen() -> None:
 
 def test_a_stream_goes_on_as_it_began_but_not_against_what_is_asked(tmp_path: Path) -> None:
     ledger = tmp_path / "budget.db"
-    vs.publish(ROWS, ledger=ledger, mechanism="sample", **{**SHORT, "end": "2024-01-01T01:00", "unknown": "drop"})
+    first: dict[str, Any] = {**SHORT, "end": "2024-01-01T01:00", "unknown": "drop"}
+    vs.publish(ROWS, ledger=ledger, mechanism="sample", **first)
     job = vs.publish(ROWS, ledger=ledger, **SHORT)
     assert job.prepared.mechanism != STREAMS["sample"]()
     assert [release.fresh for release in job.releases] == [True, False]
-    for asked in ({"histogram": "efpa"}, {"set": {"safe": True}}):
+    differing: list[dict[str, Any]] = [{"histogram": "efpa"}, {"set": {"safe": True}}]
+    for asked in differing:
         with pytest.raises(LedgerMismatchError, match="mechanism"):
             vs.publish(ROWS, ledger=ledger, **SHORT, **asked)
 

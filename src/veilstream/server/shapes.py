@@ -87,7 +87,10 @@ class StreamList(BaseModel):
 
 
 class ReleasePage(BaseModel):
-    """Releases column by column. ``half`` is half the width of the interval: one number, or one for each bin."""
+    """Releases column by column. ``half`` is half the width of the interval: one number, or one for each bin.
+
+    ``covers`` says what the interval holds: the "value before noise", or the true "count" where a model says so.
+    """
 
     stream: str
     level: float
@@ -98,6 +101,7 @@ class ReleasePage(BaseModel):
     fresh: list[bool]
     values: list[list[float]]
     half: list[float | list[float]]
+    covers: list[str]
     spent: list[str]
     left: list[str]
 
