@@ -85,7 +85,7 @@ def _publish(prepared: PreparedJob, as_json: bool) -> int:
 def _tell(prepared: PreparedJob, summary: Summary) -> None:
     from veilstream.jobs.wording import number
 
-    shape = f"stream '{summary.stream}', {summary.bins:,} bin(s), {prepared.guarantee}"
+    shape = f"stream '{summary.stream}', {summary.bins:,} bin(s), {prepared.promised}"
     if summary.published == 0:
         typer.echo(f"nothing new: all {summary.steps} steps were released before; nothing was spent ({shape})")
     else:

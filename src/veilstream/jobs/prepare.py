@@ -11,13 +11,14 @@ from typing import Any
 import polars as pl
 
 from veilstream.data import Calendar, Domain
+from veilstream.data.bounding.distinct import movement_of_people
 from veilstream.data.measures import ValueMeasures
 from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError
 from veilstream.extras import PLOT, require
 from veilstream.jobs.automatic import AUTO, PLAIN, chosen_mechanism
 from veilstream.jobs.checks import refuse_same_file_twice, refuse_shared_column, require_drawable
-from veilstream.jobs.model import Job, Moment
+from veilstream.jobs.model import SO_FAR, Job, Moment
 from veilstream.jobs.outputs import refuse_overwriting
 from veilstream.mechanisms.named import find_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
@@ -59,9 +60,29 @@ class PreparedJob:
         return self.bins * (1 if self.measures is None else self.measures.parts)
 
     @property
+    def promised(self) -> Guarantee:
+        """What the people in the data are promised about what they do.
+
+        The numbers of people of the last m steps show a visit m times: a window of w + m − 1 steps of these numbers
+        is what protects a window of w steps of visits.
+        """
+        steps = self.job.distinct_steps
+        if steps is None or steps == 1 or self.guarantee.w is None:
+            return self.guarantee
+        return Guarantee(self.guarantee.epsilon, self.job.w, self.guarantee.delta)
+
+    @property
+    def max_contribution(self) -> int:
+        """How many counts one person may add to a step."""
+        steps = self.job.distinct_steps
+        if steps is None:
+            return self.job.max_contribution
+        return movement_of_people(self.bins, self.job.bins_per_user, steps)
+
+    @property
     def movement(self) -> Fraction:
         """How far one person moves these numbers in a step, in the L1 norm."""
-        rows = self.job.max_contribution
+        rows = self.max_contribution
         return Fraction(rows) if self.measures is None else self.measures.movement(rows, self.job.most)[0]
 
     @property
@@ -80,6 +101,9 @@ class PreparedJob:
             return Measure.of_values(self.job.value, self.calendar.every, sums)
         if self.measures is not None:
             return Measure.of_values(" and ".join(self.measures.labels), self.calendar.every, sums)
+        people = self.job.distinct_steps
+        if people is not None:
+            return Measure.of_people(people, self.calendar.every, sums, self.job.bins_per_user)
         return Measure.of_events(self.job.counts_per_user, self.calendar.every, sums)
 
     @property
@@ -94,7 +118,9 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
 
     ``source`` is a table in memory, instead of the job's file, and ``mechanism`` one that is made already.
     """
-    guarantee = Guarantee(job.epsilon, job.w, job.delta, presence=job.presence, per=job.blocks)
+    people = job.distinct_steps
+    w = job.w if job.w is None or people is None else job.w + people - 1
+    guarantee = Guarantee(job.epsilon, w, job.delta, presence=job.presence, per=job.blocks)
     rows = job.file if source is None else source
     for path, suffixes in ((job.out, tuple(WRITERS)), (job.plot, SUFFIXES)):
         if path is not None:
@@ -147,6 +173,17 @@ def _placed(guarantee: Guarantee, calendar: Calendar) -> Guarantee:
 
 def _mechanism(job: Job, calendar: Calendar) -> StreamMechanism[Any]:
     settings = dict(job.settings)
+    if job.distinct == SO_FAR:
+        # Nobody counts twice, so that the stream may as well be planned to its end.
+        settings.setdefault("horizon", calendar.steps)
+        if not Traits.of(find_mechanism(job.mechanism)).cumulative:
+            raise InvalidInputError(
+                name="distinct",
+                value=job.distinct,
+                limit=f"mechanism '{job.mechanism}' publishes the counts of each step",
+                outcome="nothing was read",
+                next_step="leave the mechanism out, or give running-total",
+            )
     if job.sums is not None:
         kind = find_mechanism(PLAIN if job.mechanism == AUTO else job.mechanism)
         if not Traits.of(kind).window_sums:

@@ -12,12 +12,14 @@ from typing import Any, overload
 import numpy as np
 import polars as pl
 
-from veilstream.errors import MissingExtraError
+from veilstream.errors import InvalidInputError, MissingExtraError
 from veilstream.jobs.prepare import PreparedJob, require_ledger
 from veilstream.jobs.summary import Summary, draw_releases
+from veilstream.mechanisms.traits import Traits
 from veilstream.release.as_of import with_as_of
 from veilstream.release.sinks import release_tables
 from veilstream.storage.ledger import Ledger
+from veilstream.values.monotone import nondecreasing
 from veilstream.values.release import Release
 from veilstream.values.tables import html_table
 
@@ -125,6 +127,23 @@ class PublishedJob:
     def to_pandas(self, level: float | None = None) -> Any:
         """The releases as a pandas table."""
         return self.releases.to_pandas(level)
+
+    def nondecreasing(self) -> pl.DataFrame:
+        """The table of running totals with values that do not fall, by all that was released: free post-processing.
+
+        ``low`` and ``high`` are those of the releases themselves.
+        """
+        if not Traits.of(self.prepared.mechanism).cumulative or self.prepared.measures is not None:
+            raise InvalidInputError(
+                name="nondecreasing",
+                value=self.measure,
+                limit="running totals of counts alone may not fall",
+                outcome="nothing was computed",
+            )
+        table, releases = self.to_polars(), self.releases
+        values = np.stack([np.asarray(release.values, dtype=np.float64) for release in releases])
+        spread = np.array([float(np.mean(release.std)) for release in releases])
+        return table.with_columns(pl.Series("value", nondecreasing(values, spread).reshape(-1)))
 
     def plot(self, path: str | Path | None = None) -> Picture | None:
         """Draw the releases: to a .png, .pdf, .svg or .html file, or without a path as a picture for a notebook."""

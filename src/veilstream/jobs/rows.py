@@ -66,6 +66,7 @@ def open_snapshots(
         measures=prepared.measures,
         most=job.most,
         missing_value=job.missing_value,
+        distinct=job.distinct_steps,
     ) as bounded:
         summary.dropped = bounded.dropped
         yield bounded.snapshots()

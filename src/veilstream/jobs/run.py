@@ -192,7 +192,7 @@ def _publisher(prepared: PreparedJob, ledger: Ledger, key: StreamKey) -> Publish
         prepared.mechanism,
         ledger,
         stream=prepared.job.stream,
-        max_contribution=prepared.job.max_contribution,
+        max_contribution=prepared.max_contribution,
         calendar=prepared.calendar,
         key=key.secret,
         population=prepared.job.population,

@@ -188,7 +188,12 @@ class StreamDefinition:
             ) from None
 
     def check_same(self, given: StreamDefinition) -> StreamDefinition:
-        """The recorded definition with the words of the given one; anything else that differs is refused."""
+        """The recorded definition with the words of the given one; anything else that differs is refused.
+
+        A definition that leaves the mechanism open takes what is recorded.
+        """
+        if given.mechanism == AUTO and not given.settings:
+            given = replace(given, mechanism=self.mechanism, histogram=self.histogram, settings=self.settings)
         mine, other = self.to_json(), given.to_json()
         free = {*WORDS, *(("mechanism", "histogram", "settings") if given.automatic else ())}
         for name in sorted({*mine, *other} - free):

@@ -34,6 +34,20 @@ class Spark(BaseModel):
     fresh: list[bool]
 
 
+class MapAxis(BaseModel):
+    name: str
+    edges: list[float]
+
+
+class MapGrid(BaseModel):
+    """The borders of a map. ``x_first`` says that bins go through y fastest, ``degrees`` that both are."""
+
+    x: MapAxis
+    y: MapAxis
+    x_first: bool
+    degrees: bool
+
+
 class StreamInfo(BaseModel):
     """What is public about a stream."""
 
@@ -44,6 +58,7 @@ class StreamInfo(BaseModel):
     bins: int
     attributes: dict[str, list[str]]
     labels: list[str]
+    grid: MapGrid | None
     every: str
     zone: str
     start: str
@@ -72,7 +87,10 @@ class StreamList(BaseModel):
 
 
 class ReleasePage(BaseModel):
-    """Releases column by column. ``half`` is half the width of the interval: one number, or one for each bin."""
+    """Releases column by column. ``half`` is half the width of the interval: one number, or one for each bin.
+
+    ``covers`` says what the interval holds: the "value before noise", or the true "count" where a model says so.
+    """
 
     stream: str
     level: float
@@ -83,6 +101,7 @@ class ReleasePage(BaseModel):
     fresh: list[bool]
     values: list[list[float]]
     half: list[float | list[float]]
+    covers: list[str]
     spent: list[str]
     left: list[str]
 
