@@ -91,9 +91,12 @@ def test_the_picture_shows_the_intervals_of_the_table(
 ) -> None:
     """What is drawn is caught on its way: the same ends, so the same Student quantiles."""
     drawn: list[Any] = []
-    monkeypatch.setattr(
-        Axes, "errorbar", lambda _axes, _at, mean, ends, **_: drawn.append((mean - ends[0], mean + ends[1]))
-    )
+
+    def bars(axes: Axes, at: Any, mean: Any, ends: Any, label: str, **_: Any) -> None:
+        drawn.append((mean - ends[0], mean + ends[1]))
+        axes.plot(at, mean, label=label)
+
+    monkeypatch.setattr(Axes, "errorbar", bars)
     monkeypatch.setattr(
         Axes, "barh", lambda _axes, _rows, mean, xerr, **_: drawn.append((mean - xerr[0], mean + xerr[1]))
     )
