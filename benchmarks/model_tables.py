@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -34,6 +35,7 @@ def known(table: pl.DataFrame) -> Known:
     return {tuple(str(row[key]) for key in keys): float(row["value"]) for row in table.iter_rows(named=True)}
 
 
+@cache
 def known_as(name: str, stream: str, setting: Setting) -> Setting:
     """The setting that was measured: baselines, and models where it buys nothing, have no delta."""
     epsilon, w, delta = setting
@@ -158,8 +160,8 @@ def other_errors(means: Known, settings: Sequence[Setting]) -> Table:
         "Other errors",
         "Geometric mean over all streams of the ratio to the better baseline of each: errors of bins, relative errors, "
         "errors of the total over bins, of sums over 10 steps, rises missed (1 − F1), and steps until a release shows "
-        "that the total has passed its 90 % quantile, at most 10 (0.01 and 0.1 are added to the last two, which may be 0); "
-        "then the worst stream.",
+        "that the total has passed its 90 % quantile, at most 10 (0.01 and 0.1 are added to the last two, which may be "
+        "0); then the worst stream.",
         ["setting", *MEASURED, *(f"worst {metric}" for metric in MEASURED[1:])],
         rows,
     )
