@@ -79,15 +79,7 @@ $(VENV)/.installed-test: $(VENV)/.created pyproject.toml
 	$(PIP) install --editable '.[test]'
 	touch $@ $(VENV)/.installed $(VENV)/.installed-server $(VENV)/.installed-docs
 
-$(VENV)/.installed-# The site, in build/site: it can be read from the disk.
-docs: $(VENV)/.installed-docs
-	$(BIN)/python -m website build
-
-# Wheel, sdist, bill of materials and sums, in dist.
-release: $(VENV)/.installed-test
-	$(BIN)/python -m delivery
-
-bench: $(VENV)/.created pyproject.toml
+$(VENV)/.installed-bench: $(VENV)/.created pyproject.toml
 	$(PIP) install --editable '.[bench]'
 	touch $@ $(VENV)/.installed-test $(VENV)/.installed
 

@@ -11,8 +11,10 @@ import inspect
 from typing import Final, cast
 
 from benchmarks.report import ROOT, Suite, write_overview, write_page
+from website.comparison import write as write_comparison
 
 SUITES: Final = {
+    "first-hour": "benchmarks.first_hour",
     "noise": "benchmarks.noise",
     "ingest": "benchmarks.ingest",
     "spark": "benchmarks.spark",
@@ -65,6 +67,7 @@ def main() -> None:
         if not quick:
             page = write_page(name, tables)
             write_overview(SUITES)
+            write_comparison()
             print(f"\n{name}: written to {page.relative_to(ROOT)}")
 
 

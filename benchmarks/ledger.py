@@ -38,12 +38,12 @@ SLOW: Final = 1 / 260
 def run(*, quick: bool = False) -> Sequence[Table]:
     """The tables of the suite."""
     steps = QUICK if quick else STEPS
-    with _folder() as folder:
+    with disk_folder() as folder:
         grown = [
             _grown(folder, f"one stream of {steps:,} steps", 1, steps),
             _grown(folder, f"{STREAMS} streams of {steps // STREAMS:,} steps", STREAMS, steps // STREAMS),
         ]
-        hourly = _hourly(folder, QUICK // 25 if quick else HOURS)
+        hours = hourly(folder, QUICK // 25 if quick else HOURS)
         group = _group(folder)
     return [
         Table(
@@ -68,13 +68,13 @@ def run(*, quick: bool = False) -> Sequence[Table]:
             ],
             rows=grown,
         ),
-        hourly,
+        hours,
         group,
     ]
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def disk_folder() -> Iterator[Path]:
     """A folder on the disk of the repository: /tmp may be memory, where a commit costs nothing."""
     with tempfile.TemporaryDirectory(dir=Path(__file__).resolve().parent.parent, prefix=".ledger-") as name:
         yield Path(name)
@@ -206,19 +206,19 @@ def _commit(bare: sqlite3.Connection, rows: Rows) -> None:
     bare.execute("COMMIT")
 
 
-def _hourly(folder: Path, steps: int) -> Table:
+def hourly(folder: Path, steps: int) -> Table:
     """A stream of two years of hours from its first step on, then opened again with nothing to do."""
     ledger, copy = folder / "hours.db", folder / "hours-bare.db"
-    with publisher(ledger, "s0") as hourly:
-        hourly.feed(np.array([LEVEL]))
-        hourly.ledger.back_up(copy)
+    with publisher(ledger, "s0") as stream:
+        stream.feed(np.array([LEVEL]))
+        stream.ledger.back_up(copy)
         feeds, commits = 0.0, 0.0
         with closing(_bare(copy)) as bare, closing(sqlite3.connect(ledger)) as source:
             for begin in range(1, steps, steps // ROUNDS):
                 last, some = _last(source), min(steps, begin + steps // ROUNDS) - begin
                 start = time.perf_counter()
                 for _ in range(some):
-                    hourly.feed(np.array([LEVEL]))
+                    stream.feed(np.array([LEVEL]))
                 feeds += time.perf_counter() - start
                 written = _written(source, last)
                 start = time.perf_counter()

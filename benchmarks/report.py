@@ -103,7 +103,12 @@ def write_page(suite: str, tables: Sequence[Table]) -> Path:
 
 
 def write_overview(suites: Mapping[str, str]) -> None:
-    """Writes what each suite measures and the titles of its tables, for the suites that have a page."""
+    """Writes the page that leads to the suites."""
+    PAGE.write_text(overview(suites), encoding="utf-8")
+
+
+def overview(suites: Mapping[str, str]) -> str:
+    """What each suite measures and the titles of its tables, for the suites that have a page."""
     parts = [_HEADER.rstrip()]
     for suite, module in suites.items():
         page = page_of(suite)
@@ -111,7 +116,7 @@ def write_overview(suites: Mapping[str, str]) -> None:
             lines = page.read_text(encoding="utf-8").splitlines()
             titles = "; ".join(line.removeprefix("## ") for line in lines if line.startswith("## "))
             parts += [f"## {suite}", f"{_summary(module)} [Tables](benchmarks/{page.name}): {titles}."]
-    PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return "\n\n".join(parts) + "\n"
 
 
 def _summary(module: str) -> str:

@@ -12,9 +12,9 @@ from typing import Final
 from delivery.building import ROOT
 
 CONSUMER: Final = ROOT / "delivery" / "consumer.txt"
-"""A program of a user, which both type checkers must accept; it is no module, lest it be checked against the sources."""
+"""A user's program, which both type checkers must accept; no module, lest it be checked against the sources."""
 PARTS: Final = {
-    "": "import numpy as np; vs.Publisher(bins=2, guarantee=vs.Guarantee(1, w=2), mechanism=vs.Uniform()).feed(np.array([3, 4]))",
+    "": "import numpy as np; vs.Publisher(2, vs.Guarantee(1, w=2), vs.Uniform()).feed(np.array([3, 4]))",
     "cli": "import veilstream.cli",
     "plot": "import veilstream.release.plots",
     "duckdb": "import veilstream.data.engines.duckdb",
@@ -25,6 +25,7 @@ PARTS: Final = {
     "redis": "import redis",
     "lake": "import deltalake, pyiceberg",
     "spark": "import veilstream.spark",
+    "telemetry": "import opentelemetry.trace",
 }
 """Extra -> what works with it alone."""
 

@@ -71,7 +71,7 @@ def _component(name: str) -> dict[str, Any]:
     except metadata.PackageNotFoundError:
         return made
     made["version"] = metadata.version(name)
-    licence = about.get("License-Expression") or _from_classifiers(about.get_all("Classifier") or [])
+    licence = "".join(about.get_all("License-Expression") or []) or _from_classifiers(about.get_all("Classifier") or [])
     if licence:
         made["licenses"] = [{"license": {"name": licence}}]
     return made

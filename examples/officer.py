@@ -35,10 +35,9 @@ for day in range(28):
 
 # %%
 account = ledger.populations.account("residents")
-fullest = account.reserved + account.profile().peak()
-print(
-    f"reserved {account.reserved.pure}, drawn from the pool {account.profile().peak().pure}: at most {fullest.pure} of 2"
-)
+drawn = account.profile().peak()
+fullest = account.reserved + drawn
+print(f"reserved {account.reserved.pure}, drawn from the pool {drawn.pure}: at most {fullest.pure} of 2")
 try:
     vs.Publisher(5, vs.Guarantee(1, w=7), vs.Uniform(), ledger, stream="schools", calendar=days, population=residents,
                  draw="reserved")  # fmt: skip

@@ -5,6 +5,7 @@ measure   errors and pictures of every mechanism on the bundled counts
 draw      the pictures that explain
 gallery   runs the examples and keeps their pictures and what they print
 compare   the measured rows of the page that compares libraries
+screenshots  the live page for the README; needs Chromium
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ COMMANDS: Final = {
     "draw": "website.drawings:draw",
     "gallery": "website.gallery:run_all",
     "compare": "website.comparison:write",
+    "screenshots": "website.screenshots:take",
 }
 """Command -> the function that does it, imported when it is asked for."""
 

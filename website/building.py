@@ -7,10 +7,10 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from mkdocs import config as mkdocs_config
 from mkdocs.commands.build import build as mkdocs_build
-from mkdocs.config import load_config
 
 from website.outside import ROOT
 
@@ -26,7 +26,8 @@ def build(out: str | Path = SITE) -> None:
     """Build into ``out``; any warning, and anything that a page would load from elsewhere, is an error."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
     shutil.rmtree(out, ignore_errors=True)
-    config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(out), strict=True)
+    reading: Any = mkdocs_config
+    config = reading.load_config(str(ROOT / "mkdocs.yml"), site_dir=str(out), strict=True)
     config.plugins.on_startup(command="build", dirty=False)
     try:
         mkdocs_build(config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 GREY, BLUE, ORANGE, GREEN, RED = "#777777", "#3f51b5", "#e65100", "#2e7d32", "#c62828"
-_STYLE: Final = {
+_STYLE: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "veilstream",
     "font.family": "sans-serif",
@@ -26,10 +26,11 @@ _STYLE: Final = {
 
 
 @contextmanager
-def figure(path: Path, width: float = 7.0, height: float = 2.6) -> Iterator[Figure]:
+def figure(path: Path, width: float = 7.0, height: float = 2.6) -> Generator[Figure]:
     """A figure that is written as SVG, without the date, when it is done."""
-    with mpl.rc_context(_STYLE):
-        drawn = Figure(figsize=(width, height), layout="constrained")
+    styles: Any = mpl
+    with styles.rc_context(_STYLE):
+        drawn: Any = Figure(figsize=(width, height), layout="constrained")
         yield drawn
         path.parent.mkdir(parents=True, exist_ok=True)
         drawn.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
@@ -43,7 +44,7 @@ def line_chart(
 ) -> None:
     """One series in grey and what was published of it in blue, with points at fresh releases if they are few."""
     with figure(path) as drawn:
-        axes = drawn.subplots()
+        axes: Any = drawn.subplots()
         axes.plot(truth, color=GREY, linewidth=1.6, label="exact")
         axes.plot(
             published, color=BLUE, linewidth=1.1, label="published", drawstyle="steps-mid" if fresh.size else "default"

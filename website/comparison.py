@@ -91,7 +91,7 @@ def cells(row: Row) -> list[str]:
 
 def tables() -> str:
     """Every table that names another library."""
-    lines = []
+    lines: list[str] = []
     for page in sorted(TABLES.glob("*.md")):
         for part in page.read_text(encoding="utf-8").split("\n## ")[1:]:
             named = [peer for peer in PEERS if peer.lower() in part.lower()]

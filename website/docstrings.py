@@ -18,15 +18,8 @@ def text_of(documented: object) -> str:
 def markdown(text: str) -> str:
     """A docstring as Markdown: examples become code blocks, double backticks single ones.
 
-    >>> print(markdown("Adds ``a``.\\n\\n>>> 1 + 1\\n2\\n\\nDone."))
-    Adds `a`.
-    <BLANKLINE>
-    ```pycon
-    >>> 1 + 1
-    2
-    ```
-    <BLANKLINE>
-    Done.
+    >>> markdown("Adds ``a`` to :class:`Sum`.")
+    'Adds `a` to `Sum`.'
     """
     return "\n\n".join(_block(block) for block in blocks(text))
 

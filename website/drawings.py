@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from website.charts import BLUE, GREEN, GREY, ORANGE, RED, figure
@@ -31,17 +30,17 @@ def draw() -> None:
 def draw_window(w: int = 3) -> None:
     """Costs of steps, one person's visits, and the fullest window."""
     with figure(FOLDER / "window.svg", 7.4, 3.2) as drawn:
-        axes = drawn.subplots()
+        axes: Any = drawn.subplots()
         axes.bar(range(len(COSTS)), COSTS, color=BLUE, width=0.7)
-        assert max(sum(COSTS[i : i + w]) for i in range(len(COSTS))) == sum(COSTS[2 : 2 + w]) == 1
-        fullest = 2  # one of several that cost all of ε
+        assert max(sum(COSTS[i : i + w]) for i in range(len(COSTS))) == sum(COSTS[:w]) == 1
+        fullest = 0  # one of several that cost all of ε
         axes.add_patch(
             Rectangle((fullest - 0.45, -0.02), w - 0.1, 1.04, fill=False, edgecolor=RED, linestyle="--", linewidth=1.4)
         )
-        axes.text(fullest + w / 2 - 0.5, 1.06, f"any {w} steps together: at most ε = 1", color=RED, ha="center")
+        axes.text(fullest - 0.45, 1.06, f"any {w} steps together: at most ε = 1", color=RED, ha="left")
         axes.plot([1, 2, 9], [-0.16] * 3, "o", color=ORANGE, markersize=8, clip_on=False)
         axes.text(-0.4, -0.13, "one person's visits", color=ORANGE, ha="left", va="bottom", fontsize=8)
-        axes.annotate("refused: would cost 5/4", (5, 0.02), (4.9, 0.84), color=GREY, ha="left", fontsize=8,
+        axes.annotate("refused: would cost 5/4", (5, 0.02), (5, 0.84), color=GREY, ha="center", fontsize=8,
                       arrowprops={"arrowstyle": "->", "color": GREY})  # fmt: skip
         axes.set(ylim=(-0.22, 1.2), ylabel="ε spent", xticks=range(len(COSTS)), yticks=[0, 0.5, 1])
         axes.set_xlabel("step")
@@ -50,7 +49,7 @@ def draw_window(w: int = 3) -> None:
 def draw_step() -> None:
     """From rows to a release."""
     with figure(FOLDER / "step.svg", 9.2, 2.4) as drawn:
-        axes = drawn.subplots()
+        axes: Any = drawn.subplots()
         axes.set(xlim=(-0.1, len(STAGES) * 1.5 - 0.2), ylim=(-0.75, 1.25))
         axes.axis("off")
         for number, (title, text, color) in enumerate(STAGES):
@@ -59,7 +58,7 @@ def draw_step() -> None:
         axes.text(3.65, -0.6, "trusted: exact values exist only in here, sealed", color=RED, ha="center", fontsize=8.5)
 
 
-def _stage(axes: Axes, left: float, title: str, text: str, color: str) -> None:
+def _stage(axes: Any, left: float, title: str, text: str, color: str) -> None:
     style: dict[str, Any] = {"boxstyle": "round,pad=0.02,rounding_size=0.08", "linewidth": 1.5}
     axes.add_patch(FancyBboxPatch((left + 0.05, 0), 1.1, 0.9, edgecolor=color, facecolor="white", **style))
     axes.text(left + 0.6, 0.68, title, ha="center", va="center", fontweight="bold", color=color)

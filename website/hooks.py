@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -12,7 +12,7 @@ from website import gallery, mechanism_pages, navigation, outside, reference
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    config.nav = navigation.filled(config.nav or [])
+    config.nav = navigation.filled(cast(Any, config).nav or [])
     return config
 
 

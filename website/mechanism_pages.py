@@ -17,7 +17,7 @@ FOLDER: Final = ROOT / "docs" / "mechanisms"
 MEASURED: Final = FOLDER / "measured.json"
 _STREAM_TEXT: Final = """The picture: visits for influenza-like illness in one region and age group (grey), and what the
 mechanism publishes of them (blue) at ε = {epsilon} for any {w} successive weeks{tasks}. Points are fresh releases."""
-_HISTOGRAM_TEXT: Final = """The picture: one row of a table of 10 regions by 156 weeks (grey), and what the
+_HISTOGRAM_TEXT: Final = """The picture: one row of a table of 10 groups by 156 weeks (grey), and what the
 mechanism publishes of it (blue) at ε = {epsilon} for the whole table."""
 _INDEX: Final = """# Mechanisms
 
@@ -51,8 +51,8 @@ def pages() -> dict[str, str]:
     made = {"index.md": _index()}
     for name, kind in STREAMS.items():
         made[f"{name}.md"] = _page(name, kind, STREAM_USES[name], results["streams"], "streams")
-    for name, kind in HISTOGRAMS.items():
-        made[f"{name}.md"] = _page(name, kind, HISTOGRAM_USES[name], results["histograms"], "histograms")
+    for name, histogram in HISTOGRAMS.items():
+        made[f"{name}.md"] = _page(name, histogram, HISTOGRAM_USES[name], results["histograms"], "histograms")
     return made
 
 
@@ -64,7 +64,7 @@ def _index() -> str:
     return _INDEX.format(
         note="`veilstream mechanisms` lists all of them with their parameters.",
         streams=markdown_table(["stream", "privacy models", "what it does", "use it when", "paper"], streams),
-        histograms=markdown_table(["histogram", "what it does", "use it when", "paper"], histograms),
+        histograms=markdown_table(["histogram", "what it does", "it suits", "paper"], histograms),
     )
 
 
@@ -77,8 +77,9 @@ def _page(name: str, kind: type[Any], use: Use, results: dict[str, Any], part: s
     parts = [
         f"# {name}", f"**{' '.join(idea.split())}**", f"![{name} on public counts]({name}.svg)", text,
         "## When to use it",
-        f"Use it when {use.when}. Look elsewhere when {use.avoid}."
-        + (f" Privacy models: {use.models}." if use.models != "any" else ""),
+        f"Use it when {use.when}. Look elsewhere when {use.avoid}. Privacy models: {use.models}."
+        if part == "streams"
+        else f"It suits {use.when}. Look elsewhere for {use.avoid}. Streams of any privacy model can release with it.",
     ]  # fmt: skip
     if mathematics:
         parts += ["## How it works", markdown("\n\n".join(mathematics))]

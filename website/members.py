@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 from veilstream import errors
 from veilstream.errors import VeilstreamError
@@ -91,7 +91,8 @@ class Member:
         if not self.is_class or self.is_error:
             return []
         found: dict[str, Member] = {}
-        for base in reversed(self.called.__mro__):
+        bases: tuple[type, ...] = self.called.__mro__
+        for base in reversed(bases):
             if base.__module__.startswith("veilstream"):
                 for name, value in vars(base).items():
                     method = _unwrapped(value)
@@ -107,7 +108,7 @@ def _unwrapped(value: object) -> Callable[..., Any] | None:
     if isinstance(value, property):
         return value.fget
     if isinstance(value, (classmethod, staticmethod)):
-        return value.__func__
+        return cast(Callable[..., Any], value.__func__)  # pyright: ignore[reportUnknownMemberType]
     return value if inspect.isfunction(value) else None
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Any, Final, cast
 
 from veilstream.mechanisms.histograms import HISTOGRAMS
 from veilstream.mechanisms.streams import STREAMS
@@ -40,7 +41,24 @@ def filled(nav: list[Any]) -> list[Any]:
         "Reference": ["api/index.md", *(f"api/{part}.md" for part in reference.PARTS)],
         "Maintain": list(MAINTAIN),
     }
-    return [{title: pages or parts[title]} for part in nav for title, pages in part.items()]
+    made = {title: pages or parts[title] for part in nav for title, pages in part.items()}
+    made["Maintain"] += unlisted(made)
+    return [{title: pages} for title, pages in made.items()]
+
+
+def unlisted(parts: dict[str, list[Any]]) -> list[str]:
+    """Pages that nobody has given a place yet."""
+    listed = {page for pages in parts.values() for page in _flat(pages)}
+    return sorted({str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")} - listed)
+
+
+def _flat(pages: list[Any]) -> Iterator[str]:
+    for page in pages:
+        if isinstance(page, dict):
+            for inner in cast(dict[str, list[Any]], page).values():
+                yield from _flat(inner)
+        else:
+            yield page
 
 
 def guides() -> list[Any]:

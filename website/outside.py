@@ -36,7 +36,7 @@ def with_links(text: str, page: str, folder: str) -> str:
 
     ``page`` is where the text stands in the site, ``folder`` where its file lies in the repository.
 
-    >>> with_links("[design](../CONTRIBUTING.md#habits), [code](../src/x.py)", "design.md", "docs")
+    >>> with_links("[design](../CONTRIBUTING.md#habits), [code](../LICENSE)", "design.md", "docs")
     '[design](maintain/contributing.md#habits), code'
     """
 

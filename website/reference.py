@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from typing import Final
 
 import veilstream
@@ -103,9 +104,22 @@ def _described(member: Member, called: str) -> list[str]:
 
 
 def _signature(member: Member, called: str) -> str:
-    words = [f"{one.name}={one.default}" if one.default not in {"", "any"} else one.name for one in member.parameters]
+    words = [*_words(member)]
     line = f"{called}({', '.join(words)})"
     return line if len(line) <= 100 else f"{called}(\n" + "".join(f"    {word},\n" for word in words) + ")"
+
+
+def _words(member: Member) -> Iterator[str]:
+    """The parameters as they stand in a definition, with the star before those that have to be named."""
+    kinds = {} if member.signature is None else {name: one.kind for name, one in member.signature.parameters.items()}
+    starred = False
+    for one in member.parameters:
+        kind = kinds[one.name]
+        if kind is inspect.Parameter.KEYWORD_ONLY and not starred:
+            starred = True
+            yield "*"
+        star = {inspect.Parameter.VAR_KEYWORD: "**", inspect.Parameter.VAR_POSITIONAL: "*"}.get(kind, "")
+        yield f"{one.name}={one.default}" if one.default not in {"", "any"} else f"{star}{one.name}"
 
 
 def _first(error: str) -> str:

@@ -69,6 +69,10 @@ STREAM_USES: Final = {
         "totals so far, or decayed ones", "readers ask for “cases so far”", "steps matter, not their sum",
         "Fichtenberger et al., ICML 2023", "measures", "totals", "event, w-event",
     ),
+    "moving-sum": Use(
+        "sums of the last steps, from rows of a running sum", "readers ask for “the last 24 hours”, with delta",
+        "there is no delta", "Fichtenberger et al., ICML 2023", "measures", "totals", "event, w-event",
+    ),
     "retroactive-grouping": Use(
         "sliding windows; calm units share one noise", "many bins, most of them slow", "bins are few or always move",
         "Chen et al., CIKM 2015", "retroactive_grouping", "grouping", "event, w-event",
@@ -84,11 +88,11 @@ STREAM_USES: Final = {
 }  # fmt: skip
 HISTOGRAM_USES: Final = {
     "geometric": Use(
-        "two-sided geometric noise per bin, unbiased", "the default", "ranges over many bins matter most",
+        "two-sided geometric noise per bin, unbiased", "any data: it is the default", "sums over many bins",
         "Ghosh et al., STOC 2009", "histograms", "histograms",
     ),
     "gaussian": Use(
-        "discrete Gaussian noise per bin (needs `--delta`)", "many releases share a budget", "δ = 0 is required",
+        "discrete Gaussian noise per bin (needs `--delta`)", "many releases that share a budget", "promises with δ = 0",
         "Canonne et al., NeurIPS 2020", "histograms", "histograms",
     ),
     "efpa": Use(
@@ -96,15 +100,15 @@ HISTOGRAM_USES: Final = {
         "Ács et al., ICDM 2012", "histograms", "histograms",
     ),
     "p-hp": Use(
-        "private bisection into clusters", "sparse or stepwise histograms", "every bin differs",
-        "Ács et al., ICDM 2012", "histograms", "histograms",
+        "private bisection into clusters", "sparse or stepwise histograms",
+        "histograms in which every bin differs", "Ács et al., ICDM 2012", "histograms", "histograms",
     ),
     "privelet": Use(
-        "Haar wavelets, any dimension", "range counts over long axes", "single bins matter",
+        "Haar wavelets, any dimension", "range counts over long axes", "single bins",
         "Xiao et al., ICDE 2010", "histograms", "histograms",
     ),
     "noise-first": Use(
-        "bins merged after noise", "plateaus, single bins", "counts are far above their noise",
+        "bins merged after noise", "plateaus, single bins", "counts far above their noise",
         "Xu et al., ICDE 2012", "histograms", "histograms",
     ),
     "structure-first": Use(
@@ -112,15 +116,15 @@ HISTOGRAM_USES: Final = {
         "histograms",
     ),
     "barak": Use(
-        "Walsh-Hadamard marginals", "consistent marginals of few attributes", "single cells matter",
+        "Walsh-Hadamard marginals", "consistent marginals of few attributes", "single cells",
         "Barak et al., PODS 2007", "histograms", "histograms",
     ),
     "psd": Use(
-        "quad, kd and hybrid trees", "spatial data, also domains too large to list", "single cells matter",
+        "quad, kd and hybrid trees", "spatial data, also domains too large to list", "single cells",
         "Cormode et al., ICDE 2012", "sparse", "sparse-histograms",
     ),
     "fp": Use(
-        "cells that reach a level", "sparse data, also domains too large to list", "most cells are filled",
+        "cells that reach a level", "sparse data, also domains too large to list", "tables with most cells filled",
         "Cormode et al., ICDT 2012", "sparse", "sparse-histograms",
     ),
     "dpcube": Use(
@@ -128,11 +132,11 @@ HISTOGRAM_USES: Final = {
         "sparse-histograms",
     ),
     "hb": Use(
-        "a tree of few levels, made consistent", "ranges of a line", "single bins matter",
+        "a tree of few levels, made consistent", "ranges of a line", "single bins",
         "Qardaji et al., VLDB 2013", "histograms", "histograms",
     ),
     "matrix": Use(
-        "a tree optimised for the declared use", "ranges and prefixes", "the use is not known before",
+        "a tree optimised for the declared use", "ranges and prefixes", "uses that are not known before",
         "McKenna et al., VLDB 2018", "histograms", "histograms",
     ),
     "marginals": Use(
@@ -140,15 +144,15 @@ HISTOGRAM_USES: Final = {
         "McKenna et al., VLDB 2018", "histograms", "histograms",
     ),
     "dawa": Use(
-        "a private partition, then ranges", "stretches of equal counts, small ε", "every bin differs",
-        "Li et al., VLDB 2014", "histograms", "histograms",
+        "a private partition, then ranges", "stretches of equal counts, small ε",
+        "histograms in which every bin differs", "Li et al., VLDB 2014", "histograms", "histograms",
     ),
     "ag": Use(
         "a grid that is finer where records are", "points of a plane, small ε", "lines, or many dimensions",
         "Qardaji et al., ICDE 2013", "histograms", "histograms",
     ),
     "auto": Use(
-        "one of these, by the declared use and a noisy total", "you do not know the data",
-        "you know which one suits them: the choice costs a fiftieth of ε", "this project", "histograms", "histograms",
+        "one of these, by the declared use and a noisy total", "data that you do not know",
+        "data that you know: the choice costs a fiftieth of ε", "this project", "histograms", "histograms",
     ),
 }  # fmt: skip

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
         Fast,
         FixedRate,
         ModelBased,
+        MovingSum,
         RetroactiveGrouping,
         RunningTotal,
         Sample,
@@ -114,7 +115,7 @@ _EXPORTS: Final = {
         "Matrix NoiseFirst Privelet StructureFirst"
     ),
     "veilstream.mechanisms.streams": (
-        "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate ModelBased RetroactiveGrouping "
+        "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate ModelBased MovingSum RetroactiveGrouping "
         "RunningTotal Sample Scheduled SlidingWindow TimeUnit Uniform"
     ),
     "veilstream.privacy.charge": "Charge Span",
@@ -177,6 +178,7 @@ __all__ = [
     "Membership",
     "MissingExtraError",
     "ModelBased",
+    "MovingSum",
     "NoiseFirst",
     "OutOfOrderError",
     "OutputError",

@@ -39,7 +39,8 @@ def prepare(page: str, folder: Path) -> None:
         "docs/metric.md": _taxis,
         "docs/synthesis.md": _people,
     }
-    makers.get(page, lambda _folder: None)(folder)
+    if page in makers:
+        makers[page](folder)
 
 
 def _requests(folder: Path) -> None:
@@ -75,6 +76,9 @@ def check(page: str, names: dict[str, Any], folder: Path) -> None:
     if page == "README.md":
         assert names["release"].t == 47
         assert (names["low"] < names["high"]).all()
+    elif page == "docs/guides/first-release.md":
+        for name in ("budget.db", "releases.csv", "releases.png"):
+            assert (folder / name).exists()
     elif page == "docs/advise.md":
         assert str(names["advice"].epsilon) == "3/2"
         assert (folder / "limits.png").exists()

@@ -45,12 +45,12 @@ def table(visits: list[tuple[int, int, int]]) -> dict[str, list[Any]]:
     return {"id": list(people), "ts": list(times), "place": ["ab"[place] for place in places]}
 
 
-def by_file(visits: list[tuple[int, int, int]], guarantee: Guarantee, key: bytes) -> list[list[int]]:
+def by_file(visits: list[tuple[int, int, int]], guarantee: Guarantee, key: bytes) -> list[int]:
     """How many people count in each step: which bin of a person it is hangs on the key alone."""
     events = read_events(table(visits), user="id", time="ts", by=["place"])
     domain = Domain.from_json({"place": ["a", "b"]})
     with bound(events, domain, Calendar(0, STEPS, 1), key=key, presence=guarantee) as held:
-        return [open_counts(one).sum().tolist() for one in held.snapshots()]
+        return [int(open_counts(one).sum()) for one in held.snapshots()]
 
 
 @pytest.mark.parametrize("promise", PROMISES)

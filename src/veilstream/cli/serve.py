@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilstream.cli.groups import command_group
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
     from veilstream.server.service import ServerOptions
     from veilstream.server.tokens import TokenStore
 
-token_app = typer.Typer(help="Tokens of the live service: who may send rows, read, operate.", rich_markup_mode=None)
+token_app = command_group("Tokens of the live service: who may send rows, read, operate.")
 LEDGER_HELP = "The ledger; the spool and the tokens lie beside it."
 
 

@@ -20,8 +20,11 @@ import numpy as np
 from veilstream.data.bounding.choice import choose
 from veilstream.data.bounding.private import cleared_on_error
 from veilstream.errors import BudgetExceededError, LedgerMismatchError, VeilstreamError
+from veilstream.jobs.automatic import recorded_mechanism
+from veilstream.live.definition import StreamDefinition
 from veilstream.live.presence import PresenceBook
 from veilstream.live.spool import Present, Spool, SpooledStream
+from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.release.publisher import Publisher
 from veilstream.release.together import feed_together
 from veilstream.storage.ledger import Ledger
@@ -44,7 +47,7 @@ class Closer:
         self._publisher: Publisher[Any] = Publisher(
             stream.definition.bound_domain,
             stream.definition.guarantee,
-            stream.definition.make_mechanism(),
+            _mechanism(stream.definition, ledger),
             ledger,
             stream=name,
             max_contribution=stream.definition.counts_per_user,
@@ -83,6 +86,13 @@ class Closer:
             # Charges of a failed attempt stay, and others may have drawn on the pool of a population: the step may be
             # beyond the budget, and the last release is repeated.
             return self._publisher.skip()
+
+
+def _mechanism(definition: StreamDefinition, ledger: Ledger) -> StreamMechanism[Any]:
+    """The mechanism of a definition; where that leaves the choice open, the one with which the stream began."""
+    made = definition.make_mechanism()
+    recorded = {spec.name: spec for spec in ledger.streams()}.get(definition.name) if definition.automatic else None
+    return made if recorded is None else recorded_mechanism(recorded.mechanism, definition.name, made)
 
 
 def sealed_step(spool: Spool, stream: SpooledStream, step: int, presence: PresenceBook | None = None) -> Sealed:

@@ -14,9 +14,9 @@ from veilstream.arguments import checks_arguments, refuses, with_checked_argumen
 from veilstream.data import Domain
 from veilstream.data.bounding.choice import Limit
 from veilstream.errors import InvalidInputError, LedgerMismatchError
-from veilstream.jobs.automatic import AUTO, automatic_mechanism
+from veilstream.jobs.automatic import AUTO, chosen_mechanism
+from veilstream.jobs.window import steps_of_window
 from veilstream.live.clock import ClockKind, Timetable, duration
-from veilstream.mechanisms.named import build_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.population import Draw, Membership
@@ -39,6 +39,9 @@ class StreamDefinition:
     a readable time or id: dropped one by one and counted for the operator, or the whole batch is refused. Refusing
     lets one person's row decide about the others in its batch until it is corrected, so dropping is the default.
 
+    ``window`` is a number of steps, a duration such as ``24h``, or ``user``. ``mechanism`` is a name; ``auto`` means
+    what it means to ``publish``: release by models, and a stream that exists keeps the mechanism with which it began.
+
     ``clock`` is ``wall`` for the machine's time, or ``manual`` for a stream that is moved by ``close_until`` alone.
 
     With ``presence`` a person counts in so many steps of a window, of each block ``per`` (which takes the window's
@@ -46,7 +49,7 @@ class StreamDefinition:
     ``draw`` how it does (docs/population.md); ``unit`` says then what it protects.
 
     >>> visits = StreamDefinition("visits", user="id", domain={"place": ["a", "b"]}, start="2024-01-01", every="1h",
-    ...     epsilon="1", window=24)
+    ...     epsilon="1", window="24h")
     >>> visits.bins, str(visits.guarantee), StreamDefinition.from_json(visits.to_json()) == visits
     (2, 'epsilon 1 within any 24 successive steps', True)
     """
@@ -56,7 +59,7 @@ class StreamDefinition:
     start: str | int
     every: str | int
     epsilon: str | int | float
-    window: int | Literal["user"] | None = None
+    window: int | str | None = None
     time: str | None = None
     domain: Mapping[str, Any] = field(default_factory=dict[str, Any])
     zone: str = "UTC"
@@ -94,6 +97,9 @@ class StreamDefinition:
         for url in self.webhooks:
             if not re.match(r"https://|http://(localhost|127\.0\.0\.1)[:/]", url):
                 raise InvalidInputError(name="webhook", value=url, limit="an https:// address is needed")
+        if self.window is not None:
+            window = steps_of_window(self.window, self.every)
+            object.__setattr__(self, "window", "user" if window is None else window)
         for name in ("epsilon", "delta"):
             object.__setattr__(self, name, str(getattr(self, name)))
         if isinstance(self.every, int) and (self.clock == "wall" or self.time is None):
@@ -122,7 +128,7 @@ class StreamDefinition:
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        steps = None if self.window == "user" else self.window
+        steps = None if self.window is None else steps_of_window(self.window, self.every)
         promise = Guarantee(str(self.epsilon), steps, str(self.delta), presence=self.presence, per=self.per)
         return promise.placed(self.timetable.label(0), str(self.every), self.zone)
 
@@ -146,11 +152,14 @@ class StreamDefinition:
         own = (self.user,) if self.time is None else (self.user, self.time)
         return (*own, *(name for name in self.bound_domain.names if name not in own))
 
+    @property
+    def automatic(self) -> bool:
+        """Whether the mechanism is left to us: then a stream that exists keeps the one with which it began."""
+        return self.mechanism == AUTO and self.histogram is None and not self.settings
+
     def make_mechanism(self) -> StreamMechanism[Any]:
-        """The mechanism that the definition names, with its settings."""
-        if self.mechanism == AUTO:
-            return automatic_mechanism(self.every, self.settings)
-        return build_mechanism(self.mechanism, self.histogram, self.settings)
+        """The mechanism as the definition names it; ``auto`` means what it means to ``publish``."""
+        return chosen_mechanism(self.mechanism, self.histogram, self.settings, self.every)
 
     def to_json(self) -> dict[str, Any]:
         """The value that ``from_json`` reads."""
@@ -186,7 +195,8 @@ class StreamDefinition:
         if given.mechanism == AUTO and not given.settings:
             given = replace(given, mechanism=self.mechanism, histogram=self.histogram, settings=self.settings)
         mine, other = self.to_json(), given.to_json()
-        for name in sorted({*mine, *other} - {*WORDS}):
+        free = {*WORDS, *(("mechanism", "histogram", "settings") if given.automatic else ())}
+        for name in sorted({*mine, *other} - free):
             if json.dumps(mine.get(name)) != json.dumps(other.get(name)):
                 raise LedgerMismatchError(
                     name="stream",

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from veilstream.arguments import checks_arguments
 from veilstream.data import Calendar, Domain
 from veilstream.data.bounding.keyed import Key
-from veilstream.data.measures import GRID, ValueMeasures
+from veilstream.data.measures import ValueMeasures
+from veilstream.data.values import GRID
 from veilstream.errors import InvalidInputError, LedgerMismatchError, OutOfOrderError
 from veilstream.mechanisms.identity import describe, recognises
 from veilstream.mechanisms.protocols import Explains, Revises, StreamMechanism

@@ -34,6 +34,20 @@ class Spark(BaseModel):
     fresh: list[bool]
 
 
+class MapAxis(BaseModel):
+    name: str
+    edges: list[float]
+
+
+class MapGrid(BaseModel):
+    """The borders of a map. ``x_first`` says that bins go through y fastest, ``degrees`` that both are."""
+
+    x: MapAxis
+    y: MapAxis
+    x_first: bool
+    degrees: bool
+
+
 class StreamInfo(BaseModel):
     """What is public about a stream."""
 
@@ -44,6 +58,7 @@ class StreamInfo(BaseModel):
     bins: int
     attributes: dict[str, list[str]]
     labels: list[str]
+    grid: MapGrid | None
     every: str
     zone: str
     start: str

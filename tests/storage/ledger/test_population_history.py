@@ -216,6 +216,15 @@ def test_a_pool_is_refused_until_its_lost_steps_are_recorded(rolled_back: tuple[
         hourly(ledger, "b").feed(COUNTS)
 
 
+def test_marks_of_a_ledger_beside_it_say_nothing_of_a_pool(tmp_path: Path) -> None:
+    """The name of one begins with that of the other."""
+    for name in ("ledger.db", "ledger.db.old"):
+        with Ledger.open(tmp_path / name) as ledger:
+            hourly(ledger, f"of {name}").feed(COUNTS)
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        assert hourly(ledger, "of ledger.db").feed(COUNTS).t == 1
+
+
 def test_a_pool_goes_on_behind_its_lost_steps(rolled_back: tuple[Path, Path]) -> None:
     """Steps 1 to 5 of stream a are lost: windows of 24 hours are full that hold any hour up to the sixth."""
     path, copy = rolled_back

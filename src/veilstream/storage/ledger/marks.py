@@ -56,9 +56,15 @@ class Marks:
         folder = self._folder if self._file is None else self._file.parent
         prefix = "" if self._file is None else f"{self._file.name}."
         paths = [] if folder is None else list(folder.glob(f"{glob.escape(prefix)}*.mark"))
-        names = [unquote(path.name.removeprefix(prefix).removesuffix(".mark")) for path in paths]
-        found = {name: self.seen(name) for name in sorted(names)}
+        quoted = [path.name.removeprefix(prefix).removesuffix(".mark") for path in paths]
+        found = {unquote(name): self.seen(unquote(name)) for name in sorted(quoted) if not self._of_another(name)}
         return {name: mark for name, mark in found.items() if mark is not None}
+
+    def _of_another(self, name: str) -> bool:
+        """Whether a mark is that of a ledger beside this one, whose name begins like its own."""
+        parts = name.split(".")
+        beside = [] if self._file is None else [".".join(parts[:count]) for count in range(1, len(parts))]
+        return any(self._file.with_name(f"{self._file.name}.{one}").is_file() for one in beside if self._file)
 
     def seen(self, stream: str) -> Mark | None:
         """The furthest end of the stream that was seen; a file that is no mark counts as none."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from sqlalchemy import Connection
 
@@ -25,6 +25,10 @@ from veilstream.storage.ledger.population_losses import full_until, refuse_rolle
 
 AHEAD: Final = 16
 """So many windows after the one that is asked for are read with it, so that steps to come need no more."""
+
+
+Joined: TypeAlias = tuple[Population, tuple[Enrolled, ...]]
+"""A population and its streams as they were when a limit was worked out."""
 
 
 @dataclass(slots=True)
@@ -46,9 +50,7 @@ class PoolMemory:
     marks: Marks
     rows: Checked = field(default_factory=dict[int, tuple[tuple[object, ...], Enrolled]])
     pools: dict[str, _Known] = field(default_factory=dict[str, _Known])
-    limits: dict[tuple[Population, tuple[Enrolled, ...]], Cost] = field(
-        default_factory=dict[tuple[Population, tuple[Enrolled, ...]], Cost]
-    )
+    limits: dict[str, tuple[Joined, Cost]] = field(default_factory=dict[str, tuple[Joined, Cost]])
 
     def forget(self) -> None:
         """Read everything anew: what was read may not have been committed."""
@@ -56,11 +58,11 @@ class PoolMemory:
 
     def limit(self, population: Population, members: Sequence[Enrolled]) -> Cost:
         """What the streams that share have together."""
-        key = population, tuple(members)
-        if key not in self.limits:
-            self.limits.clear()
-            self.limits[key] = population.cap - reserved(population, members)
-        return self.limits[key]
+        known = self.limits.get(population.name)
+        if known is None or known[0] != (population, tuple(members)):
+            share = population.cap - reserved(population, members)
+            known = self.limits[population.name] = (population, tuple(members)), share
+        return known[1]
 
 
 class SharedPool:
