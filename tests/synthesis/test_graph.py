@@ -24,7 +24,7 @@ from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.opening import open_counts, open_scores
 from veilstream.trusted.rows import SealedRows
-from veilstream.trusted.statistics.pair_counts import misfit_scores, pair_counts
+from veilstream.trusted.statistics.marginal_counts import misfit_scores, marginal_counts
 
 ROWS = 20_000
 
@@ -185,7 +185,7 @@ def test_a_row_moves_tables_and_misfits_by_no_more_than_one(
     def tables(listed: list[tuple[int, int, int]]) -> Any:
         columns = np.array(listed, dtype=np.int64).reshape(-1, 3).T
         hashes = np.arange(len(listed), dtype=np.uint64)
-        return pair_counts(SealedRows(list(columns), hashes, (3, 4, 2), Span(0, 0), 1), groups, pairs)
+        return marginal_counts(SealedRows(list(columns), hashes, (3, 4, 2), Span(0, 0), 1), groups, pairs)
 
     one, two = tables(rows), tables([*rows, extra])
     for a, b in zip(one, two, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
@@ -18,18 +18,21 @@ from veilstream.mechanisms.histograms.noise_first import NoiseFirst
 from veilstream.mechanisms.histograms.segments import segment
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.privacy.rationals import rational
-from veilstream.synthesis.graph_draw import Graph, coarse_rows, pair_prediction
-from veilstream.synthesis.graph_layout import MOST_GROUPS, GraphLayout, Pair, PairTable
+from veilstream.synthesis.graph_fit import Graph, Pair
+from veilstream.synthesis.graph_layout import MOST_AXES, MOST_GROUPS, GraphLayout, Marginal
+from veilstream.synthesis.junction import Scope
 from veilstream.synthesis.margins import Margins, private_margins
+from veilstream.synthesis.views import best_covering
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedRows, SealedTable
-from veilstream.trusted.statistics.pair_counts import misfit_scores, pair_counts
+from veilstream.trusted.statistics.marginal_counts import marginal_counts, misfit_scores
 from veilstream.values.projection import onto_simplex
 from veilstream.values.values import Values
 
 Reals = NDArray[np.float64]
-Choose = Callable[[list[int], dict[int, Reals]], int]
+Integers = NDArray[np.int64]
+Choose = Callable[[list[int], Mapping[Pair, Reals]], int]
 FEWEST_GROUPS: Final = 4
 ROWS_OF_CELL: Final = 4.0
 """Groups are so wide that a cell of a pair's table has this many noises' worth of rows on average."""
@@ -37,7 +40,12 @@ NOISE_OF_TABLE: Final = 0.08
 """Pairs are measured as long as the noise of a table stays below this share of the rows."""
 MOST_FOR_MARGINS: Final = Fraction(4, 5)
 SMOOTHING_PRICE: Final = 6.0
-PREDICTED_ROWS: Final = 50_000
+FOR_MARGINS: Final = Fraction(11, 20)
+FOR_MARGINS_BESIDE_VIEWS: Final = Fraction(1, 20)
+NOISE_OF_VIEWS: Final = 0.05
+"""Every pair is measured where noise changes its table by at most this share of the rows."""
+BATCH: Final = 4
+"""Pairs that are chosen by one prediction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,26 +164,46 @@ class MarginalGraph:
         budget = _Budget.of(self.noise, measure, meter)
         counted = meter.laplace(rows.counts(()), size, "total")
         total = max(float(counted.numbers[0]), 0.0)
+        views = self._views(layout, total, rows.l1, budget)
         share = Fraction(1) if single else self._for_margins(layout, total, budget.rate(rows.l1, Fraction(1)))
+        if views:
+            share = FOR_MARGINS_BESIDE_VIEWS
         margins = budget.margins(rows, total, self.margins, share, meter)
-        groups, count = FEWEST_GROUPS, 0
-        tables: list[PairTable] = []
-        if not single:
+        groups, tables = FEWEST_GROUPS, list[Marginal]()
+        if views:
+            groups = MOST_GROUPS
+            labels = layout.labels(margins.counts, groups)
+            part = (1 - share) / len(views)
+            if self.noise == "laplace":
+                part += select / len(views) / budget.amount
+            for scope, exact in zip(views, marginal_counts(rows, labels, views), strict=True):
+                tables.append(_measure(exact, scope, labels, part, budget, meter))
+        elif not single:
             groups, count = self._plan(layout, total, rows.l1, budget, 1 - share)
-            graph = Graph.of(layout, total, list(margins.counts), groups, [])
-            tables = self._measured(x, graph, count, select, budget, 1 - share, meter)
-        numbers = layout.pack(total, margins.counts, groups, tables)
+            graph = Graph.of(layout, margins, groups, [])
+            tables = self._measured(x, layout, graph, groups, count, select, budget, 1 - share, meter)
+        numbers = layout.pack(margins, groups, tables)
         std = np.zeros(layout.size)
         std[0] = float(np.max(counted.std))
         std[1 : 1 + sum(layout.shape)] = np.repeat(margins.std, layout.shape)
         return Values(numbers, std)
+
+    def _views(self, layout: GraphLayout, total: float, l1: Fraction, budget: _Budget) -> list[Scope]:
+        """Tables that hold every pair, where attributes are so small that these are hardly noisy; else none."""
+        if len(layout.shape) < 2 or max(layout.shape) > MOST_GROUPS:
+            return []
+        spared = 1 - FOR_MARGINS_BESIDE_VIEWS
+        views, noise = best_covering(layout.shape, lambda count: 1 / budget.rate(l1, spared / count))
+        enough = max(map(len, views)) <= MOST_AXES and len(views) <= layout.most_tables
+        cells = sum(math.prod(layout.shape[axis] for axis in view) for view in views)
+        return views if enough and cells <= layout.most_cells and noise <= NOISE_OF_VIEWS * total else []
 
     def _for_margins(self, layout: GraphLayout, total: float, rate: float) -> Fraction:
         """Half of the budget, or four fifths where the noise of all margins would outweigh the rows."""
         if self.margin_share is not None:
             return self.margin_share
         noise = sum(layout.shape) * len(layout.shape) / rate
-        return MOST_FOR_MARGINS if total < noise else Fraction(11, 20)
+        return MOST_FOR_MARGINS if total < noise else FOR_MARGINS
 
     def _plan(
         self, layout: GraphLayout, total: float, l1: Fraction, budget: _Budget, share: Fraction
@@ -189,7 +217,7 @@ class MarginalGraph:
         side = math.sqrt(max(total, 1.0) * budget.rate(l1, share / tree) / ROWS_OF_CELL)
         groups = max(FEWEST_GROUPS, min(MOST_GROUPS, int(side)))
         cells = np.mean([math.prod(min(layout.shape[a], groups) for a in pair) for pair in _pairs(attributes)])
-        count = layout.most_pairs
+        count = layout.most_tables
         while count > tree and float(cells) / budget.rate(l1, share / count) > NOISE_OF_TABLE * total:
             count -= 1
         return groups, count
@@ -197,44 +225,51 @@ class MarginalGraph:
     def _measured(
         self,
         x: SealedTable,
+        layout: GraphLayout,
         graph: Graph,
+        groups: int,
         count: int,
         select: Fraction,
         budget: _Budget,
         share: Fraction,
         meter: Meter,
-    ) -> list[PairTable]:
+    ) -> list[Marginal]:
         pairs = _pairs(len(x.rows.shape))
-        exact = pair_counts(x.rows, graph.labels, pairs)
+        exact = marginal_counts(x.rows, graph.labels, pairs)
         each = select / count
         noise = 1 / budget.rate(x.rows.l1, share / count)
+        total = graph.margins.total
 
-        def choose(candidates: list[int], predictions: dict[int, Reals]) -> int:
+        def choose(candidates: list[int], predictions: Mapping[Pair, Reals]) -> int:
             scores = misfit_scores(
                 [exact[at] for at in candidates],
-                [predictions[at] for at in candidates],
+                [total * predictions[pairs[at]].reshape(-1) for at in candidates],
                 [noise * exact[at].size for at in candidates],
             )
             return candidates[meter.select(scores, each, "pair")]
 
-        def measure(at: int) -> PairTable:
-            noisy = budget.measure(exact[at], share / count, "table of a pair", meter)
-            shape = tuple(graph.sizes[axis] for axis in pairs[at])
-            counts = np.asarray(noisy.numbers, dtype=np.float64).reshape(shape)
-            return PairTable(pairs[at], counts, float(np.max(noisy.std)))
+        def measure(at: int) -> Marginal:
+            return _measure(exact[at], pairs[at], graph.labels, share / count, budget, meter)
 
         tree = _chosen_tree(pairs, graph, choose)
         tables = [measure(at) for at in tree]
-        if count > len(tree):
-            fitted = Graph.of(graph.layout, graph.total, graph.margins, graph.groups, tables)
-            drawn = coarse_rows(fitted, PREDICTED_ROWS, seed=0)
-            left = [at for at in range(len(pairs)) if at not in tree]
-            predicted = {at: pair_prediction(drawn, fitted, pairs[at]).reshape(-1) for at in left}
-            while left and len(tables) < count:
+        left = [at for at in range(len(pairs)) if at not in tree]
+        while left and len(tables) < count:
+            law = Graph.of(layout, graph.margins, groups, tables).law
+            predicted = law.pairs()
+            for _ in range(min(BATCH, count - len(tables), len(left))):
                 at = choose(left, predicted)
                 left.remove(at)
                 tables.append(measure(at))
         return tables
+
+
+def _measure(
+    exact: Sealed, scope: Scope, labels: Sequence[Integers], share: Fraction, budget: _Budget, meter: Meter
+) -> Marginal:
+    noisy = budget.measure(exact, share, "table of attributes", meter)
+    shape = [1 + int(labels[axis].max()) for axis in scope]
+    return Marginal(scope, np.asarray(noisy.numbers, dtype=np.float64).reshape(shape), float(np.max(noisy.std)))
 
 
 def smoothed(values: Values, price: float) -> Reals:
@@ -251,10 +286,8 @@ def _pairs(attributes: int) -> list[Pair]:
 
 def _chosen_tree(pairs: Sequence[Pair], graph: Graph, choose: Choose) -> list[int]:
     """The positions of pairs that join all attributes, each chosen among those that join two parts."""
-    independent = {
-        at: graph.total * np.outer(graph.coarse[j], graph.coarse[k]).reshape(-1) for at, (j, k) in enumerate(pairs)
-    }
-    part = list(range(len(graph.coarse)))
+    independent = graph.law.pairs()
+    part = list(range(len(graph.sizes)))
     chosen: list[int] = []
     while len(set(part)) > 1:
         at = choose([n for n, (j, k) in enumerate(pairs) if part[j] != part[k]], independent)
