@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from benchmarks.private_pgm import DELTA, PYTHON, GraphicalModel
 from benchmarks.report import Table, progress
+from benchmarks.table_sources import RealTable
 from research.tables.sources import CodedTable
 from veilstream.data import Categories, Grid
 from veilstream.data.bounding.keyed import Key
@@ -62,10 +63,10 @@ class Ours:
     mechanism: TableMechanism
     delta: float = 0.0
 
-    def draw(self, table: CodedTable, epsilon: Fraction, seed: int) -> Codes:
+    def draw(self, table: RealTable, epsilon: Fraction, seed: int) -> Codes:
         axes = {
-            f"x{i}": Categories(range(size)) if size <= LARGEST_CATEGORY else Grid(0, size, size)
-            for i, size in enumerate(table.shape)
+            f"x{i}": Grid(0, size, size) if ordered else Categories(range(size))
+            for i, (size, ordered) in enumerate(zip(table.shape, table.ordered, strict=True))
         }
         domain = TableDomain(axes)
         mechanism = for_domain(self.mechanism, domain)

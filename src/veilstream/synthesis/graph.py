@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from veilstream.errors import InvalidBudgetError, InvalidInputError
 from veilstream.mechanisms.histograms._strategies import Law
-from veilstream.mechanisms.histograms.noise_first import NoiseFirst
-from veilstream.mechanisms.histograms.segments import segment
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.privacy.rationals import rational
+from veilstream.synthesis.denoising import smoothed
 from veilstream.synthesis.graph_fit import Graph, Pair
 from veilstream.synthesis.graph_layout import MOST_AXES, MOST_GROUPS, GraphLayout, Marginal
 from veilstream.synthesis.junction import Scope
-from veilstream.synthesis.margins import Margins, private_margins
+from veilstream.synthesis.kendall import Kendall
+from veilstream.synthesis.margins import Margins
 from veilstream.synthesis.views import best_covering
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -32,18 +32,25 @@ from veilstream.values.values import Values
 
 Reals = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Choose = Callable[[list[int], Mapping[Pair, Reals]], int]
+Choose = Callable[[list[int], Mapping[Pair, Reals]], int | None]
 FEWEST_GROUPS: Final = 4
-ROWS_OF_CELL: Final = 4.0
+ROWS_OF_CELL: Final = 2.0
 """Groups are so wide that a cell of a pair's table has this many noises' worth of rows on average."""
-NOISE_OF_TABLE: Final = 0.08
+NOISE_OF_TABLE: Final = 0.2
 """Pairs are measured as long as the noise of a table stays below this share of the rows."""
 MOST_FOR_MARGINS: Final = Fraction(4, 5)
-SMOOTHING_PRICE: Final = 6.0
-FOR_MARGINS: Final = Fraction(11, 20)
+FEWEST_SMOOTHED: Final = 12
+LEAST_FOR_MARGINS: Final = Fraction(1, 8)
+MARGINS_BY_NOISE: Final = 30.0
+"""Share of the budget for margins, for every unit of total variation that their noise would make with all of it."""
 FOR_MARGINS_BESIDE_VIEWS: Final = Fraction(1, 20)
-NOISE_OF_VIEWS: Final = 0.05
+NOISE_OF_VIEWS: Final = 0.25
 """Every pair is measured where noise changes its table by at most this share of the rows."""
+PENALTY: Final = 0.5
+NOISE_OF_CORRELATION: Final = 0.15
+"""Correlations of ordered attributes are measured if the mean absolute noise of Kendall's coefficient is below this."""
+ROWS_OF_CHOICE: Final = 0.05
+"""So many choices are made that the noise of one, in rows, is at most twice this share of all."""
 BATCH: Final = 4
 """Pairs that are chosen by one prediction."""
 
@@ -76,16 +83,27 @@ class _Budget:
         return meter.gaussian(x, self.amount * share, purpose)
 
     def margins(
-        self, rows: SealedRows, total: float, histogram: HistogramMechanism, share: Fraction, meter: Meter
+        self, rows: SealedRows, total: float, histogram: HistogramMechanism | None, share: Fraction, meter: Meter
     ) -> Margins:
-        """Every margin for a share of the budget in all; Gaussian noise is smoothed like Laplace noise."""
-        if self.noise == "laplace":
-            return private_margins(rows, total, histogram, self.amount * share, meter)
-        part = share / len(rows.shape)
-        noisy = [self.measure(rows.margin(axis), part, "margin", meter) for axis in range(len(rows.shape))]
-        smooth = [smoothed(values, SMOOTHING_PRICE) for values in noisy]
-        counts = tuple(onto_simplex(values, total) for values in smooth)
-        return Margins(counts, total, tuple(float(np.max(values.std)) for values in noisy))
+        """Every margin for a share of the budget in all, larger ones for more of it; Gaussian noise is smoothed too."""
+        noisy: list[Values] = []
+        for axis, part in enumerate(_parts(rows.shape, self.noise)):
+            if histogram is not None and self.noise == "laplace":
+                noisy.append(histogram.estimate(rows.margin(axis), self.amount * share * part, meter))
+                continue
+            raw = self.measure(rows.margin(axis), share * part, "margin", meter)
+            std = float(np.max(raw.std))
+            numbers = np.asarray(raw.numbers, dtype=np.float64)
+            noisy.append(Values(numbers if rows.shape[axis] < FEWEST_SMOOTHED else smoothed(numbers, std), std))
+        counts = tuple(onto_simplex(np.asarray(values.numbers, dtype=np.float64), total) for values in noisy)
+        return Margins(counts, total, tuple(float(np.sqrt(np.mean(np.square(values.std)))) for values in noisy))
+
+
+def _parts(sizes: Sequence[int], noise: Law) -> list[Fraction]:
+    """Parts of a budget for histograms of these sizes, under which all their noises together are least."""
+    power = 1 / 2 if noise == "laplace" else 2 / 3
+    weights = [Fraction(round(1024 * size**power)) for size in sizes]
+    return [weight / sum(weights) for weight in weights]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +141,8 @@ class MarginalGraph:
     of rows drawn and not on the cliques.
     """
 
-    margins: HistogramMechanism = field(default_factory=NoiseFirst)
+    margins: HistogramMechanism | None = None
+    """Margins by a histogram mechanism, with Laplace noise only; by default plain noise, smoothed."""
     noise: Law = "laplace"
     size_share: Fraction = Fraction(1, 20)
     margin_share: Fraction | None = None
@@ -165,10 +184,17 @@ class MarginalGraph:
         counted = meter.laplace(rows.counts(()), size, "total")
         total = max(float(counted.numbers[0]), 0.0)
         views = self._views(layout, total, rows.l1, budget)
-        share = Fraction(1) if single else self._for_margins(layout, total, budget.rate(rows.l1, Fraction(1)))
+        share = Fraction(1) if single else self._for_margins(layout, total, rows.l1, budget)
+        choices = math.floor(ROWS_OF_CHOICE * total * float(select / rows.l1))
         if views:
             share = FOR_MARGINS_BESIDE_VIEWS
+        elif choices < 1:
+            share = Fraction(1)
         margins = budget.margins(rows, total, self.margins, share, meter)
+        correlations = np.zeros(layout.correlations)
+        if not views and self._correlated(layout, total, rows.l1, select):
+            correlations = _correlations(rows, layout, margins, select / 2, meter)
+            select /= 2
         groups, tables = FEWEST_GROUPS, list[Marginal]()
         if views:
             groups = MOST_GROUPS
@@ -178,11 +204,10 @@ class MarginalGraph:
                 part += select / len(views) / budget.amount
             for scope, exact in zip(views, marginal_counts(rows, labels, views), strict=True):
                 tables.append(_measure(exact, scope, labels, part, budget, meter))
-        elif not single:
-            groups, count = self._plan(layout, total, rows.l1, budget, 1 - share)
-            graph = Graph.of(layout, margins, groups, [])
-            tables = self._measured(x, layout, graph, groups, count, select, budget, 1 - share, meter)
-        numbers = layout.pack(margins, groups, tables)
+        elif share < 1:
+            groups, count = self._plan(layout, total, rows.l1, budget, 1 - share, choices)
+            tables = self._measured(x, layout, margins, correlations, groups, count, select, budget, 1 - share, meter)
+        numbers = layout.pack(margins, correlations, groups, tables)
         std = np.zeros(layout.size)
         std[0] = float(np.max(counted.std))
         std[1 : 1 + sum(layout.shape)] = np.repeat(margins.std, layout.shape)
@@ -198,26 +223,35 @@ class MarginalGraph:
         cells = sum(math.prod(layout.shape[axis] for axis in view) for view in views)
         return views if enough and cells <= layout.most_cells and noise <= NOISE_OF_VIEWS * total else []
 
-    def _for_margins(self, layout: GraphLayout, total: float, rate: float) -> Fraction:
-        """Half of the budget, or four fifths where the noise of all margins would outweigh the rows."""
+    def _correlated(self, layout: GraphLayout, total: float, l1: Fraction, epsilon: Fraction) -> bool:
+        """Whether the noise of Kendall's coefficients, for half of the choices' budget, is small beside 1."""
+        attributes = len(layout.numeric)
+        if attributes < 2 or total < 2:
+            return False
+        return float(l1 * (attributes * attributes // 2) / (epsilon / 2)) * 2 / total <= NOISE_OF_CORRELATION
+
+    def _for_margins(self, layout: GraphLayout, total: float, l1: Fraction, budget: _Budget) -> Fraction:
+        """The more of the budget, the larger a share of the rows the noise of margins for all of it would be."""
         if self.margin_share is not None:
             return self.margin_share
-        noise = sum(layout.shape) * len(layout.shape) / rate
-        return MOST_FOR_MARGINS if total < noise else FOR_MARGINS
+        parts = _parts(layout.shape, self.noise)
+        noise = sum(size / budget.rate(l1, part) for size, part in zip(layout.shape, parts, strict=True)) / 2
+        wanted = Fraction(round(1024 * min(MARGINS_BY_NOISE * noise / len(parts) / max(total, 1.0), 1.0)), 1024)
+        return min(max(wanted, LEAST_FOR_MARGINS), MOST_FOR_MARGINS)
 
     def _plan(
-        self, layout: GraphLayout, total: float, l1: Fraction, budget: _Budget, share: Fraction
+        self, layout: GraphLayout, total: float, l1: Fraction, budget: _Budget, share: Fraction, choices: int
     ) -> tuple[int, int]:
         """Groups of an attribute and number of pairs, from the published number of rows, the budget and the shape.
 
         Groups are as fine as a tree's tables allow, and pairs as many as leave every table readable.
         """
         attributes = len(layout.shape)
-        tree = attributes - 1
+        tree = min(attributes - 1, choices)
         side = math.sqrt(max(total, 1.0) * budget.rate(l1, share / tree) / ROWS_OF_CELL)
         groups = max(FEWEST_GROUPS, min(MOST_GROUPS, int(side)))
         cells = np.mean([math.prod(min(layout.shape[a], groups) for a in pair) for pair in _pairs(attributes)])
-        count = layout.most_tables
+        count = min(layout.most_tables, choices)
         while count > tree and float(cells) / budget.rate(l1, share / count) > NOISE_OF_TABLE * total:
             count -= 1
         return groups, count
@@ -226,7 +260,8 @@ class MarginalGraph:
         self,
         x: SealedTable,
         layout: GraphLayout,
-        graph: Graph,
+        margins: Margins,
+        correlations: Reals,
         groups: int,
         count: int,
         select: Fraction,
@@ -234,34 +269,58 @@ class MarginalGraph:
         share: Fraction,
         meter: Meter,
     ) -> list[Marginal]:
+        graph = Graph.of(layout, margins, correlations, groups, [])
         pairs = _pairs(len(x.rows.shape))
         exact = marginal_counts(x.rows, graph.labels, pairs)
-        each = select / count
         noise = 1 / budget.rate(x.rows.l1, share / count)
         total = graph.margins.total
 
-        def choose(candidates: list[int], predictions: Mapping[Pair, Reals]) -> int:
+        def choose(candidates: list[int], predictions: Mapping[Pair, Reals]) -> int | None:
             scores = misfit_scores(
                 [exact[at] for at in candidates],
                 [total * predictions[pairs[at]].reshape(-1) for at in candidates],
-                [noise * exact[at].size for at in candidates],
+                [PENALTY * noise * exact[at].size for at in candidates],
+                none=True,
             )
-            return candidates[meter.select(scores, each, "pair")]
+            chosen = meter.select(scores, select / count, "pair")
+            return candidates[chosen] if chosen < len(candidates) else None
 
-        def measure(at: int) -> Marginal:
-            return _measure(exact[at], pairs[at], graph.labels, share / count, budget, meter)
+        def measure(chosen: Sequence[int], part: Fraction) -> list[Marginal]:
+            parts = _parts([exact[at].size for at in chosen], self.noise)
+            return [
+                _measure(exact[at], pairs[at], graph.labels, part * each, budget, meter)
+                for at, each in zip(chosen, parts, strict=True)
+            ]
 
-        tree = _chosen_tree(pairs, graph, choose)
-        tables = [measure(at) for at in tree]
+        tree = _chosen_tree(pairs, graph, choose, count)
+        further = count - min(count, len(x.rows.shape) - 1) if tree else 0
+        planned = len(tree) + further
+        tables = measure(tree, share * len(tree) / planned) if tree else []
         left = [at for at in range(len(pairs)) if at not in tree]
-        while left and len(tables) < count:
-            law = Graph.of(layout, graph.margins, groups, tables).law
-            predicted = law.pairs()
-            for _ in range(min(BATCH, count - len(tables), len(left))):
-                at = choose(left, predicted)
-                left.remove(at)
-                tables.append(measure(at))
+        while left and further:
+            predicted = Graph.of(layout, margins, correlations, groups, tables).law.pairs()
+            batch: list[int] = []
+            for _ in range(min(BATCH, further, len(left))):
+                at = choose([n for n in left if n not in batch], predicted)
+                if at is None:
+                    further = 0
+                    break
+                batch.append(at)
+            if not batch:
+                break
+            tables += measure(batch, share * len(batch) / planned)
+            left = [n for n in left if n not in batch]
+            further = max(further - len(batch), 0)
         return tables
+
+
+def _correlations(
+    rows: SealedRows, layout: GraphLayout, margins: Margins, epsilon: Fraction, meter: Meter
+) -> Reals:
+    """Correlations of normal copulas of the ordered attributes; 0 where noise of their size is likely."""
+    axes = layout.numeric
+    known = Margins(tuple(margins.counts[axis] for axis in axes), margins.total, tuple(margins.std[axis] for axis in axes))
+    return Kendall().correlations(rows.project(axes), known, epsilon, meter)
 
 
 def _measure(
@@ -272,25 +331,19 @@ def _measure(
     return Marginal(scope, np.asarray(noisy.numbers, dtype=np.float64).reshape(shape), float(np.max(noisy.std)))
 
 
-def smoothed(values: Values, price: float) -> Reals:
-    """Means over the stretches that noisy values suggest, as in ``NoiseFirst``."""
-    numbers = np.asarray(values.numbers, dtype=np.float64)
-    starts = segment(numbers, price * float(np.max(values.std)) ** 2)
-    lengths = np.diff(starts, append=numbers.size)
-    return np.repeat(np.add.reduceat(numbers, starts) / lengths, lengths)
-
-
 def _pairs(attributes: int) -> list[Pair]:
     return list(itertools.combinations(range(attributes), 2))
 
 
-def _chosen_tree(pairs: Sequence[Pair], graph: Graph, choose: Choose) -> list[int]:
-    """The positions of pairs that join all attributes, each chosen among those that join two parts."""
+def _chosen_tree(pairs: Sequence[Pair], graph: Graph, choose: Choose, most: int) -> list[int]:
+    """The positions of pairs that join attributes, each chosen among those that join two parts, while it is worth it."""
     independent = graph.law.pairs()
     part = list(range(len(graph.sizes)))
     chosen: list[int] = []
-    while len(set(part)) > 1:
+    while len(set(part)) > 1 and len(chosen) < most:
         at = choose([n for n, (j, k) in enumerate(pairs) if part[j] != part[k]], independent)
+        if at is None:
+            break
         j, k = pairs[at]
         part = [part[j] if each == part[k] else each for each in part]
         chosen.append(at)

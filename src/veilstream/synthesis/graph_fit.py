@@ -12,6 +12,7 @@ import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence  # noqa: TID251 (what is drawn here reads a public model alone)
 from numpy.typing import NDArray
 
+from veilstream.synthesis.bivariate import pair_probabilities
 from veilstream.synthesis.denoising import denoised
 from veilstream.synthesis.graph_layout import GraphLayout, Marginal
 from veilstream.synthesis.junction import Junction, Scope, evenly, fits
@@ -37,10 +38,22 @@ class Graph:
     law: Junction
 
     @classmethod
-    def of(cls, layout: GraphLayout, margins: Margins, groups: int, tables: Sequence[Marginal]) -> Graph:
-        """The law of largest entropy near the tables, each denoised towards what stronger ones predict of it."""
+    def of(
+        cls, layout: GraphLayout, margins: Margins, correlations: Reals, groups: int, tables: Sequence[Marginal]
+    ) -> Graph:
+        """The law of largest entropy near the tables, each denoised towards what stronger ones predict of it.
+
+        Correlations predict the tables of ordered attributes (by a normal copula), whether or not these were measured.
+        """
         labels = layout.labels(margins.counts, groups)
-        return cls(margins, labels, _fitted(_reconciled(margins, labels, tables), max(margins.total, 1.0), tables))
+        coarse = _reconciled(margins, labels, tables)
+        pairs = itertools.combinations(layout.numeric, 2)
+        copula = {
+            pair: pair_probabilities(coarse[pair[0]], coarse[pair[1]], float(rho))
+            for pair, rho in zip(pairs, correlations, strict=True)
+            if rho != 0
+        }
+        return cls(margins, labels, _fitted(coarse, max(margins.total, 1.0), tables, copula))
 
     @property
     def sizes(self) -> list[int]:
@@ -95,46 +108,58 @@ def pair_estimates(tables: Sequence[Marginal]) -> dict[Pair, Marginal]:
     return {pair: Marginal(pair, sums[pair] / weight, 1 / math.sqrt(weight)) for pair, weight in weights.items()}
 
 
-def _fitted(coarse: list[Reals], total: float, tables: Sequence[Marginal]) -> Junction:
+def _fitted(
+    coarse: list[Reals], total: float, tables: Sequence[Marginal], copula: Mapping[Pair, Reals]
+) -> Junction:
     pairs = pair_estimates(tables)
-    near, strength = _beyond({pair: np.outer(coarse[pair[0]], coarse[pair[1]]) for pair in pairs}, pairs, coarse, total)
+    independent = {(j, k): np.outer(coarse[j], coarse[k]) for j, k in [*pairs, *copula]}
+    near = {**copula, **_beyond({**independent, **copula}, pairs, coarse, total)}
+    strength = {pair: float(np.abs(table - independent[pair]).sum()) for pair, table in near.items()}
     tree = _spanning(sorted(near, key=lambda pair: (-strength[pair], pair)), len(coarse))
     law = Junction(coarse, tree)
     law.fit({pair: near[pair] for pair in tree}, sweeps=2)
-    sizes = law.sizes
-    further = {pair: table for pair, table in pairs.items() if pair not in tree}
+    further = [pair for pair in {**pairs, **copula} if pair not in tree]
     wide = [table for table in tables if len(table.scope) > 2]
     if not further and not wide:
         return law
-    more, gain = _beyond(law.pairs() if further else {}, further, coarse, total)
+    predicted = law.pairs() if further else {}
+    more = {pair: copula[pair] for pair in further if pair in copula and pair not in pairs}
+    # What correlations say of a pair is no worse a prediction of it than what the tree says.
+    prior = {pair: copula.get(pair, predicted[pair]) for pair in further}
+    more |= _beyond(prior, {pair: pairs[pair] for pair in further if pair in pairs}, coarse, total)
+    gain = {pair: float(np.abs(table - predicted[pair]).sum()) / 2 for pair, table in more.items()}
     scopes: list[Scope] = list(tree)
     for pair in sorted(more, key=lambda pair: (-gain[pair], pair)):
-        if fits(sizes, [*scopes, pair]):
+        if gain[pair] > FAINTEST and fits(law.sizes, [*scopes, pair]):
             scopes.append(pair)
-    held = [table for table in wide if fits(sizes, [*scopes, table.scope])]
+    held = [table for table in wide if fits(law.sizes, [*scopes, table.scope])]
     law = Junction(coarse, [*scopes, *(table.scope for table in held)])
     targets: dict[Scope, Reals] = {pair: near[pair] if pair in tree else more[pair] for pair in scopes}
     law.fit(targets, SWEEPS)
-    triples: dict[Scope, Reals] = {}
-    for table in held:
-        clean = denoised(table.counts, total * law.table(table.scope), table.std)
-        triples[table.scope] = shares(onto_simplex(clean.reshape(-1), total)).reshape(clean.shape)
-    law.fit({**triples, **targets}, SWEEPS)
+    if held:
+        law.fit({**_wide_targets(law, held, total), **targets}, SWEEPS)
     return law
+
+
+def _wide_targets(law: Junction, tables: Sequence[Marginal], total: float) -> dict[Scope, Reals]:
+    """Tables of three and more attributes, denoised towards what the law of pairs predicts."""
+    found: dict[Scope, Reals] = {}
+    for table in tables:
+        clean = denoised(table.counts, total * law.table(table.scope), table.std)
+        found[table.scope] = shares(onto_simplex(clean.reshape(-1), total)).reshape(clean.shape)
+    return found
 
 
 def _beyond(
     predictions: Mapping[Pair, Reals], pairs: Mapping[Pair, Marginal], coarse: Sequence[Reals], total: float
-) -> tuple[dict[Pair, Reals], dict[Pair, float]]:
-    """Consistent tables of the pairs that say something beyond a prediction, and how much."""
+) -> dict[Pair, Reals]:
+    """Consistent tables of the pairs that say something beyond a prediction."""
     near: dict[Pair, Reals] = {}
-    gain: dict[Pair, float] = {}
     for pair, table in pairs.items():
         clean = denoised(table.counts, total * predictions[pair], table.std)
-        gain[pair] = float(np.abs(clean / total - predictions[pair]).sum()) / 2
-        if gain[pair] > FAINTEST:
+        if float(np.abs(clean / total - predictions[pair]).sum()) / 2 > FAINTEST:
             near[pair] = consistent(clean, coarse[pair[0]], coarse[pair[1]])
-    return near, gain
+    return near
 
 
 def _spanning(pairs: Sequence[Pair], attributes: int) -> list[Pair]:

@@ -24,6 +24,8 @@ MOST_GROUPS: Final = 32
 MOST_PAIRS: Final = 256
 MOST_AXES: Final = 10
 """Attributes of one table."""
+FEWEST_FOR_ORDER: Final = 8
+"""Values of an ordered attribute from which on correlations with others are measured."""
 FEWEST_CELLS: Final = 1 << 13
 """Room for the cells of tables, however small the attributes."""
 
@@ -39,13 +41,13 @@ class Marginal:
 
 @dataclass(frozen=True, slots=True)
 class GraphLayout:
-    """The number of rows, every margin, then the noise of margins, the number of groups and of tables, the tables.
+    """The number of rows, every margin, the noise of margins, correlations, the number of groups and of tables, tables.
 
     How many tables are measured, and of what, is chosen step by step; the vector has room for all there may be.
     ``ordered`` says of which attributes neighbouring values are alike.
 
     >>> GraphLayout((2, 100, 50), (False, True, True)).size
-    8386
+    8387
     """
 
     shape: tuple[int, ...]
@@ -72,7 +74,16 @@ class GraphLayout:
     @property
     def spare(self) -> int:
         """Numbers that are not margins."""
-        return len(self.shape) + 2 + self.most_tables * (2 + MOST_AXES) + self.most_cells
+        return len(self.shape) + self.correlations + 2 + self.most_tables * (2 + MOST_AXES) + self.most_cells
+
+    @property
+    def numeric(self) -> tuple[int, ...]:
+        """Attributes with an order and so many values that a correlation says much of two of them."""
+        return tuple(axis for axis, size in enumerate(self.shape) if self.ordered[axis] and size >= FEWEST_FOR_ORDER)
+
+    @property
+    def correlations(self) -> int:
+        return math.comb(len(self.numeric), 2)
 
     @property
     def size(self) -> int:
@@ -84,7 +95,7 @@ class GraphLayout:
             raise InvalidInputError(f"table of shape {rows.shape} for a model of {self.shape}")
         return SealedTable(rows, (), self.spare)
 
-    def pack(self, margins: Margins, groups: int, tables: Sequence[Marginal]) -> Reals:
+    def pack(self, margins: Margins, correlations: Reals, groups: int, tables: Sequence[Marginal]) -> Reals:
         """The vector of a model."""
         heads = [
             number
@@ -95,6 +106,7 @@ class GraphLayout:
             [margins.total],
             *margins.counts,
             margins.std,
+            correlations,
             [float(groups), float(len(tables))],
             heads,
             *(table.counts for table in tables),
@@ -102,7 +114,7 @@ class GraphLayout:
         numbers = np.concatenate([np.asarray(piece, dtype=np.float64).reshape(-1) for piece in pieces])
         return np.concatenate([numbers, np.zeros(self.size - numbers.size)])
 
-    def unpack(self, numbers: Reals) -> tuple[Margins, int, list[Marginal]]:
+    def unpack(self, numbers: Reals) -> tuple[Margins, Reals, int, list[Marginal]]:
         """What ``pack`` was given."""
         if numbers.shape != (self.size,):
             raise InvalidInputError(f"{numbers.size} numbers for a model of {self.size}")
@@ -110,6 +122,8 @@ class GraphLayout:
         counts = [numbers[first:last] for first, last in itertools.pairwise(ends)]
         at = ends[-1] + len(self.shape)
         margins = Margins(tuple(counts), float(numbers[0]), tuple(numbers[ends[-1] : at].tolist()))
+        correlations = numbers[at : at + self.correlations]
+        at += self.correlations
         groups, number = int(numbers[at]), int(numbers[at + 1])
         at += 2
         heads: list[tuple[Scope, float]] = []
@@ -124,7 +138,7 @@ class GraphLayout:
             cells = math.prod(shape)
             tables.append(Marginal(scope, numbers[at : at + cells].reshape(shape), std))
             at += cells
-        return margins, groups, tables
+        return margins, correlations, groups, tables
 
     def labels(self, margins: Sequence[Reals], groups: int) -> list[Integers]:
         """The group of every value, attribute by attribute, from the published margins."""

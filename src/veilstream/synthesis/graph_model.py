@@ -44,7 +44,7 @@ class GraphModel:
     def measured(self) -> tuple[tuple[str, ...], ...]:
         """The attributes whose tables were measured, in the order in which they were chosen."""
         names = self.domain.names
-        return tuple(tuple(names[axis] for axis in t.scope) for t in self.layout.unpack(self.numbers)[2])
+        return tuple(tuple(names[axis] for axis in t.scope) for t in self.layout.unpack(self.numbers)[3])
 
     @property
     def copulas(self) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ class GraphModel:
         """The published counts of one attribute's values."""
         if name not in self.domain.names:
             raise InvalidInputError(f"attribute '{name}': the attributes are {', '.join(self.domain.names)}")
-        margins, _, _ = self.layout.unpack(self.numbers)
+        margins, *_ = self.layout.unpack(self.numbers)
         return margins.total * shares(margins.counts[self.domain.names.index(name)])
 
     def sample_codes(self, rows: int | None = None, seed: int | None = None) -> list[NDArray[np.int64]]:

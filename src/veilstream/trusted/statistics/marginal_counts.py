@@ -55,11 +55,16 @@ def marginal_counts(
 
 @hide_frames
 def misfit_scores(
-    tables: Sequence[Sealed], predictions: Sequence[NDArray[np.float64]], penalties: Sequence[float]
+    tables: Sequence[Sealed],
+    predictions: Sequence[NDArray[np.float64]],
+    penalties: Sequence[float],
+    *,
+    none: bool = False,
 ) -> Scores:
     """For every table its L1 distance to a public prediction, less a public penalty, on a grid of 2⁻⁴.
 
     An L1 distance moves by at most what its table moves: ``l1`` of the tables, of which all must have the same rows.
+    With ``none`` there is a last candidate that scores 0 whatever the rows are: no table is worth its penalty.
 
     >>> from veilstream.trusted.counts import seal
     >>> misfit_scores([seal(np.array([3, 4]), t=0)], [np.array([3.5, 3.5])], [1.0])
@@ -72,5 +77,7 @@ def misfit_scores(
         public = np.rint(np.clip(prediction, 0.0, 2.0**40) * (1 << GRID)).astype(np.int64)
         distance = int(np.abs((open_counts(table) << GRID) - public).sum())
         scores.append(distance - min(math.ceil(penalty * (1 << GRID)), LARGEST))
+    if none:
+        scores.append(0)
     sensitivity = max(table.l1 for table in tables) * Fraction(1 << GRID)
     return Scores(np.array(scores, dtype=np.int64), tables[0].span, sensitivity, bins=tables[0].bins)
