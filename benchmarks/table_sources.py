@@ -21,8 +21,10 @@ DATA: Final = Path(os.environ.get("VEILSTREAM_DATA", ROOT.parent / "shared" / "d
 ROWS: Final = 10_000
 """Rows that larger tables are cut to, because a fit of AIM takes minutes."""
 NUMBERS: Final = frozenset(
-    ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
-    + ("YEAR", "AGE", "INCTOT", "INCWAGE", "POVERTY")
+    [
+        *("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"),
+        *("YEAR", "AGE", "INCTOT", "INCWAGE", "POVERTY"),
+    ]
 )
 """Attributes of coded files whose values have an order."""
 TUNED: Final = ("Adult", "NLTCS", "CDNOW", "Bicycles")

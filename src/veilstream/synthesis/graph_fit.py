@@ -22,7 +22,6 @@ from veilstream.values.projection import onto_simplex
 
 Reals = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Pair = tuple[int, int]
 SWEEPS: Final = 15
 """Rounds in which a law is fitted to every table once."""
 FAINTEST: Final = 1e-6
@@ -48,7 +47,7 @@ class Graph:
         labels = layout.labels(margins.counts, groups)
         coarse = _reconciled(margins, labels, tables)
         pairs = itertools.combinations(layout.numeric, 2)
-        copula = {
+        copula: dict[Scope, Reals] = {
             pair: pair_probabilities(coarse[pair[0]], coarse[pair[1]], float(rho))
             for pair, rho in zip(pairs, correlations, strict=True)
             if rho != 0
@@ -89,14 +88,14 @@ def _reconciled(margins: Margins, labels: Sequence[Integers], tables: Sequence[M
                 weight = 1 / max((table.std / total) ** 2 * table.counts.size / size, 1e-18)
                 sums = sums + weight * np.asarray(table.counts.sum(axis=others)) / total
                 weights += weight
-        found.append(shares(onto_simplex(sums / weights, 1.0)))
+        found.append(shares(onto_simplex(np.asarray(sums / weights, dtype=np.float64), 1.0)))
     return found
 
 
-def pair_estimates(tables: Sequence[Marginal]) -> dict[Pair, Marginal]:
+def pair_estimates(tables: Sequence[Marginal]) -> dict[Scope, Marginal]:
     """The table of every pair that some table holds: the mean of what they say, by their variances."""
-    sums: dict[Pair, Reals] = {}
-    weights: dict[Pair, float] = {}
+    sums: dict[Scope, Reals] = {}
+    weights: dict[Scope, float] = {}
     for table in tables:
         for first, second in itertools.combinations(range(len(table.scope)), 2):
             others = tuple(at for at in range(len(table.scope)) if at not in (first, second))
@@ -108,11 +107,9 @@ def pair_estimates(tables: Sequence[Marginal]) -> dict[Pair, Marginal]:
     return {pair: Marginal(pair, sums[pair] / weight, 1 / math.sqrt(weight)) for pair, weight in weights.items()}
 
 
-def _fitted(
-    coarse: list[Reals], total: float, tables: Sequence[Marginal], copula: Mapping[Pair, Reals]
-) -> Junction:
+def _fitted(coarse: list[Reals], total: float, tables: Sequence[Marginal], copula: Mapping[Scope, Reals]) -> Junction:
     pairs = pair_estimates(tables)
-    independent = {(j, k): np.outer(coarse[j], coarse[k]) for j, k in [*pairs, *copula]}
+    independent: dict[Scope, Reals] = {(j, k): np.outer(coarse[j], coarse[k]) for j, k in [*pairs, *copula]}
     near = {**copula, **_beyond({**independent, **copula}, pairs, coarse, total)}
     strength = {pair: float(np.abs(table - independent[pair]).sum()) for pair, table in near.items()}
     tree = _spanning(sorted(near, key=lambda pair: (-strength[pair], pair)), len(coarse))
@@ -151,10 +148,10 @@ def _wide_targets(law: Junction, tables: Sequence[Marginal], total: float) -> di
 
 
 def _beyond(
-    predictions: Mapping[Pair, Reals], pairs: Mapping[Pair, Marginal], coarse: Sequence[Reals], total: float
-) -> dict[Pair, Reals]:
+    predictions: Mapping[Scope, Reals], pairs: Mapping[Scope, Marginal], coarse: Sequence[Reals], total: float
+) -> dict[Scope, Reals]:
     """Consistent tables of the pairs that say something beyond a prediction."""
-    near: dict[Pair, Reals] = {}
+    near: dict[Scope, Reals] = {}
     for pair, table in pairs.items():
         clean = denoised(table.counts, total * predictions[pair], table.std)
         if float(np.abs(clean / total - predictions[pair]).sum()) / 2 > FAINTEST:
@@ -162,10 +159,10 @@ def _beyond(
     return near
 
 
-def _spanning(pairs: Sequence[Pair], attributes: int) -> list[Pair]:
+def _spanning(pairs: Sequence[Scope], attributes: int) -> list[Scope]:
     """The pairs, first ones first, that join attributes not joined before."""
     part = list(range(attributes))
-    chosen: list[Pair] = []
+    chosen: list[Scope] = []
     for j, k in pairs:
         if part[j] != part[k]:
             part = [part[j] if each == part[k] else each for each in part]

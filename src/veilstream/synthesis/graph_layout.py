@@ -38,6 +38,12 @@ class Marginal:
     counts: Reals
     std: float
 
+    def with_another(self, other: Marginal) -> Marginal:
+        """The mean of two tables of the same attributes by their variances."""
+        weights = [1 / max(std**2, 1e-18) for std in (self.std, other.std)]
+        counts = (weights[0] * self.counts + weights[1] * other.counts) / sum(weights)
+        return Marginal(self.scope, counts, 1 / math.sqrt(sum(weights)))
+
 
 @dataclass(frozen=True, slots=True)
 class GraphLayout:
@@ -98,9 +104,7 @@ class GraphLayout:
     def pack(self, margins: Margins, correlations: Reals, groups: int, tables: Sequence[Marginal]) -> Reals:
         """The vector of a model."""
         heads = [
-            number
-            for table in tables
-            for number in (table.std, float(len(table.scope)), *map(float, table.scope))
+            number for table in tables for number in (table.std, float(len(table.scope)), *map(float, table.scope))
         ]
         pieces = [
             [margins.total],

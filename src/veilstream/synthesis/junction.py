@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
+from numpy.random import Generator  # noqa: TID251 (what is drawn here reads a public model alone)
 from numpy.typing import NDArray
 
 Reals = NDArray[np.float64]
@@ -112,9 +113,9 @@ class Junction:
         flat = self._margin(at, ordered).reshape([self.sizes[axis] for axis in ordered])
         return np.ascontiguousarray(flat.transpose([ordered.index(axis) for axis in scope]))
 
-    def pairs(self) -> dict[tuple[int, int], Reals]:
+    def pairs(self) -> dict[Scope, Reals]:
         """The tables of all pairs of attributes, those that no clique holds too."""
-        found: dict[tuple[int, int], Reals] = {}
+        found: dict[Scope, Reals] = {}
         for first in range(len(self.sizes)):
             for at, joint in self._spread(first):
                 axes = self.cliques[at]
@@ -125,7 +126,7 @@ class Junction:
                         found[first, second] = np.asarray(shaped.sum(axis=others))
         return found
 
-    def draw(self, count: int, generator: np.random.Generator) -> list[Integers]:
+    def draw(self, count: int, generator: Generator) -> list[Integers]:
         """Rows, clique after clique, spread evenly over what is given: errors of sampling are far below chance."""
         drawn: dict[int, Integers] = {}
         for at in [0, *self._downwards()]:
@@ -184,7 +185,7 @@ class Junction:
 
     def _margin(self, at: int, scope: Scope) -> Reals:
         size = math.prod(self.sizes[axis] for axis in scope)
-        return np.bincount(self._index(at, scope), self._beliefs[at], minlength=size)
+        return np.asarray(np.bincount(self._index(at, scope), self._beliefs[at], minlength=size), dtype=np.float64)
 
     def _index(self, at: int, scope: Scope) -> Integers:
         """For every cell of a clique, that of a scope in it."""
@@ -224,7 +225,7 @@ class Junction:
                 stack.append((to, at, share[:, self._index(to, scope)] * self._beliefs[to][None, :]))
 
 
-def evenly(weights: Reals, given: Integers, generator: np.random.Generator) -> Integers:
+def evenly(weights: Reals, given: Integers, generator: Generator) -> Integers:
     """A column for rows with these known cells, by the weights of the known cell's row.
 
     Rows of one known cell, in random order, take values at the points of a sequence that fills [0, 1) evenly (multiples
@@ -270,4 +271,3 @@ def _product(margins: Sequence[Reals]) -> Reals:
     for margin in margins:
         joint = np.outer(joint, margin).reshape(-1)
     return joint
-

@@ -81,4 +81,5 @@ def _beyond_noise(taus: NDArray[np.float64], std: float) -> NDArray[np.float64]:
     """
     squares = np.square(taus).sum(axis=-1, keepdims=True)
     expected = max(int(taus.shape[-1]) - 2, 1) * std**2
-    return taus * np.maximum(1 - expected / np.maximum(squares, 1e-300), 0.0)
+    kept = np.maximum(1 - expected / np.maximum(squares, 1e-300), 0.0)
+    return np.asarray(taus * kept, dtype=np.float64)

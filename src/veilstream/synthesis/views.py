@@ -19,10 +19,10 @@ def covering(sizes: Sequence[int], most: int) -> list[Scope]:
     >>> covering([2, 2, 2, 2], 8)
     [(0, 1, 2), (0, 1, 3), (2, 3)]
     """
-    missing = set(itertools.combinations(range(len(sizes)), 2))
+    missing: set[Scope] = set(itertools.combinations(range(len(sizes)), 2))
     views: list[Scope] = []
     while missing:
-        view = list(min(missing, key=lambda pair: (-sizes[pair[0]] * sizes[pair[1]], pair)))
+        view: list[int] = list(min(missing, key=lambda pair: (-math.prod(sizes[axis] for axis in pair), pair)))
         while True:
             cells = math.prod(sizes[axis] for axis in view)
             gains = {
