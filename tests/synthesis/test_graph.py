@@ -25,7 +25,7 @@ from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.opening import open_counts, open_scores
 from veilstream.trusted.rows import SealedRows
-from veilstream.trusted.statistics.marginal_counts import misfit_scores, marginal_counts
+from veilstream.trusted.statistics.marginal_counts import marginal_counts, misfit_scores
 
 ROWS = 20_000
 
