@@ -31,7 +31,7 @@ from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
 from veilstream.synthesis import DPCopula, TableDomain
 from veilstream.synthesis.fitting import guarantee_of
-from veilstream.synthesis.kinds import TableMechanism, automatic, for_domain, model_of
+from veilstream.synthesis.kinds import TableMechanism, TableModel, automatic, for_domain, model_of
 from veilstream.synthesis.quality import random_boxes
 from veilstream.synthesis.rows import content_hashes
 from veilstream.testing.simulation import SeededSource
@@ -54,7 +54,8 @@ class Ours:
     mechanism: TableMechanism
     delta: float = 0.0
 
-    def draw(self, table: RealTable, epsilon: Fraction, seed: int) -> Codes:
+    def model(self, table: RealTable, epsilon: Fraction, seed: int) -> TableModel:
+        """The model of a table."""
         domain = table_domain_of(table)
         mechanism = for_domain(self.mechanism, domain)
         layout = mechanism.layout(domain.shape)
@@ -63,8 +64,11 @@ class Ours:
         guarantee = guarantee_of(epsilon, Fraction(str(self.delta)))
         meter = Session(Accountant(guarantee, layout.size), ExactSampler(SeededSource(seed))).at(0)
         values = mechanism.estimate(layout.seal(rows), guarantee.pure, meter)
-        model = model_of(domain, layout, np.asarray(values.numbers, dtype=np.float64), epsilon)
-        return np.stack(model.sample_codes(len(table.codes), seed=seed), axis=1)
+        return model_of(domain, layout, np.asarray(values.numbers, dtype=np.float64), epsilon)
+
+    def draw(self, table: RealTable, epsilon: Fraction, seed: int) -> Codes:
+        """As many rows as the table has."""
+        return np.stack(self.model(table, epsilon, seed).sample_codes(len(table.codes), seed=seed), axis=1)
 
 
 def table_domain_of(table: RealTable) -> TableDomain:
@@ -113,12 +117,12 @@ def _errors(found: dict[tuple[str, str, str], Reals]) -> Table:
     return Table(
         "Models of real tables",
         f"At most {ROWS:,} rows of each; means of {RUNS} runs, one of {' and '.join(PEERS)} (dpmm 0.1.9). Total "
-        f"variation of {MOST_MARGINALS} marginals of 2 and of 3 attributes, mean error of 200 ranges over single attributes in "
-        "shares of the rows, mean error of correlations, area under the curve of three classifiers trained on drawn "
-        f"rows, processor seconds. {', '.join(TUNED)} were looked at while shares were chosen, {', '.join(judged)} "
-        f"were not. {', '.join(PEERS)} and 'auto, δ' have δ = {DELTA:g}, the others 0; 'independent' has the exact "
-        "margins and no noise. The peers draw by dpmm's sampler that does not round; AIM's model has at most 4 MB and its fits "
-        "between rounds 50 steps.",
+        f"variation of {MOST_MARGINALS} marginals of 2 and of 3 attributes, mean error of 200 ranges over single "
+        "attributes in shares of the rows, mean error of correlations, area under the curve of three classifiers "
+        f"trained on drawn rows, processor seconds. {', '.join(TUNED)} were looked at while shares were chosen, "
+        f"{', '.join(judged)} were not. {', '.join(PEERS)} and 'auto, δ' have δ = {DELTA:g}, the others 0; 'independent' has the exact "
+        "margins and no noise. The peers draw by dpmm's sampler that does not round; AIM's model has at most 4 MB and "
+        "its fits between rounds 50 steps.",
         ["table", "ε", "model", *MEASURES],
         rows,
     )
