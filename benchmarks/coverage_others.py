@@ -73,8 +73,8 @@ def others(line: Counts) -> Table:
         "How often other 95 % intervals hold what they are named for",
         f"{PEOPLE:,} people with budgets from 1/10 to 2 in 8 bins, {RUNS} runs; medians and grids of as many points, "
         f"{RUNS} runs; a stream of MEDCOST that moves by one bin a step, published every fourth step; pairs of "
-        f"attributes of drawn rows, ε = 1, {REFITS} more models of them. Columns `noise_low`, `noise_high` and the rows marked 'not promised' show what the "
-        "interval does not speak of.",
+        f"attributes of drawn rows, ε = 1, {REFITS} more models of them. Columns `noise_low`, `noise_high` and rows "
+        "marked 'not promised' show what the interval does not speak of.",
         ["what", "columns", "holds", "share"],
         rows,
     )

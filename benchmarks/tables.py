@@ -120,9 +120,9 @@ def _errors(found: dict[tuple[str, str, str], Reals]) -> Table:
         f"variation of {MOST_MARGINALS} marginals of 2 and of 3 attributes, mean error of 200 ranges over single "
         "attributes in shares of the rows, mean error of correlations, area under the curve of three classifiers "
         f"trained on drawn rows, processor seconds. {', '.join(TUNED)} were looked at while shares were chosen, "
-        f"{', '.join(judged)} were not. {', '.join(PEERS)} and 'auto, δ' have δ = {DELTA:g}, the others 0; 'independent' has the exact "
-        "margins and no noise. The peers draw by dpmm's sampler that does not round; AIM's model has at most 4 MB and "
-        "its fits between rounds 50 steps.",
+        f"{', '.join(judged)} were not. {', '.join(PEERS)} and 'auto, δ' have δ = {DELTA:g}, the others 0; "
+        "'independent' has the exact margins and no noise. The peers draw by dpmm's sampler that does not round; AIM's "
+        "model has at most 4 MB and its fits between rounds 50 steps.",
         ["table", "ε", "model", *MEASURES],
         rows,
     )
