@@ -79,7 +79,7 @@ _RANGES: Final = (
 
 _HELD_BACK: Final = (
     "Lines of 4,096 bins that nothing was tuned on. Errors over that of the method that is best in hindsight for the "
-    "line and epsilon; `auto` (told what it is for), the seven methods with the least geometric mean, and OpenDP's tree."
+    "line and epsilon; `auto` (told what it is for), the seven methods of least geometric mean, and OpenDP's tree."
 )
 
 

@@ -27,7 +27,7 @@ MOST_AXES: Final = 10
 FEWEST_FOR_ORDER: Final = 8
 """Values of an ordered attribute from which on correlations with others are measured."""
 FEWEST_CELLS: Final = 1 << 13
-"""Room for the cells of tables, however small the attributes."""
+"""Room for the cells of tables of many attributes, however small these are."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +53,7 @@ class GraphLayout:
     ``ordered`` says of which attributes neighbouring values are alike.
 
     >>> GraphLayout((2, 100, 50), (False, True, True)).size
-    8387
+    6339
     """
 
     shape: tuple[int, ...]
@@ -75,7 +75,9 @@ class GraphLayout:
     def most_cells(self) -> int:
         """Cells of all tables together."""
         widest = sorted((min(size, MOST_GROUPS) for size in self.shape), reverse=True)
-        return max(self.most_tables * widest[0] * widest[1], FEWEST_CELLS) if len(widest) > 1 else 0
+        if len(widest) < 2:
+            return 0
+        return max(self.most_tables * widest[0] * widest[1], min(self.most_tables * math.prod(widest), FEWEST_CELLS))
 
     @property
     def spare(self) -> int:
