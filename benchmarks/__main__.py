@@ -27,6 +27,7 @@ SUITES: Final = {
     "grouping": "benchmarks.grouping",
     "allocation": "benchmarks.allocation",
     "histograms": "benchmarks.histograms",
+    "held-back": "benchmarks.held_back",
     "coverage": "benchmarks.coverage",
     "sparse-histograms": "benchmarks.sparse_histograms",
     "synthesis": "benchmarks.synthesis",
