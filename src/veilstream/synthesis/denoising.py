@@ -33,17 +33,22 @@ def denoised(noisy: Reals, expected: Reals, std: float) -> Reals:
     """
     if std <= 0:
         return noisy
+    difference, freedom = noisy - expected, noisy.size
+    if noisy.ndim == 2:
+        # Sums along the sides are known better from elsewhere: only what they do not tell is looked at.
+        difference = difference - difference.mean(axis=0) - difference.mean(axis=1, keepdims=True) + difference.mean()
+        freedom = (noisy.shape[0] - 1) * (noisy.shape[1] - 1)
     likely = expected
     if noisy.ndim > 2 or min(noisy.shape) >= FEWEST_FOR_PATTERNS:
-        sides = (noisy.shape[0], -1)
-        likely = np.maximum(expected + _strong((noisy - expected).reshape(sides), std).reshape(noisy.shape), 0.0)
-    rest = noisy - likely
+        pattern = _strong(difference.reshape(noisy.shape[0], -1), std).reshape(noisy.shape)
+        likely = np.maximum(expected + pattern, 0.0)
+    rest = difference - (likely - expected)
     spread = np.maximum(likely, FLOOR * expected) + 1e-9
-    excess = float(np.square(rest).sum()) - rest.size * std**2
+    excess = float(np.square(rest).sum()) - freedom * std**2
     if excess <= 0:
         return likely
     variance = excess / float(spread.sum()) * spread
-    return likely + rest * variance / (variance + std**2)
+    return np.asarray(likely + rest * variance / (variance + std**2 * freedom / noisy.size), dtype=np.float64)
 
 
 def smoothed(noisy: Reals, std: float) -> Reals:
