@@ -41,6 +41,7 @@ ESTIMATORS: Final = {
     "Gaussian": "",
     "Geometric": "",
     "HB": "prune",
+    "Haar": "",
     "Marginals": "order marginals noise",
     "Matrix": "workload noise",
     "NoiseFirst": "price",

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         FilterPriority,
         Gaussian,
         Geometric,
+        Haar,
         Marginals,
         Matrix,
         NoiseFirst,
@@ -110,8 +111,8 @@ _EXPORTS: Final = {
     "veilstream.jobs.call": "publish",
     "veilstream.live": "StreamDefinition open_async_stream open_stream",
     "veilstream.mechanisms.histograms": (
-        "DAWA EFPA HB HISTOGRAMS PHP PSD AdaptiveGrid Auto Barak DPCube FilterPriority Gaussian Geometric Marginals "
-        "Matrix NoiseFirst Privelet StructureFirst"
+        "DAWA EFPA HB HISTOGRAMS PHP PSD AdaptiveGrid Auto Barak DPCube FilterPriority Gaussian Geometric Haar "
+        "Marginals Matrix NoiseFirst Privelet StructureFirst"
     ),
     "veilstream.mechanisms.streams": (
         "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate ModelBased RetroactiveGrouping "
@@ -163,6 +164,7 @@ __all__ = [
     "Geometric",
     "Grid",
     "Guarantee",
+    "Haar",
     "InvalidBudgetError",
     "InvalidDomainError",
     "InvalidInputError",

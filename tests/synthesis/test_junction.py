@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from veilstream.synthesis.denoising import denoised, smoothed
+from veilstream.mechanisms.histograms.haar import smoothed
+from veilstream.synthesis.denoising import denoised
 from veilstream.synthesis.junction import Junction, Scope, cliques_of, fits
 from veilstream.synthesis.views import best_covering, covering
 

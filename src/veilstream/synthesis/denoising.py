@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 import numpy as np
@@ -11,8 +10,6 @@ from numpy.typing import NDArray
 Reals = NDArray[np.float64]
 FEWEST_FOR_PATTERNS: Final = 6
 """Values of both attributes from which on the table of a pair is so large that patterns stand out against noise."""
-THRESHOLD: Final = 0.75
-"""Of the largest that noise alone makes of a wavelet coefficient; chosen on margins of Adult and on generated lines."""
 FLOOR: Final = 0.1
 """Share of the prediction that a cell keeps as its possible deviation where the strong patterns say it is empty."""
 
@@ -49,32 +46,6 @@ def denoised(noisy: Reals, expected: Reals, std: float) -> Reals:
         return likely
     variance = excess / float(spread.sum()) * spread
     return np.asarray(likely + rest * variance / (variance + std**2 * freedom / noisy.size), dtype=np.float64)
-
-
-def smoothed(noisy: Reals, std: float) -> Reals:
-    """A noisy histogram without the steps between neighbours that noise alone explains.
-
-    Differences of neighbouring means at every scale and every offset are kept where they are beyond noise of ``std``
-    (Haar wavelets, hard threshold, averaged over shifts: Coifman and Donoho, 1995). Spikes stay, flat stretches
-    become flat.
-
-    >>> smoothed(np.array([9.0, 11.0, 10.0, 10.0, 500.0, 10.0, 11.0, 9.0]), std=3.0).round().tolist()
-    [10.0, 10.0, 10.0, 10.0, 500.0, 10.0, 10.0, 10.0]
-    """
-    count = noisy.size
-    if std <= 0 or count < 2:
-        return noisy
-    levels = math.ceil(math.log2(count))
-    mean = np.concatenate([noisy, noisy[::-1]])[: 1 << levels]
-    limit = THRESHOLD * std * math.sqrt(2 * math.log(mean.size))
-    steps: list[Reals] = []
-    for level in range(levels):
-        beside = np.roll(mean, -(1 << level))
-        step, mean = (mean - beside) / 2, (mean + beside) / 2
-        steps.append(np.where(np.abs(step) > limit * 2 ** (-(level + 1) / 2), step, 0.0))
-    for level in reversed(range(levels)):
-        mean = (mean + steps[level] + np.roll(mean - steps[level], 1 << level)) / 2
-    return mean[:count]
 
 
 def _strong(difference: Reals, std: float) -> Reals:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from veilstream.errors import InvalidBudgetError
 from veilstream.mechanisms.histograms._strategies import Law
+from veilstream.mechanisms.histograms.haar import smoothed
 from veilstream.mechanisms.protocols import HistogramMechanism
-from veilstream.synthesis.denoising import smoothed
 from veilstream.synthesis.graph_layout import Marginal
 from veilstream.synthesis.junction import Scope
 from veilstream.synthesis.margins import Margins
