@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo live test lint bench audit storm compat clean
+.PHONY: demo live test lint mypy pyright docs release bench audit storm compat clean
 
 demo: $(VENV)/.installed
 	$(BIN)/veilstream demo --out demo-output
@@ -19,9 +19,19 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	$(BIN)/mypy
-	$(BIN)/pyright
 	$(BIN)/vulture
+	$(MAKE) --no-print-directory --jobs=2 mypy pyright
+
+mypy pyright: $(VENV)/.installed-test
+	$(BIN)/$@
+
+# The site, in build/site: it can be read from the disk.
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m website build
+
+# Wheel, sdist, bill of materials and sums, in dist.
+release: $(VENV)/.installed-test
+	$(BIN)/python -m delivery
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
@@ -61,13 +71,17 @@ $(VENV)/.installed-server: $(VENV)/.created pyproject.toml
 	$(PIP) install --editable '.[server]'
 	touch $@ $(VENV)/.installed
 
+$(VENV)/.installed-docs: $(VENV)/.created pyproject.toml
+	$(PIP) install --editable '.[docs]'
+	touch $@ $(VENV)/.installed
+
 $(VENV)/.installed-test: $(VENV)/.created pyproject.toml
 	$(PIP) install --editable '.[test]'
-	touch $@ $(VENV)/.installed $(VENV)/.installed-server
+	touch $@ $(VENV)/.installed $(VENV)/.installed-server $(VENV)/.installed-docs
 
 $(VENV)/.installed-bench: $(VENV)/.created pyproject.toml
 	$(PIP) install --editable '.[bench]'
 	touch $@ $(VENV)/.installed-test $(VENV)/.installed
 
 clean:
-	rm -rf $(VENV) demo-output .audit .fuzz .storm
+	rm -rf $(VENV) build dist demo-output .audit .fuzz .storm

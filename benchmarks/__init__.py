@@ -1,1 +1,1 @@
-"""Timings against named peers; ``python -m benchmarks`` writes docs/benchmarks.md."""
+"""Timings against named peers; ``python -m benchmarks`` writes the pages of docs/benchmarks."""

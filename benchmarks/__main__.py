@@ -10,9 +10,11 @@ import importlib
 import inspect
 from typing import Final, cast
 
-from benchmarks.report import PAGE, Suite, write_section
+from benchmarks.report import ROOT, Suite, write_overview, write_page
+from website.comparison import write as write_comparison
 
 SUITES: Final = {
+    "first-hour": "benchmarks.first_hour",
     "noise": "benchmarks.noise",
     "ingest": "benchmarks.ingest",
     "spark": "benchmarks.spark",
@@ -64,8 +66,10 @@ def main() -> None:
         for table in tables:
             print(f"\n{table.markdown()}")
         if not quick:
-            write_section(name, tables)
-            print(f"\n{name}: written to {PAGE.name}")
+            page = write_page(name, tables)
+            write_overview(SUITES)
+            write_comparison()
+            print(f"\n{name}: written to {page.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

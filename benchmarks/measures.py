@@ -1,4 +1,4 @@
-"""Sums and means of real purchases over time: error, coverage and time beside other libraries on the same rows."""
+"""Sums, means and quantiles of real purchases over time: error, coverage and time beside other libraries."""
 
 from __future__ import annotations
 
@@ -14,44 +14,35 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from benchmarks import quantiles
+from benchmarks.measures_data import END, EPSILONS, HIGH, LOW, START, parts_of, purchases, releases, tumult
 from benchmarks.presence_streams import DATA
 from benchmarks.report import Table, progress
-from veilstream import STREAMS, Guarantee
-from veilstream.data import Calendar, Domain, read_events
-from veilstream.data.bounding import bound
+from veilstream.data import Calendar
 from veilstream.data.measures import ValueMeasures
-from veilstream.mechanisms.session import StreamSession
-from veilstream.noise import SecureNoise
 from veilstream.release.estimates import estimates_of_all
-from veilstream.values.release import Release
 
 Reals = NDArray[np.float64]
 Months = Sequence[Reals]
 
-LOW, HIGH = 0.0, 100.0
-START, END = "1997-01-01", "1998-07-01"
-EPSILONS: Final = (1.0, 0.1)
 RUNS: Final = 5
+SUMS: Final = ValueMeasures.of({"sum": {"dollar_value": (0, 100)}})
+BOUNDS: Final = ((1, None), (2, None), (4, None), (8, None), (8, 50), (8, 100), (8, 200), (8, 400))
+"""Rows of a customer that count in a month, and what they may add to the sum."""
 ASKED: Final = ValueMeasures.of({name: {"dollar_value": (0, 100)} for name in ("sum", "mean", "variance")})
 
 
 def run(quick: bool = False) -> Sequence[Table]:
     """The tables of the suite."""
     runs = 3 if quick else RUNS
-    return [_errors(every, runs) for every in ("1mo", "1d")] + [_coverage(20 if quick else 80)]
-
-
-def _purchases(every: str) -> pl.DataFrame:
-    """One purchase of each customer and step, so that no library leaves anything out, with its step."""
-    frame = pl.read_csv(DATA / "cdnow_purchases.csv.gz")
-    steps = Calendar(START, END, every).step_of(frame["date"])
-    frame = frame.with_columns(step=pl.Series(steps))
-    return frame.unique(["customer_id", "step"], keep="first", maintain_order=True)
-
-
-def _parts(frame: pl.DataFrame, steps: int) -> list[Reals]:
-    groups = {int(step): part["dollar_value"].to_numpy() for (step,), part in frame.group_by(["step"])}
-    return [np.asarray(groups.get(step, np.zeros(0)), dtype=np.float64) for step in range(steps)]
+    trials = 20 if quick else 80
+    sums = [_errors(every, runs) for every in ("1mo", "1d")]
+    return [
+        *sums,
+        _coverage(trials),
+        *(quantiles.errors(every, runs) for every in ("1mo", "1d")),
+        quantiles.coverage(trials),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +55,8 @@ Method = Callable[[pl.DataFrame, Months, str, float], _Result]
 
 
 def _ours(frame: pl.DataFrame, _parts: Months, every: str, epsilon: float) -> _Result:
-    found = estimates_of_all(_releases(frame, every, epsilon), ASKED)
+    found = estimates_of_all(releases(frame, every, epsilon, ASKED), ASKED)
     return _Result(np.array([e[0].value[0] for e in found]), np.array([e[1].value[0] for e in found]))
-
-
-def _releases(frame: pl.DataFrame, every: str, epsilon: float, measures: ValueMeasures = ASKED) -> list[Release]:
-    calendar, guarantee = Calendar(START, END, every), Guarantee(epsilon, w=1)
-    events = read_events(frame, user="customer_id", time="date", by=["dollar_value"])
-    session = StreamSession(STREAMS["uniform"](), guarantee, measures.parts, SecureNoise())
-    with bound(events, Domain({}), calendar, measures=measures) as held:
-        values = [session.step(snapshot, t) for t, snapshot in enumerate(held.snapshots())]
-    return [Release("", t, t, value, Fraction(0), Fraction(0)) for t, value in enumerate(values)]
 
 
 def _opendp(_frame: pl.DataFrame, parts: Months, _every: str, epsilon: float) -> _Result:
@@ -123,6 +105,16 @@ def _pipeline_dp(_frame: pl.DataFrame, parts: Months, _every: str, epsilon: floa
     return _Result(np.array([r.sum for r in ordered]), np.array([r.mean for r in ordered]))
 
 
+def _tumult_row(every: str, epsilon: float, sums: Reals, means: Reals) -> list[list[str]]:
+    found = tumult(every, epsilon)
+    if found is None:
+        return []
+    gaps = np.array(found["sums"]) - sums, np.clip(np.array(found["means"]), LOW, HIGH) - means
+    errors = [float(np.sqrt(np.nanmean(gap**2))) for gap in gaps]
+    seconds = found["sums seconds"] + found["means seconds"]
+    return [[f"{epsilon:g}", "Tumult", f"{errors[0]:,.0f}", f"{errors[1]:.3f}", f"{seconds:.2f}"]]
+
+
 METHODS: Final[dict[str, Method]] = {
     "veilstream": _ours,
     "OpenDP": _opendp,
@@ -132,17 +124,17 @@ METHODS: Final[dict[str, Method]] = {
 
 
 def _errors(every: str, runs: int) -> Table:
-    frame, steps = _purchases(every), Calendar(START, END, every).steps
-    parts = _parts(frame, steps)
+    frame, steps = purchases(every), Calendar(START, END, every).steps
+    parts = parts_of(frame, steps)
     clipped = [np.clip(part, LOW, HIGH) for part in parts]
     sums = np.array([part.sum() for part in clipped])
     means = np.array([part.mean() if len(part) else np.nan for part in clipped])
     rows: list[list[str]] = []
     for epsilon in EPSILONS:
         for name, method in METHODS.items():
-            start = time.perf_counter()
+            start = time.process_time()
             found = [method(frame, parts, every, epsilon) for _ in range(runs)]
-            seconds = (time.perf_counter() - start) / runs
+            seconds = (time.process_time() - start) / runs
             sum_error = np.sqrt(np.mean([(f.sums - sums) ** 2 for f in found]))
             # A mean that is not given is taken for the middle of the range.
             given = [np.where(np.isnan(f.means), (LOW + HIGH) / 2, f.means) - means for f in found]
@@ -150,6 +142,7 @@ def _errors(every: str, runs: int) -> Table:
             cells = [f"{epsilon:g}", name, f"{sum_error:,.0f}", f"{mean_error:.3f}", f"{seconds:.2f}"]
             progress(f"{every} | " + " | ".join(cells))
             rows.append(cells)
+        rows.extend(_tumult_row(every, epsilon, sums, means))
     sizes = sorted(len(part) for part in parts)
     notes = (
         f"CDNOW, {len(frame):,} purchases, one of each customer and step, in {steps} steps of {sizes[0]:,} to "
@@ -157,17 +150,48 @@ def _errors(every: str, runs: int) -> Table:
         f"sums and of the means over all steps, {runs} runs. Ours publishes variances and intervals for the same "
         "budget. OpenDP: sum and count with half the budget each. diffprivlib takes the number of rows for public, "
         "which the others protect. Ours reads, checks and bounds the rows within its time, as PipelineDP does; the "
-        "other two get arrays that are ready."
+        "other two get arrays that are ready. Seconds of processor time; Tumult, which needs an interpreter with older "
+        "libraries (`VEILSTREAM_TUMULT`), is measured once, by months, in seconds of the clock without its start."
     )
     columns = ["ε", "library", "error of sums", "error of means", "seconds"]
     return Table(f"Sums and means of purchases, steps of {every}", notes, columns, rows)
 
 
+def _bounds(runs: int) -> Table:
+    """Sums of all purchases of a month under bounds on a customer's rows, on their sum, and on both."""
+    frame = pl.read_csv(DATA / "cdnow_purchases.csv.gz")
+    count = Calendar(START, END, "1mo").steps
+    steps = pl.Series(Calendar(START, END, "1mo").step_of(frame["date"]))
+    totals = frame.with_columns(step=steps, value=pl.col("dollar_value").clip(LOW, HIGH)).group_by("step")
+    truth = np.zeros(count)
+    for step, total in totals.agg(pl.col("value").sum()).iter_rows():
+        truth[step] = total
+    rows: list[list[str]] = []
+    for most_rows, most in BOUNDS:
+        cells = [f"{most_rows}", "" if most is None else f"{most}"]
+        for epsilon in EPSILONS:
+            gaps: list[Reals] = []
+            for _ in range(runs):
+                limit = None if most is None else Fraction(most)
+                found = estimates_of_all(releases(frame, "1mo", epsilon, SUMS, most_rows, limit), SUMS)
+                gaps.append(np.array([e[0].value[0] for e in found]) - truth)
+            cells.append(f"{np.sqrt(np.mean(np.square(gaps))):,.0f}")
+        progress("bounds | " + " | ".join(cells))
+        rows.append(cells)
+    notes = (
+        f"CDNOW, all purchases, values between 0 and 100, sums of {count} months, {truth.mean():,.0f} on average: "
+        "root mean squared error, what the bounds leave out included. A row moves a sum by at most 100, so few rows, "
+        "or a smaller sum of many, mean less noise and more that is left out; where both are given the tighter counts."
+    )
+    columns = ["rows of a customer", "most in a sum", *(f"error at ε = {epsilon:g}" for epsilon in EPSILONS)]
+    return Table("Bounds on one customer's part of a sum", notes, columns, rows)
+
+
 def _coverage(runs: int) -> Table:
     rows: list[list[str]] = []
     for every in ("1mo", "1d"):
-        frame = _purchases(every)
-        parts = [np.clip(part, LOW, HIGH) for part in _parts(frame, Calendar(START, END, every).steps)]
+        frame = purchases(every)
+        parts = [np.clip(part, LOW, HIGH) for part in parts_of(frame, Calendar(START, END, every).steps)]
         truth = [
             np.array([part.sum() for part in parts]),
             np.array([part.mean() if len(part) else np.nan for part in parts]),
@@ -176,7 +200,7 @@ def _coverage(runs: int) -> Table:
         for epsilon in EPSILONS:
             hits, known = np.zeros(3), np.zeros(3)
             for _ in range(max(2, runs // (1 if every == "1mo" else 20))):
-                found = estimates_of_all(_releases(frame, every, epsilon), ASKED)
+                found = estimates_of_all(releases(frame, every, epsilon, ASKED), ASKED)
                 for index, exact in enumerate(truth):
                     low, high, value = (
                         np.array([getattr(e[index], end)[0] for e in found]) for end in ("low", "high", "value")

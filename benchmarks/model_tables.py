@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from benchmarks.model_streams import TUNED, UNTOUCHED, real
+from benchmarks.model_trials import contender, stream_called
 from benchmarks.report import Table
+from veilstream.mechanisms.protocols import divided
+from veilstream.privacy.guarantee import Guarantee
 
 Setting: TypeAlias = tuple[str, int | None, str]
 """Epsilon, window (None for user level) and delta."""
@@ -21,26 +23,29 @@ LOWEST, HIGHEST = 0.93, 0.97
 """Coverage of 95 % intervals that is near enough."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Means:
-    """Measures by mechanism, stream, setting and metric, each over so many runs."""
-
-    table: pl.DataFrame
-
-    def of(self, runs: int) -> dict[tuple[str, ...], float]:
-        """Those over ``runs``, by mechanism, stream, epsilon, window, delta and metric."""
-        rows = self.table.filter(pl.col("runs") == runs)
-        keys = ("mechanism", "stream", "epsilon", "w", "delta", "metric")
-        return {tuple(str(row[key]) for key in keys): float(row["value"]) for row in rows.iter_rows(named=True)}
-
-
 Known: TypeAlias = dict[tuple[str, ...], float]
+"""Means over runs by mechanism, stream, epsilon, window, delta and metric."""
+
+
+def known(table: pl.DataFrame) -> Known:
+    keys = ("mechanism", "stream", "epsilon", "w", "delta", "metric")
+    return {tuple(str(row[key]) for key in keys): float(row["value"]) for row in table.iter_rows(named=True)}
+
+
+def known_as(name: str, stream: str, setting: Setting) -> Setting:
+    """The setting that was measured: baselines, and models where it buys nothing, have no delta."""
+    epsilon, w, delta = setting
+    if delta != "0" and name not in BASELINES:
+        chosen = stream_called(stream)
+        made = contender(name, chosen, w)
+        if divided(made, Guarantee(epsilon, w, delta), chosen.counts.shape[1]).mu_squared:
+            return setting
+    return epsilon, w, "0"
 
 
 def value(means: Known, name: str, stream: str, setting: Setting, metric: str = "absolute") -> float:
-    """A measure; those of a baseline are always without delta."""
-    epsilon, w, delta = setting
-    return means.get((name, stream, epsilon, str(w or 0), "0" if name in BASELINES else delta, metric), math.nan)
+    epsilon, w, delta = known_as(name, stream, setting)
+    return means.get((name, stream, epsilon, str(w or 0), delta, metric), math.nan)
 
 
 def ratio(means: Known, name: str, stream: str, setting: Setting, metric: str = "absolute") -> float:

@@ -5,31 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.model_runs import Runs, SideBySide
 from benchmarks.model_streams import TUNED, UNTOUCHED, Stream, real, stress
-from veilstream.errors import InvalidInputError
 from veilstream.evaluate.metrics import average_relative_error, mean_absolute_error, outbreak_f1
 from veilstream.evaluate.runner import Measures
-from veilstream.mechanisms.protocols import StreamMechanism, accountant_for
+from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams import DSAT, Fast, ModelBased, Sample, Uniform
 from veilstream.mechanisms.streams.model import bank, looks, mechanism, output, plans
-from veilstream.noise import ExactSampler
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.testing.batch import BatchMeter
-from veilstream.testing.simulation import SeededSource
-from veilstream.trusted.counts import seal
-from veilstream.values.revision import Revision
-from veilstream.values.values import half_width
 
 REVISED: Final = 10
 """Steps after which a value is compared with its revision."""
 SUM: Final = 10
 """Steps that are added up."""
+LATEST: Final = 10
+"""Steps after which a detection counts as missed."""
 NEVER: Final = 10**9
 WITHOUT: Final[dict[str, tuple[Any, str, Any]]] = {
     "block noise": (plans, "MOST_BINS_IN_BLOCKS", 0),
@@ -101,75 +96,48 @@ def _reduced(name: str) -> Generator[None]:
 
 
 def trial(name: str, stream: str, epsilon: str, w: int | None, delta: str, runs: int) -> Measures:
-    """Means over runs of all that is measured of one; runs go together as long as they decide alike."""
+    """Means over runs of all that is measured of one."""
     chosen = stream_called(stream)
-    guarantee = Guarantee(epsilon, w, delta)
-    made = contender(name, chosen, w)
     with _reduced(name):
-        try:
-            walks = [_walk(made, guarantee, chosen.counts, 0, (runs,))]
-        except InvalidInputError:
-            walks = [_walk(made, guarantee, chosen.counts, seed, (1,)) for seed in range(runs)]
-    found = [walk.measures(run, chosen.counts) for walk in walks for run in range(walk.values.shape[1])]
+        made = SideBySide(contender(name, chosen, w), Guarantee(epsilon, w, delta), chosen.counts, runs).walked(seed=0)
+    found = [_measures(made, run, chosen.counts) for run in range(runs)]
     known = [metric for metric in found[0] if not all(math.isnan(each[metric]) for each in found)]
     return {metric: float(np.nanmean([each[metric] for each in found])) for metric in known}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Walk:
-    """Runs over a stream: values and half widths of their 95 % intervals, steps × runs × bins, and the looks."""
-
-    values: NDArray[np.float64]
-    widths: NDArray[np.float64]
-    looked: NDArray[np.bool_]
-    revisions: list[Revision]
-
-    def measures(self, run: int, counts: NDArray[np.int64]) -> dict[str, float]:
-        values = self.values[:, run]
-        covered = np.abs(values - counts) <= self.widths[:, run]
-        between = covered[~self.looked]
-        found = measures(values, counts) | {
-            "coverage": float(covered.mean()),
-            "coverage between looks": float(between.mean()) if between.size else math.nan,
-            "looks": float(self.looked.mean()),
-        }
-        if self.revisions:
-            steps = [revision.step for revision in self.revisions]
-            after = np.array([revision.values.numbers[run] for revision in self.revisions])
-            before = mean_absolute_error(values[steps], counts[steps])
-            found["revised"] = mean_absolute_error(after, counts[steps]) / before
-        return found
-
-
-def _walk(
-    chosen: StreamMechanism[Any], guarantee: Guarantee, counts: NDArray[np.int64], seed: int, batch: tuple[int, ...]
-) -> Walk:
-    steps, bins = counts.shape
-    accountant = accountant_for(chosen, guarantee, bins)
-    noise, state = ExactSampler(SeededSource(seed)), chosen.start(guarantee, bins)
-    values, widths = np.empty((steps, *batch, bins)), np.empty((steps, *batch, bins))
-    looked = np.zeros(steps, dtype=np.bool_)
-    revisions: list[Revision] = []
-    for t in range(steps):
-        meter = BatchMeter(accountant, noise, t, batch)
-        state, released = chosen.step(state, seal(counts[t], t), meter)
-        values[t] = released.numbers
-        widths[t] = half_width(0.95, released.std, released.law, integer=released.numbers.dtype.kind == "i")
-        looked[t] = any(charge.purpose != "watch" for charge in meter.charges)
-        if isinstance(chosen, ModelBased):
-            revisions += [one for one in chosen.revisions(state) if one.version == REVISED]
-    return Walk(values, widths, looked, revisions)
-
-
-def measures(values: NDArray[np.float64], counts: NDArray[np.int64]) -> dict[str, float]:
-    """Errors of bins, of totals, of sums over time and of detection."""
+def _measures(made: Runs, run: int, counts: NDArray[np.int64]) -> dict[str, float]:
+    """Errors of bins, of totals, of sums over time and of detection; coverage; the error that revisions leave."""
+    values, looked = made.values[:, run], made.looked[:, run]
+    covered = np.abs(values - counts) <= made.widths[:, run]
     whole = len(counts) // SUM * SUM
     gaps = (values - counts)[:whole].reshape(-1, SUM, counts.shape[1]).sum(axis=1)
-    totals = counts.sum(axis=1)
-    return {
+    totals, released = counts.sum(axis=1), values.sum(axis=1)
+    found = {
         "absolute": mean_absolute_error(values, counts),
         "relative": average_relative_error(values, counts, max(1.0, 0.001 * float(totals.mean()))),
-        "total": float(np.abs(values.sum(axis=1) - totals).mean()),
+        "total": float(np.abs(released - totals).mean()),
         "sums": float(np.abs(gaps).mean()) if whole else math.nan,
-        "missed": 1 - outbreak_f1(values.sum(axis=1), totals),
+        "missed": 1 - outbreak_f1(released, totals),
+        "late": detection_delay(released, totals),
+        "coverage": float(covered.mean()),
+        "coverage between looks": float(covered[~looked].mean()) if not looked.all() else math.nan,
+        "steps between looks": float(np.sum(~looked)),
+        "looks": float(looked.mean()),
     }
+    revised = ~np.isnan(made.revised[:, run, 0])
+    if revised.any():
+        before = mean_absolute_error(values[revised], counts[revised])
+        found["revised"] = mean_absolute_error(made.revised[revised, run], counts[revised]) / before
+    return found
+
+
+def detection_delay(released: NDArray[np.float64], totals: NDArray[np.int64]) -> float:
+    """Steps until a release shows that a total has passed its 90 % quantile, at most LATEST; their mean.
+
+    A total passes it where it had been below for at least LATEST steps.
+    """
+    level = np.quantile(totals, 0.9)
+    above, shown = totals > level, released > level
+    begins = [t for t in range(LATEST, len(totals)) if above[t] and not above[t - LATEST : t].any()]
+    delays = [int(np.argmax(np.append(shown[t : t + LATEST], True))) for t in begins]
+    return float(np.mean(delays)) if delays else math.nan

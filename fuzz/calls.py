@@ -20,6 +20,7 @@ MECHANISMS: Final = {
     "hurry particles histogram",
     "FixedRate": "interval histogram horizon",
     "ModelBased": "horizon periods safe revise",
+    "MovingSum": "window detail",
     "RetroactiveGrouping": "window monitor tail factor sampling revise largest_group",
     "RunningTotal": "horizon decay detail nondecreasing",
     "Sample": "histogram",

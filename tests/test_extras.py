@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .cli.test_docs import blocks
+from .docs.running import blocks
 
 ROOT = Path(__file__).resolve().parents[1]
 WITHOUT = "import sys; sys.modules.update(dict.fromkeys({absent!r}))\n{program}"
@@ -19,7 +19,8 @@ WITHOUT = "import sys; sys.modules.update(dict.fromkeys({absent!r}))\n{program}"
 
 def extras() -> dict[str, list[str]]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return {name: needed for name, needed in project["optional-dependencies"].items() if name not in ("test", "bench")}
+    left_out = ("test", "bench", "docs")
+    return {name: needed for name, needed in project["optional-dependencies"].items() if name not in left_out}
 
 
 def packages(extra: str) -> set[str]:

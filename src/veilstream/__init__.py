@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         Fast,
         FixedRate,
         ModelBased,
+        MovingSum,
         RetroactiveGrouping,
         RunningTotal,
         Sample,
@@ -115,7 +116,7 @@ _EXPORTS: Final = {
         "Marginals Matrix NoiseFirst Privelet StructureFirst"
     ),
     "veilstream.mechanisms.streams": (
-        "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate ModelBased RetroactiveGrouping "
+        "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate ModelBased MovingSum RetroactiveGrouping "
         "RunningTotal Sample Scheduled SlidingWindow TimeUnit Uniform"
     ),
     "veilstream.privacy.charge": "Charge Span",
@@ -179,6 +180,7 @@ __all__ = [
     "Membership",
     "MissingExtraError",
     "ModelBased",
+    "MovingSum",
     "NoiseFirst",
     "OutOfOrderError",
     "OutputError",

@@ -34,6 +34,10 @@ class Client:
 
     ``Client("https://data.example", token).send(frame, "visits")`` takes a Polars, pandas or Arrow table, a mapping of
     columns, or a file. It returns when every row is on the server's disk.
+
+    >>> with Client("http://localhost:8765") as client:  # it connects when it sends
+    ...     print(type(client).__name__)
+    Client
     """
 
     @checks_arguments
@@ -84,7 +88,7 @@ class Client:
         return str(answer.json()["status"])
 
     def releases(self, stream: str, *, first: int | None = None) -> pl.DataFrame:
-        """Every visible release as a table: step, time, attributes, value, low, high, fresh."""
+        """Every visible release as a table: step, time, attributes, value, low, high, fresh, covers."""
         frames: list[pl.DataFrame] = []
         step: int | None = first
         while True:
@@ -104,6 +108,7 @@ class Client:
         return bytes(answer.content)
 
     def close(self) -> None:
+        """Close the connection."""
         self._http.close()
 
     def __enter__(self) -> Self:

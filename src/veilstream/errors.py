@@ -60,13 +60,24 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."
 
 
+def _named(problem: str, limit: str | None) -> tuple[str | None, str | None]:
+    """What a sentence such as ``edges: 1 given, at least 2 are needed`` is about, and what is wrong with it.
+
+    >>> _named("edges: 1 given, at least 2 are needed", None)
+    ('edges', '1 given, at least 2 are needed')
+    """
+    name, colon, rest = problem.partition(": ")
+    about_one = bool(colon) and len(name) <= LONGEST_SHOWN
+    return (name, limit or rest) if about_one else (None, limit)
+
+
 class VeilstreamError(Exception):
     """Root of the tree.
 
-    Give either ``problem``, a sentence, or ``name`` (of a parameter, ``of`` which part), its public ``value`` and its
-    ``limit``. ``outcome`` says what happened and ``next_step`` what to do now; by default the class says both.
-    ``operator_note`` is for whoever holds the private rows, such as how many of them are to blame; the message is
-    without it.
+    Give either ``problem``, a sentence that begins with what it is about and a colon, or ``name`` (of a parameter,
+    ``of`` which part), its public ``value`` and its ``limit``. ``outcome`` says what happened and ``next_step`` what to
+    do now; by default the class says both. ``operator_note`` is for whoever holds the private rows, such as how many
+    of them are to blame; the message is without it.
     """
 
     outcome: str = "nothing was released"
@@ -96,6 +107,8 @@ class VeilstreamError(Exception):
             given = "" if value is _ABSENT else f" {shown(value)}"
             owner = f" of {of}" if of else ""
             problem = f"{name}{given}{owner}: {limit}"
+        elif name is None:
+            self.name, self.limit = _named(problem, limit)
         super().__init__(f"{problem}; {self.outcome}" if self.outcome else problem)
 
 
@@ -106,9 +119,15 @@ class InvalidInputError(VeilstreamError, ValueError):
 class InvalidBudgetError(InvalidInputError):
     """An epsilon, delta or window outside its limits."""
 
+    next_step = "write a budget as 1, 0.5 or 1/2, a window as 24, 24h or user"
+
 
 class InvalidDomainError(InvalidInputError):
     """Public bins that cannot be used."""
+
+    next_step = (
+        'write each attribute as a list of values, {"edges": [0, 18, 65]} or {"low": 0, "high": 100, "cells": 10}'
+    )
 
 
 class UnknownValueError(InvalidInputError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -16,8 +17,9 @@ from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.population import Cost
-from veilstream.privacy.population_limit import Pool, Spent
-from veilstream.privacy.population_pool import Member
+from veilstream.privacy.population_limit import Pool, PoolDraws
+from veilstream.privacy.population_pool import Drawn, Member, StreamDraws
+from veilstream.privacy.population_profile import Profile
 from veilstream.trusted.counts import seal
 
 CAP = Cost(Fraction(1), Fraction(1))
@@ -80,9 +82,11 @@ def run(seed: int, *, once: bool = False) -> tuple[list[Stream], int]:
 def ask(dice: Dice, streams: list[Stream], stream: Stream, w: int, *, once: bool) -> None:
     """One step of a stream: a sum of its last steps, if the pool has what it costs."""
 
-    def fetch(_cells: Span | None) -> Spent:
-        others = [one for one in streams if one is not stream]
-        return Spent([usage for one in others for usage in one.member(once).usages(one.charges)], list(stream.charges))
+    def fetch(_cells: Span | None, _blocks: Collection[int]) -> PoolDraws:
+        draws = [StreamDraws(one.member(once), Profile([], w)) for one in streams]
+        for one, made in zip(streams, draws, strict=True):
+            made.count(map(Drawn.of, one.charges))
+        return PoolDraws.of(draws, w)
 
     meter = stream.session.at(stream.t)
     stream.session.limit(Pool("p", CAP, w, stream.member(once), fetch))

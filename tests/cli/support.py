@@ -95,7 +95,7 @@ class City:
                 words.append(option)
             elif value is not None:
                 for one in value if isinstance(value, list) else [value]:
-                    words += [option, one]
+                    words += [option, *(one if isinstance(one, tuple) else (one,))]
         return words
 
     def publish(self, *more: object, **changes: object) -> Outcome:

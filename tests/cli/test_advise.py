@@ -69,3 +69,15 @@ def test_in_python_the_advice_is_a_table() -> None:
     assert "epsilon" in vs.advise(count=3, bins=4, epsilon=1, runs=1).verdict
     with pytest.raises(InvalidInputError):
         vs.advise(count=80, population=320, epsilon=1)
+
+
+def test_measures_of_a_column_have_their_expected_widths() -> None:
+    told = veilstream(
+        "advise", "--count", "500", "--epsilon", "1", "--measure", "mean=0..100", "--measure", "median=0..60"
+    )
+    assert told.code == 0, told.err
+    assert "mean 0..100, released in every step: about ±" in told.out
+    assert "median 0..60, released in every step: about ±" in told.out
+    refused = veilstream("advise", "--count", "500", "--epsilon", "1", "--measure", "mode=0..100")
+    assert refused.code != 0
+    assert "measure 'mode=0..100'" in refused.err

@@ -60,7 +60,7 @@ def test_with_the_stream_to_come_it_weighs_noise_and_loss(requests: Path) -> Non
     assert "the least error of a bin" in told.out
     half = veilstream("bound", *options(requests, "--publish-epsilon", 1))
     assert half.code == 2
-    assert "all three" in half.err
+    assert "--publish-epsilon, --window and --count" in half.err
 
 
 def test_publishing_tells_the_operator_alone_what_limits_left_out(requests: Path) -> None:

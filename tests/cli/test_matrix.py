@@ -25,11 +25,12 @@ HAS = {
     "--time-format": {"publish", "series", "bound", "compare"},
     "--level": {"publish", "series", "histogram", "personalised", "points"},
     "--out": {*READERS, "plan", "compare", "ledger export"} - {"bound"},
-    "--plot": {*READERS, "plan", "advise"} - {"points", "synthesize"},
-    "--row-per-person": {"publish", "histogram", "points"},
+    "--plot": {*READERS, "plan", "advise"} - {"synthesize"},
+    "--row-per-person": READERS - {"personalised"},
 }
 """Which commands have an option. Left out on purpose: a look at bounds counts rows and writes no table; points are
-clipped instead of dropped and have no picture of their own; synthetic tables have a page; a comparison draws always."""
+clipped instead of dropped; synthetic tables have a page; a comparison draws always; personal
+budgets need ids."""
 
 
 def test_every_command_has_the_options_that_make_sense_for_it() -> None:
@@ -99,3 +100,29 @@ def test_one_time_tables_have_no_columns_of_steps(city: City) -> None:
     for name in ("histogram", "personalised", "points", "synthesize"):
         assert run(name, "--out", f"{name}.csv", "--ledger", f"{name}.db").code == 0
         assert not {"step", "time", "fresh", "as_of"} & set(pl.read_csv(city.folder / f"{name}.csv").columns)
+
+
+@pytest.mark.parametrize("name", sorted(READERS))
+def test_files_of_an_unquoted_glob_are_one_input(name: str, city: City) -> None:
+    whole = RUNS[name].split()[0]
+    header, *lines = (city.folder / whole).read_text(encoding="utf-16").splitlines()
+    for part, some in (("one.csv", lines[::2]), ("two.csv", lines[1::2])):
+        (city.folder / part).write_text("\n".join([header, *some]) + "\n", encoding="utf-16")
+    words = RUNS[name].replace(whole, "one.csv two.csv")
+    done = veilstream(name, *words.split(), "--delimiter", ";", "--encoding", "utf-16", "--json")
+    assert done.code == 0, done.err
+    twice = veilstream(name, *words.replace("two.csv", "one.csv").split(), "--ledger", "c.db", "--json")
+    if name in ("publish", "series", "histogram", "bound"):
+        assert (twice.code, twice.json["error"]["name"]) == (2, "file")
+
+
+@pytest.mark.parametrize("name", sorted(HAS["--row-per-person"]))
+def test_every_row_may_be_declared_another_person(name: str, city: City) -> None:
+    declared = RUNS[name].replace("--user id", "--row-per-person")
+    done = veilstream(name, *declared.split(), "--delimiter", ";", "--encoding", "utf-16", "--json")
+    assert done.code == 0, done.err
+    both = run(name, "--row-per-person", "--json")
+    assert (both.code, both.json["error"]["type"]) == (2, "InvalidInputError")
+    if name == "bound":
+        assert (done.json["suggested"], done.json["spent"]) == (1, "0")
+        assert not (city.folder / "b.db").exists()

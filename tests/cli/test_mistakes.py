@@ -6,6 +6,7 @@ No row of the file is quoted: every file of this page holds secrets, and a row n
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from .support import SECRET_PLACE, SECRET_USER, City, rows
+from .support import SECRET_PLACE, SECRET_USER, City, rows, veilstream
 
 PEOPLE = 7
 """An unusual number of people, so that a count of rows can be told from other numbers."""
@@ -115,6 +116,33 @@ MISTAKES = [
         ("mechanism", {"mechanism": "sample"}),
         ("calendar", {"start": "2024-01-01T01:00", "unknown": "drop"}),
     )],
+    Mistake("the time for an id", {"user": "ts"}, "user", next_step="--row-per-person"),
+    Mistake("an id for an attribute", {"user": "place"}, "user", next_step="--row-per-person"),
+    Mistake("no mechanism by a wrong name", {"mechanism": "atuo"}, "mechanism"),
+    Mistake("bins that are none", {"plot": "x.png", "plot_bins": "nowhere"}, "plot_bins", next_step="label"),
+    Mistake("a plane of one attribute", {"plot": "x.png", "plot_kind": "grid", "by": ["place"]}, "plot_kind"),
+    Mistake("a pie", {"plot": "x.png", "plot_kind": "pie"}, "plot_kind", next_step="--plot-kind"),
+    Mistake("a picture of no size", {"plot": "x.png", "plot_size": ("0", "5")}, "size"),
+    Mistake("an axis upside down", {"plot": "x.png", "plot_range": ("5", "1")}, "value_range"),
+    Mistake("a step of no length", {"every": "0h"}, "duration", next_step="1h"),
+    Mistake("one and a half hours", {"every": "1.5h"}, "duration", next_step="15m"),
+    Mistake("whole steps of dates", {"every": "1"}, "calendar"),
+    Mistake("the thirteenth month", {"start": "2024-13-01"}, "time", next_step="2024-03-01"),
+    Mistake("a budget in per cent", {"epsilon": "5%"}, "epsilon", BUDGET, next_step="1/2"),
+    Mistake("a window in words", {"window": "24 hours"}, "window", BUDGET, next_step="24h"),
+    Mistake("nobody present", {"presence": "0"}, "presence", BUDGET),
+    Mistake("a block and a window", {"per": "1d"}, "per", next_step="--per"),
+    Mistake("a list for a domain", {}, "domain", DOMAIN, before=write_domain("[1]"), next_step="edges"),
+    Mistake("a number for bins", {}, "attribute 'place'", DOMAIN, before=write_domain('{"place": 3}')),
+    Mistake("a value twice", {}, "categories", DOMAIN, before=write_domain('{"place": ["a", "a"]}')),
+    Mistake("a grid upside down", {}, "grid from 9.0 to 1.0", DOMAIN,
+            before=write_domain('{"age": {"low": 9, "high": 1, "cells": 2}}')),
+    Mistake("a folder for a domain", {"domain": "."}, "domain file", DOMAIN),
+    Mistake("a folder for a job", {"config": "."}, "config"),
+    Mistake("a database of another kind", {"ledger": "mysql://host/x"}, "ledger url scheme 'mysql'"),
+    Mistake("a folder for a ledger", {"ledger": "."}, "ledger", LEDGER, 4),
+    Mistake("a sum without a range", {"sum": "age", "by": ["place"]}, "between", next_step="--between"),
+    Mistake("a range upside down", {"sum": "age", "by": ["place"], "between": ("9", "1")}, "between"),
     Mistake("a lost ledger", {}, "key file", LEDGER, 4, before=published_and(forget=True), next_step="backup"),
 ]  # fmt: skip
 
@@ -150,7 +178,70 @@ def assert_nothing_private(out: str, err: str) -> None:
     assert all(note.startswith("for the operator alone, do not publish: ") for note in notes)
 
 
+LEDGER_AND_DOMAIN = "--domain domain.json --ledger b.db"
+HISTOGRAM = f"histogram visits.csv --user id --epsilon 1 {LEDGER_AND_DOMAIN}"
+POINTS = "points visits.csv --at age --distance 5 --epsilon 1 --user id --ledger b.db"
+RANGE = "--time ts --every 1h --start 2024-01-01 --end 2024-01-01T06:00 --ledger b.db"
+ELSEWHERE = {
+    "publsh visits.csv": ("UsageError", "publsh", "publish"),
+    "ledger shw b.db": ("UsageError", "shw", "ledger show"),
+    "publish visits.csv --epsiln 1": ("NoSuchOption", "--epsiln", "publish --help"),
+    "plan --epsilon 1 --window 3": ("MissingParameter", "weights", "plan --help"),
+    "advise --count many --epsilon 1": ("BadParameter", "count", "advise --help"),
+    f"publish visits.csv visits.csv --user id --epsilon 1 --window 3 {RANGE}": ("InvalidInputError", "file", "once"),
+    f"{HISTOGRAM} --level 95": ("InvalidInputError", "level", "0.95"),
+    f"{HISTOGRAM} --method magic": ("InvalidInputError", "histogram", ""),
+    f"{HISTOGRAM} --post magic": ("InvalidInputError", "post", "--post"),
+    f"{HISTOGRAM} --row-per-person": ("InvalidInputError", "user", "--row-per-person"),
+    f"{HISTOGRAM} --plot x.html": ("InvalidInputError", "output", ""),
+    f"histogram visits.csv --epsilon 1 {LEDGER_AND_DOMAIN}": ("InvalidInputError", "user", "--user"),
+    f"{POINTS} --release mode --low 0 --high 9": ("InvalidInputError", "release", "--release"),
+    f"{POINTS} --release median --low 9 --high 0": ("InvalidDomainError", "side 9..0", ""),
+    f"{POINTS} --release median --low 0 --high 9 --quantile 2": ("InvalidInputError", "quantile", "--quantile"),
+    f"{POINTS} --release grid --low 0 --high 9 --plot x.html": ("InvalidInputError", "output", ""),
+    f"series visits.csv {RANGE} --epsilon 1": ("InvalidInputError", "value", "--count"),
+    f"series visits.csv {RANGE} --count --epsilon 1": ("InvalidInputError", "user", "--user"),
+    "series visits.csv --time ts --every 1 --start a --end b --count --user id --epsilon 1 --ledger b.db": (
+        "InvalidInputError", "every", "whole numbers"),
+    f"bound visits.csv {RANGE}": ("InvalidInputError", "user", "--row-per-person"),
+    f"bound visits.csv --user ts {RANGE}": ("InvalidInputError", "user", "--row-per-person"),
+    f"bound visits.csv --user id {RANGE} --publish-epsilon 1": ("InvalidInputError", "publish_epsilon", "--count"),
+    "synthesize visits.csv --domain domain.json --epsilon 1 --out o.csv --measure 1": (
+        "InvalidInputError", "measure", "--report"),
+    "synthesize visits.csv --domain domain.json --epsilon 1 --out visits.csv": ("InvalidInputError", "out", "own"),
+    "advise": ("InvalidInputError", "count", ""),
+    "advise --count 5 --epsilon 1 --every 7x": ("InvalidInputError", "duration", "1h"),
+    "advise --count 5 --error much": ("InvalidInputError", "error", "--error"),
+    "compare visits.csv --time ts --every 1h --window 3": ("InvalidInputError", "public", "--public"),
+    "plan --weights '1 -1' --epsilon 1 --window 3": ("InvalidInputError", "weights[1] -1", ""),
+    "audit nonsense": ("InvalidInputError", "mechanism", ""),
+    "ledger show nowhere.db": ("LedgerError", "ledger", "docs/ledger.md"),
+    "budget visits.csv": ("LedgerError", "ledger", "docs/ledger.md"),
+}  # fmt: skip
+"""A command line -> the type of its error, what it blames, and a part of the next step."""
+
+
+@pytest.mark.parametrize("line", ELSEWHERE)
+def test_a_mistake_with_another_command_is_answered_too(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    city = City.make(tmp_path, rows(people=PEOPLE))
+    city.events.rename(tmp_path / "visits.csv")
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    outcome = veilstream(*shlex.split(line), "--json")
+    error = outcome.json["error"]
+    kind, name, next_step = ELSEWHERE[line]
+    assert (error["type"], error["name"]) == (kind, name)
+    assert outcome.code == (4 if kind == "LedgerError" else 2)
+    assert error["outcome"].startswith("nothing")
+    assert next_step in error["next_step"]
+    assert error["next_step"].strip()
+    assert sorted(tmp_path.iterdir()) == before
+    assert_nothing_private(outcome.out.replace(str(tmp_path), ""), outcome.err.replace(str(tmp_path), ""))
+
+
 def test_there_are_many_mistakes_and_most_have_a_cure_of_their_own() -> None:
-    assert len(MISTAKES) >= 45
+    assert len(MISTAKES) + len(ELSEWHERE) >= 110
     assert len({mistake.what for mistake in MISTAKES}) == len(MISTAKES)
     assert sum(bool(mistake.next_step) for mistake in MISTAKES) >= 20

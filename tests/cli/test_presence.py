@@ -1,4 +1,4 @@
-"""Publishing with people who count in few steps: options, history between runs, the picture of cost, the documents."""
+"""Publishing with people who count in few steps: options, history between runs, the picture of cost."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import pytest
 import veilstream as vs
 
 from .support import City, Outcome, veilstream
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "presence.md"
 
 
 def visits(days: int) -> list[str]:
@@ -84,13 +82,3 @@ def test_a_table_is_published_in_one_call(tmp_path: Path) -> None:
         table, user="id", time="day", every=1, start=0, end=3, epsilon=1, per=3, presence=1, ledger=tmp_path / "a.db"
     )
     assert [release.spent for release in done.releases] == [1, 1, 1]
-
-
-def test_python_of_the_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    examples = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    assert len(examples) == 3
-    exec("\n".join(examples), {})
-    assert capsys.readouterr().out == "1/8\n"

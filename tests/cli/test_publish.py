@@ -376,7 +376,7 @@ def test_ledger_commands_read_what_was_done(city: City) -> None:
     assert [release["t"] for release in releases] == [2, 3]
     charges = veilstream("ledger", "charges", city.ledger, "--json").json["charges"]
     assert [(charge["t"], charge["bins"]) for charge in charges] == [(0, None), (2, None), (4, None)]
-    assert "repeated" in veilstream("ledger", "releases", city.ledger).out
+    assert "as of 0" in veilstream("ledger", "releases", city.ledger).out
     assert "0..0" in veilstream("ledger", "charges", city.ledger).out
     exported = veilstream("ledger", "export", city.ledger)
     kinds = [json.loads(line)["kind"] for line in exported.out.splitlines()]

@@ -50,8 +50,8 @@ def test_people_are_counted_from_events(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ((), "either --value COLUMN of counts or --count"),
-        (("--value", "cases", "--count"), "either --value COLUMN of counts or --count"),
+        ((), "give either --value COLUMN or --count"),
+        (("--value", "cases", "--count"), "give either --value COLUMN or --count"),
         (("--value", "cases"), "per_person: missing"),
         (("--count",), "user: missing"),
         (("--value", "cases", "--per-person", 1, "--samples", 0), "samples 0"),

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from veilstream.data import Calendar, Categories, Domain, read_counts
+from veilstream.data import Calendar, Categories, Domain, Dropped, read_counts
 from veilstream.errors import InvalidInputError, UnknownValueError
 from veilstream.trusted.opening import open_counts
 
@@ -45,6 +45,27 @@ def test_rows_in_any_order_become_steps(tmp_path: Path) -> None:
     assert counts(rows([5.0, 7.0, 0.0])) == counts(rows(["5", "7.0", "0"])) == EXPECTED
     assert counts(rows(), first_t=9) == EXPECTED
     assert counts({name: [] for name in rows()}) == [[0] * 4] * 3
+
+
+@pytest.mark.parametrize("absent", [None, "", "NaN", "n/a", float("nan")])
+def test_rows_without_a_count_can_be_left_out_and_are_told_to_the_operator(absent: Any) -> None:
+    numbers = ["5", absent, "0"] if isinstance(absent, str) else [5.0, absent, 0.0]
+    dropped = Dropped()
+    assert counts(rows(numbers), missing_value="drop", dropped=dropped) == [[0] * 4, [0] * 4, [0, 5, 0, 0]]
+    assert dropped.missing_value == 1
+    with pytest.raises(InvalidInputError, match="a count is missing") as refused:
+        counts(rows(numbers))
+    assert "--missing-value drop" in refused.value.next_step
+
+
+def test_a_count_that_is_no_number_is_refused_all_the_same() -> None:
+    with pytest.raises(InvalidInputError, match="not a number"):
+        counts(rows(["5", "many", "0"]), missing_value="drop")
+
+
+def test_a_missing_count_outside_the_range_of_time_is_nobodys_trouble() -> None:
+    late = {**rows([5, 7, 0]), "t": [2, 0, 9], "n": [5, 7, None]}
+    assert counts(late, unknown="drop") == EXPECTED
 
 
 @pytest.mark.parametrize(

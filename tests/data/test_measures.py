@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veilstream.data.measures import MISSING_VALUE, ONE, ValueColumn, ValueMeasures
+from veilstream.data.measures import ValueMeasures
+from veilstream.data.values import MISSING_VALUE, ONE, ValueColumn
 from veilstream.errors import InvalidInputError
 
 FARE = {"fare": (0, 100)}

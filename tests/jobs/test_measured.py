@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -47,7 +46,8 @@ def publish(folder: Path, source: Any = None, **changes: Any) -> Any:
 def test_a_table_has_a_row_for_every_measure_with_an_interval_around_the_truth(tmp_path: Path) -> None:
     job = publish(tmp_path, mean="fare", variance="fare", sum=["fare", "tip=0..20"], count="fare")
     table = job.to_polars(level=1 - 1e-9)
-    assert table.columns == ["step", "time", "zone", "measure", "value", "low", "high", "fresh", "covers"]
+    own = ["value", "low", "high", "fresh", "covers", "as_of", "counted"]
+    assert table.columns == ["step", "time", "zone", "measure", *own]
     assert len(table) == STEPS * 2 * 5
     frame = fares().with_columns(pl.col("tip").clip(0, 20))
     truth = frame.group_by("hour", "zone").agg(
@@ -63,6 +63,30 @@ def test_a_table_has_a_row_for_every_measure_with_an_interval_around_the_truth(t
     # Sixty intervals at a level of 1 − 1e-9 all hold but with a probability below 1e-7.
     assert both.select(((pl.col("low") <= pl.col("true")) & (pl.col("true") <= pl.col("high"))).all()).item()
     assert job.measure == "count fare and sum fare and sum tip and mean fare and variance fare per step"
+
+
+def test_quantiles_are_published_in_order_with_intervals_around_the_truth(tmp_path: Path) -> None:
+    job = publish(tmp_path, quantiles="fare", at="0.25,0.5,0.75", count="fare", plot=str(tmp_path / "fan.png"))
+    table = job.to_polars(level=1 - 1e-9)
+    names = ["quantile 0.25 fare", "median fare", "quantile 0.75 fare"]
+    assert table["measure"].unique(maintain_order=True).to_list() == ["count fare", *names]
+    cells = table.pivot("measure", index=["step", "zone"], values="value").select(names).to_numpy()
+    assert (np.diff(cells, axis=1) >= 0).all()
+    for name, share in zip(names, (0.25, 0.5, 0.75), strict=True):
+        truth = fares().group_by("hour", "zone").agg(pl.col("fare").quantile(share, "lower").alias("true"))
+        both = table.filter(pl.col("measure") == name).join(truth, left_on=["step", "zone"], right_on=["hour", "zone"])
+        assert len(both) == STEPS * 2
+        # The quantile of a cell may lie on its edge, by which the ends of intervals are rounded.
+        assert both.select(((pl.col("low") <= pl.col("true")) & (pl.col("true") <= pl.col("high"))).all()).item()
+    assert (tmp_path / "fan.png").read_bytes().startswith(b"\x89PNG")
+    assert publish(tmp_path, quantiles="fare", at="0.25,0.5,0.75", count="fare").to_polars().equals(job.to_polars())
+    with pytest.raises(LedgerMismatchError):
+        publish(tmp_path, quantiles="fare", at="0.25,0.5,0.75", count="fare", cells=32)
+
+
+def test_quantiles_between_public_edges_need_no_range(tmp_path: Path) -> None:
+    job = publish(tmp_path, median="fare", edges=(0, 5, 10, 20, 40, 100), between=None)
+    assert job.to_polars()["low"].is_in([0.0, 5, 10, 20, 40]).all()
 
 
 def test_the_ledger_knows_what_is_measured(tmp_path: Path) -> None:
@@ -101,6 +125,9 @@ def test_every_stream_mechanism_takes_measured_values(tmp_path: Path, name: str)
         ({"mean": "fare", "between": (5, 5)}, "between"),
         ({"mean": "fare", "most_per_user": 50}, "most_per_user"),
         ({"sum": "fare", "most_per_user": "0.0001"}, "most_per_user"),
+        ({"quantiles": "fare", "at": "0.5,1.5"}, "at"),
+        ({"quantiles": "fare", "edges": (0, 50, 20)}, "edges"),
+        ({"edges": (0, 50, 100), "between": None}, "edges"),
         ({"mean": "id"}, "user"),
         ({"mean": "nothing"}, "nothing"),
     ],
@@ -130,20 +157,6 @@ def test_the_command_line_publishes_and_previews(tmp_path: Path) -> None:
     assert "each number is sum tip and mean fare per step" in told.out
     assert pl.read_csv(tmp_path / "out.csv")["measure"].unique().sort().to_list() == ["mean fare", "sum tip"]
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    page = (Path(__file__).resolve().parents[2] / "docs" / "measures.md").read_text(encoding="utf-8")
-    examples = re.findall(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
-    assert len(examples) == 2
-    jobs: list[Any] = []
-    for example in examples:
-        names: dict[str, Any] = {}
-        exec(compile(example, "measures.md", "exec"), names)
-        jobs.append(names["job"])
-    assert jobs[0].to_polars()["measure"].unique().sort().to_list() == ["mean fare", "sum fare"]
-    assert jobs[1].measure == "visits, total so far"
 
 
 def test_a_mean_of_nothing_is_an_interval_that_says_so(tmp_path: Path) -> None:

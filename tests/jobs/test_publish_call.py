@@ -74,7 +74,9 @@ def test_what_a_published_job_offers(tmp_path: Path) -> None:
     releases = job.releases
     assert (len(releases), releases[0].t, [release.t for release in releases[1:]]) == (HOURS, 0, [1, 2, 3, 4, 5])
     frame = job.to_polars()
-    assert frame.columns == ["step", "time", "place", "value", "low", "high", "fresh", "covers"]
+    assert frame.columns == [
+        "step", "time", "place", "value", "low", "high", "fresh", "covers", "as_of", "counted",
+    ]  # fmt: skip
     assert frame.height == 2 * HOURS
     assert frame.equals(releases.to_polars())
     assert list(job.to_pandas().columns) == frame.columns

@@ -21,7 +21,7 @@ from veilstream.release.records import RecordMechanism
 
 PACKAGE = Path(veilstream.__file__).parent
 CATALOGUES = ("mechanisms/streams/__init__.py", "mechanisms/histograms/__init__.py", "audit/stream_entries.py",
-              "audit/histogram_entries.py", "audit/presence_entries.py")  # fmt: skip
+              "audit/histogram_entries.py", "audit/presence_entries.py", "audit/measure_entries.py")  # fmt: skip
 """Where names of mechanisms belong: the catalogues themselves, and the claims that are audited."""
 
 

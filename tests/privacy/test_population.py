@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -16,8 +17,9 @@ from veilstream.errors import BudgetExceededError, InvalidInputError
 from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.population import Cost, Membership, Population
-from veilstream.privacy.population_limit import Pool, Spent
-from veilstream.privacy.population_pool import Member, Profile, Usage
+from veilstream.privacy.population_limit import Pool, PoolDraws
+from veilstream.privacy.population_pool import Drawn, Member, StreamDraws
+from veilstream.privacy.population_profile import Profile, Usage
 from veilstream.privacy.population_steps import most_steps, windows_of_stream
 from veilstream.privacy.population_time import TimeGrid
 
@@ -25,7 +27,7 @@ AMOUNTS = st.sampled_from([Fraction(1, 8), Fraction(1, 6), Fraction(1, 4), Fract
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnStream:
     """A stream of a random calendar, cut into steps of ``width`` cells from ``offset`` on, and its charges."""
 
     name: str
@@ -42,9 +44,15 @@ class Drawn:
     def member(self) -> Member:
         return Member(self.name, self.w, self.cells if self.dated else None)
 
+    def draws(self, w: int | None, charges: Sequence[Charge] | None = None) -> StreamDraws:
+        """What it has drawn by all of its charges, or by some."""
+        made = StreamDraws(self.member, Profile([], w))
+        made.count(map(Drawn.of, self.charges if charges is None else charges))
+        return made
+
 
 @st.composite
-def streams(draw: st.DrawFn) -> Drawn:
+def streams(draw: st.DrawFn) -> DrawnStream:
     widths = draw(st.lists(st.integers(1, 7), min_size=6, max_size=6))
     start = draw(st.integers(-6, 6))
     borders = [start]
@@ -67,10 +75,10 @@ def streams(draw: st.DrawFn) -> Drawn:
         )
     name = draw(st.sampled_from(["a", "b", "c"]))
     window = draw(st.sampled_from([None, 1, 2, 3]))
-    return Drawn(name, window, draw(st.booleans()), tuple(borders), tuple(charges))
+    return DrawnStream(name, window, draw(st.booleans()), tuple(borders), tuple(charges))
 
 
-def by_definition(found: Sequence[Drawn], w: int | None) -> Cost:
+def by_definition(found: Sequence[DrawnStream], w: int | None) -> Cost:
     """The largest cost of any window of ``w`` cells, charge by charge and step by step."""
     pure, squared = Fraction(0), Fraction(0)
     for first in range(-40, 60) if w is not None else (0,):
@@ -80,7 +88,7 @@ def by_definition(found: Sequence[Drawn], w: int | None) -> Cost:
     return Cost(pure, squared)
 
 
-def _of_window(one: Drawn, window: tuple[int, int] | None) -> tuple[Fraction, Fraction]:
+def _of_window(one: DrawnStream, window: tuple[int, int] | None) -> tuple[Fraction, Fraction]:
     groups: dict[object, list[Charge]] = {}
     for number, charge in enumerate(one.charges):
         groups.setdefault(("alone", number) if charge.block is None else ("block", charge.block), []).append(charge)
@@ -98,45 +106,112 @@ def _of_window(one: Drawn, window: tuple[int, int] | None) -> tuple[Fraction, Fr
     return pure, squared
 
 
+def named(found: list[DrawnStream]) -> list[DrawnStream]:
+    """Each with a name of its own."""
+    return [replace(one, name=f"{one.name}{number}") for number, one in enumerate(found)]
+
+
+WINDOWS = st.sampled_from([None, 1, 2, 3, 5])
+
+
 @settings(max_examples=300, deadline=None)
-@given(st.lists(streams(), max_size=3), st.sampled_from([None, 1, 2, 3, 5]))
-def test_the_fullest_window_equals_brute_force(found: list[Drawn], w: int | None) -> None:
-    usages = [usage for one in found for usage in one.member.usages(one.charges)]
-    assert Profile(usages, w).peak() == by_definition(found, w)
+@given(st.lists(streams(), max_size=3), WINDOWS)
+def test_the_fullest_window_equals_brute_force(found: list[DrawnStream], w: int | None) -> None:
+    assert PoolDraws.of([one.draws(w) for one in named(found)], w).together.peak() == by_definition(found, w)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(streams(), min_size=1, max_size=3), WINDOWS, st.data())
+def test_charges_one_by_one_and_their_summaries_are_all_of_them(
+    found: list[DrawnStream], w: int | None, data: st.DataObject
+) -> None:
+    """Whatever was summed up before, in whatever order streams went on: every window costs what it cost."""
+    pool = PoolDraws.of([StreamDraws(one.member, Profile([], w)) for one in named(found)], w)
+    left = [(one.name, charge) for one in named(found) for charge in one.charges]
+    for name, charge in data.draw(st.permutations(left)):
+        if data.draw(st.booleans()):
+            fields = json.loads(json.dumps(pool.streams[name].to_fields(pool.streams[name].blocks)))
+            pool.streams[name] = StreamDraws.from_fields(fields, pool.streams[name].member, w)
+        pool.count(name, [Drawn.of(charge)])
+    at_once = PoolDraws.of([one.draws(w) for one in named(found)], w)
+    assert (pool.together.ends, pool.together.costs) == (at_once.together.ends, at_once.together.costs)
+    assert pool.together.peak() == by_definition(found, w)
+    for name, draws in pool.streams.items():
+        assert draws.profile.costs == at_once.streams[name].profile.costs
+        assert draws.ever.always == at_once.streams[name].ever.always
+    assert sum((one.ever.always for one in pool.streams.values()), Cost()) == by_definition(found, None)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(streams(), max_size=2), streams(), st.sampled_from([None, 1, 2, 4]), st.sampled_from([1, 2, 3]))
-def test_a_pool_admits_what_brute_force_admits(found: list[Drawn], mine: Drawn, w: int | None, limit: int) -> None:
+def test_a_pool_admits_what_brute_force_admits(
+    found: list[DrawnStream], mine: DrawnStream, w: int | None, limit: int
+) -> None:
     """Charge by charge, the pool refuses exactly when a window would pass the limit with it."""
-    others = [usage for one in found for usage in one.member.usages(one.charges)]
+    others = named(found)
     cap = Cost(Fraction(limit), Fraction(limit))
     if not by_definition(found, w).fits(cap):
         return
 
-    def fetch(wanted: Span | None) -> Spent:
+    def fetch(wanted: Span | None, blocks: Collection[int]) -> PoolDraws:
         """No more than was asked for, so that too little is noticed."""
-        near = [u for u in others if wanted is None or not u.steps or _meet(u, wanted)]
-        return Spent(near)
+        near = [one.draws(w, _near(one, one.charges, wanted)) for one in others]
+        return PoolDraws.of([*near, mine.draws(w, _near(mine, made, wanted, blocks))], w)
 
-    pool = Pool("residents", cap, w, mine.member, fetch)
     made: list[Charge] = []
-    for charge in mine.charges:
-        tried = Drawn(mine.name, mine.w, mine.dated, mine.borders, (*made, charge))
-        fits = by_definition([*found, tried], w).fits(cap)
-        if fits:
+    for number, charge in enumerate(mine.charges):
+        # Now and then a step ends, and what it was charged is on record.
+        if number % 2 == 0:
+            step: list[Charge] = []
+            pool = Pool("residents", cap, w, mine.member, fetch)
+        tried = replace(mine, charges=(*made, *step, charge))
+        if by_definition([*found, tried], w).fits(cap):
             pool.check([charge])
             pool.count([charge])
-            made.append(charge)
+            step.append(charge)
         else:
             with pytest.raises(BudgetExceededError) as caught:
                 pool.check([charge])
             assert caught.value.limit == str(cap)
-    pool.confirm(made)
+        if number % 2 == 1 or number == len(mine.charges) - 1:
+            pool.confirm(step)
+            made += step
 
 
-def _meet(usage: Usage, cells: Span) -> bool:
-    return any(Span(first, last).touches(cells) for first, last in usage.steps)
+def _near(
+    one: DrawnStream, charges: Sequence[Charge], cells: Span | None, wanted: Collection[int] = ()
+) -> list[Charge]:
+    """Charges that touch cells, with the whole of their blocks and of those that are wanted."""
+
+    def touches(charge: Charge) -> bool:
+        read = Span(one.cells(charge.span.first)[0], one.cells(charge.span.last)[1])
+        return cells is None or not one.dated or read.touches(cells)
+
+    blocks = {charge.block for charge in charges if touches(charge)} | set(wanted)
+    return [charge for charge in charges if touches(charge) or (charge.block is not None and charge.block in blocks)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(streams(), st.sampled_from([1, 2, 4]), st.integers(-8, 30))
+def test_windows_of_lost_steps_are_full(mine: DrawnStream, w: int, lost: int) -> None:
+    pool = Pool(
+        "residents",
+        Cost(Fraction(9), Fraction(9)),
+        w,
+        mine.member,
+        lambda _c, _b: PoolDraws.of([mine.draws(w, [])], w),
+        str,
+        lost,
+    )
+    for t in range(6):
+        charge = Charge(Fraction(1, 8), Span(t, t), "publish")
+        held = not mine.dated or mine.cells(t)[0] - w + 1 <= lost
+        if held:
+            with pytest.raises(BudgetExceededError) as caught:
+                pool.check([charge])
+            assert "forgotten" in str(caught.value)
+        else:
+            pool.check([charge])
 
 
 @settings(max_examples=200, deadline=None)
@@ -148,15 +223,14 @@ def _meet(usage: Usage, cells: Span) -> bool:
     st.integers(1, 4),
 )
 def test_budget_comes_back_when_it_is_said_to(
-    found: list[Drawn], w: int, after: int, wanted: Fraction, cells: int
+    found: list[DrawnStream], w: int, after: int, wanted: Fraction, cells: int
 ) -> None:
-    usages = [usage for one in found for usage in one.member.usages(one.charges)]
-    profile = Profile(usages, w)
+    profile = PoolDraws.of([one.draws(w) for one in named(found)], w).together
     limit = profile.peak() + Cost(wanted / 2)
 
     def fits(cell: int) -> bool:
-        more = Usage("new", Cost(wanted), ((cell, cell + cells - 1),))
-        return Profile([*usages, more], w).peak().fits(limit)
+        more = Profile([Usage(Cost(wanted), ((cell, cell + cells - 1),))], w)
+        return profile.peak_with(more).fits(limit)
 
     room = profile.room_from(Cost(wanted), limit, after, cells)
     if room is None:
@@ -236,9 +310,9 @@ def test_blocks_of_people_are_counted_by_the_blocks_that_a_window_touches() -> N
 def test_a_longer_window_than_the_streams_own_pays_for_each_of_its_windows() -> None:
     """A sum over four steps with noise for one: who is in all four moves it by four."""
     member = Member("sums", 1, lambda t: (t, t))
-    usages = member.usages([Charge(Fraction(1, 4), Span(0, 3), "publish", mu_squared=Fraction(1, 16))])
-    assert Profile(usages, 4).peak() == Cost(Fraction(1), Fraction(1))
-    assert Profile(usages, 1).peak() == Cost(Fraction(1, 4), Fraction(1, 16))
+    usage = member.usage(Cost(Fraction(1, 4), Fraction(1, 16)), ((0, 3),))
+    assert Profile([usage], 4).peak() == Cost(Fraction(1), Fraction(1))
+    assert Profile([usage], 1).peak() == Cost(Fraction(1, 4), Fraction(1, 16))
 
 
 def test_a_reserved_share_is_refused_where_it_has_no_end() -> None:

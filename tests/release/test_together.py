@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 from sqlalchemy import Connection, Engine, event
 
 import veilstream as vs
+from veilstream.errors import LedgerBusyError
 from veilstream.mechanisms.streams.uniform import State, Uniform
 from veilstream.release.together import feed_together
 from veilstream.storage.ledger import Ledger
@@ -33,8 +36,13 @@ class Breaks(Uniform):
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.open(tmp_path / "budget.db") as ledger:
+def url(new_ledger: Callable[[], str]) -> str:
+    return new_ledger()
+
+
+@pytest.fixture
+def ledger(url: str) -> Iterator[Ledger]:
+    with Ledger.open(url) as ledger:
         yield ledger
 
 
@@ -58,22 +66,22 @@ def test_twenty_streams_share_one_commit(ledger: Ledger) -> None:
     assert stored == {one.stream: one.values.tolist() for one in releases}
 
 
-def test_several_steps_of_one_stream_go_on_afterwards(ledger: Ledger) -> None:
+def test_several_steps_of_one_stream_go_on_afterwards(ledger: Ledger, url: str) -> None:
     (stream,) = publishers(ledger, 1)
     feed_together(ledger, [lambda: stream.feed(COUNTS)] * 3)
     assert stream.feed(COUNTS).t == 3
-    with Ledger.open(ledger.label.strip("'")) as again:
+    with Ledger.open(url) as again:
         (reopened,) = publishers(again, 1)
         assert reopened.feed(COUNTS).t == 4
 
 
-def test_nobody_sees_a_release_before_the_commit(ledger: Ledger, tmp_path: Path) -> None:
+def test_nobody_sees_a_release_before_the_commit(ledger: Ledger, url: str) -> None:
     first, second = publishers(ledger, 2)
     seen: list[int] = []
 
     def look() -> vs.Release:
         release = second.feed(COUNTS)
-        with Ledger.open(tmp_path / "budget.db") as other:
+        with Ledger.open(url) as other:
             seen.append(len(list(other.releases())))
         return release
 
@@ -116,3 +124,38 @@ def test_a_commit_that_fails_released_nothing_and_publishers_go_on(
     assert [ledger.head(f"s{i}") for i in range(3)] == [0, 0, 0]
     assert [one.feed(COUNTS).t for one in streams] == [1, 1, 1]
     assert [one.feed(COUNTS).left for one in streams] == [Fraction(1, 4)] * 3
+
+
+def test_two_groups_that_meet_crosswise_lose_nothing(url: str) -> None:
+    """Each may hold what the other wants: whoever is refused is told so in words, and goes on afterwards."""
+    with Ledger.open(url) as ledger:
+        publishers(ledger, 2)
+    made: list[vs.Release | vs.VeilstreamError] = []
+    both = threading.Barrier(2)
+
+    def feed(order: int) -> None:
+        with Ledger.open(url, timeout=60) as mine:
+            first, second = publishers(mine, 2)[::order]
+
+            def slowly() -> vs.Release:
+                release = first.feed(COUNTS)
+                # The other one takes its first stream meanwhile, where the database lets it.
+                time.sleep(0.3)
+                return release
+
+            both.wait(timeout=60)
+            made.extend(feed_together(mine, [slowly, partial(second.feed, COUNTS)]))
+            made.extend(feed_together(mine, [partial(first.feed, COUNTS), partial(second.feed, COUNTS)]))
+
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(feed, order) for order in (1, -1)]:
+            done.result()
+    releases = [one for one in made if isinstance(one, vs.Release)]
+    assert len(made) == 8
+    assert {type(one) for one in made} <= {vs.Release, LedgerBusyError}
+    with Ledger.open(url) as ledger:
+        stored = {(one.stream, one.t): one.values.tolist() for one in ledger.releases()}
+        charged = {name: len(list(ledger.charges(name))) for name in ("s0", "s1")}
+    assert stored == {(one.stream, one.t): one.values.tolist() for one in releases}
+    for name, charges in charged.items():
+        assert sorted(t for stream, t in stored if stream == name) == list(range(charges))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -224,3 +225,27 @@ def test_nothing_is_loaded_from_elsewhere(start_server: StartServer, page: Any) 
     page.wait_for_selector("[data-head='2']")
     assert asked
     assert {urlsplit(url).netloc for url in asked} == {urlsplit(server.url).netloc}
+
+
+def test_two_numeric_attributes_are_a_map(start_server: StartServer, page: Any) -> None:
+    """North is up, cells have their true sizes, and a slider goes back in time."""
+    domain = {"lat": {"edges": [48.0, 48.5, 49.0, 51.0]}, "lon": {"low": 2.0, "high": 3.0, "cells": 5}}
+    server = start_server(definition(public=True, time=None, domain=domain))
+    with server.client("ingest") as client:
+        rows = "id,lat,lon\n" + "".join(f"{who},50.1,2.1\n" for who in range(30))
+        assert client.post("/v1/streams/visits/events", content=rows, headers={"content-type": CSV}).status_code == 202
+    server.until_visible("visits", 6)
+    page.goto(f"{server.url}/streams/visits")
+    page.wait_for_selector("[data-head='6']")
+    assert page.locator("button[data-kind='map']").get_attribute("aria-pressed") == "true"
+    canvas = page.locator(".card canvas")
+    expect(canvas).to_have_attribute("aria-label", re.compile("Map of 15 cells of lon and lat"))
+    slider = page.locator("input[type='range']")
+    slider.evaluate("one => { one.value = '0'; one.dispatchEvent(new Event('input')); }")
+    box = canvas.bounding_box()
+    # The north-west cell, in the first step.
+    page.mouse.move(box["x"] + 70, box["y"] + 30)
+    expect(page.locator(".tip")).to_contain_text("30 ±")
+    server.until_visible("visits", 7)
+    page.wait_for_selector("[data-head='7']")
+    assert slider.input_value() == "0"

@@ -52,7 +52,7 @@ def test_releases_as_tables(start_server: StartServer, form: str, read: Any) -> 
     with server.client() as client:
         answer = client.get("/v1/streams/visits/releases", params={"format": form})
         table = read(io.BytesIO(answer.content))
-        assert table.columns == ["step", "time", "place", "value", "low", "high", "fresh"]
+        assert table.columns == ["step", "time", "place", "value", "low", "high", "fresh", "covers"]
         assert table["value"].to_list()[:2] == [7, 0]
         assert len(table) == 10
         assert "attachment" in answer.headers["content-disposition"]

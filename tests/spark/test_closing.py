@@ -53,10 +53,10 @@ class Seen:
         monkeypatch.setattr(vs.Publisher, "feed", watched)
 
 
-def publisher(path: Path) -> vs.Publisher[Any]:
+def publisher(path: Path, guarantee: vs.Guarantee | None = None) -> vs.Publisher[Any]:
     return vs.Publisher(
         PLACES,
-        vs.Guarantee(1, w=6),
+        guarantee or vs.Guarantee(1, w=6),
         vs.STREAMS["uniform"](),
         path / "ledger.db",
         stream="visits",
@@ -83,10 +83,10 @@ def some_rows(count: int = 400) -> list[Row]:
     return [(int(u), int(t), int(t), "ab"[p]) for u, t, p in zip(users, ticks, places, strict=True)]
 
 
-def expected(rows: list[Row]) -> NDArray[np.int64]:
+def expected(rows: list[Row], **options: Any) -> NDArray[np.int64]:
     instants = [datetime.fromtimestamp(row[1] / 1e6, UTC) for row in rows]
     source = {"user": [r[0] for r in rows], "time": instants, "place": [r[3] for r in rows]}
-    return alone(source, PLACES, HOURS)
+    return alone(source, PLACES, HOURS, **options)
 
 
 def test_a_killed_driver_goes_on_and_every_step_is_that_of_one_machine(
@@ -109,6 +109,19 @@ def test_a_killed_driver_goes_on_and_every_step_is_that_of_one_machine(
     assert (np.array(list(seen.values())) == counts).all()
     assert not counts[2].any()
     assert counts[[0, 1, 3, 4, 5]].any(axis=1).all()
+
+
+def test_people_who_count_in_few_steps_are_looked_up_in_earlier_rows(
+    spark: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every job begins anew, and reads who was there in the steps before its own."""
+    rows, promise = some_rows(120), vs.Guarantee(1, w=4, presence=1)
+    with publisher(tmp_path, promise) as opened:
+        seen = Seen(monkeypatch)
+        publish_closed(frame(spark, rows), closed_steps(opened, steps_at_once=3), Stopped(START + 6 * HOUR))
+    counts = expected(rows, presence=promise)
+    assert (np.array(list(seen.counts.values())) == counts).all()
+    assert 0 < counts.sum() < expected(rows).sum()
 
 
 def test_only_what_the_clock_has_passed_is_published(spark: Cluster, tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pickle  # noqa: TID251
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -19,6 +20,9 @@ from tests.data.bounding.support import BINS, CALENDAR, DOMAIN, KEY, STEPS, Row,
 from veilstream.data import Dropped
 from veilstream.data.bounding.choice import Limit
 from veilstream.data.bounding.keyed import CHOICE, PEOPLE, Key
+from veilstream.data.bounding.presence_rows import PresenceLimit
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.spark.counting import Settings
 from veilstream.spark.environment import environment
 from veilstream.spark.notes import Note, settle
 from veilstream.spark.worker import NOTES, Job, adding, bounding, encoding, payloads, unpacked_run
@@ -119,6 +123,28 @@ def test_large_buckets_and_heavy_people_change_nothing(monkeypatch: pytest.Monke
     monkeypatch.setattr("veilstream.spark.worker.FLUSH_ROWS", 100)
     monkeypatch.setattr("veilstream.spark.worker.PIECE_CELLS", 3)
     assert (played(task, partitions, Dropped()) == expected).all()
+
+
+@pytest.mark.parametrize("at_once", [1 << 23, 4], ids=["whole buckets", "some people at a time"])
+@given(
+    data=st.data(),
+    buckets=st.integers(1, 3),
+    promise=st.sampled_from(
+        [Guarantee(1, w=3, presence=1), Guarantee(1, w=None, presence=2), Guarantee(1, per=2, presence=1)]
+    ),
+)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_people_who_count_in_few_steps_are_those_of_one_machine(
+    monkeypatch: pytest.MonkeyPatch, at_once: int, data: st.DataObject, buckets: int, promise: Guarantee
+) -> None:
+    monkeypatch.setattr("veilstream.data.bounding.buckets.MAX_ROWS_AT_ONCE", at_once)
+    rows = data.draw(rows_of(people))
+    counting = Settings(DOMAIN, CALENDAR, "user", "time", Limit(), unknown="drop", presence=promise)
+    assert promise.presence is not None
+    since = tuple(counting.looks_back_to(step) for step in range(STEPS))
+    task = replace(job(Limit(), buckets), presence=PresenceLimit(promise.presence, since))
+    found = played(task, cut(data.draw(st.permutations(rows)), data), Dropped())
+    assert (found == counts(table(rows), unknown="drop", presence=promise)).all()
 
 
 @given(rows_of(people), limits, st.integers(1, 5))

@@ -15,6 +15,7 @@ import veilstream.synthesis
 from veilstream.audit.attack import Claim
 from veilstream.audit.grouping_entries import GROUPING_CLAIMS
 from veilstream.audit.histogram_entries import HISTOGRAM_CLAIMS, SERIES_CLAIMS
+from veilstream.audit.measure_entries import MEASURE_CLAIMS
 from veilstream.audit.metric_entries import METRIC_CLAIMS
 from veilstream.audit.model_entries import MODEL_CLAIMS
 from veilstream.audit.personal_entries import PERSONAL_CLAIMS
@@ -26,14 +27,14 @@ from veilstream.mechanisms.histograms import HISTOGRAMS
 from veilstream.mechanisms.streams import STREAMS
 
 
-def _with_presence(name: str, entry: Callable[[], list[Claim]]) -> Callable[[], list[Claim]]:
-    """The claims of a stream with those about people who count in few steps."""
-    more = PRESENCE_CLAIMS.get(name)
-    return entry if more is None else lambda: [*entry(), *more()]
+def _with_bounding(name: str, entry: Callable[[], list[Claim]]) -> Callable[[], list[Claim]]:
+    """The claims of a stream with those about what bounding makes of rows: people in few steps, people, and values."""
+    more = [claims[name] for claims in (PRESENCE_CLAIMS, MEASURE_CLAIMS) if name in claims]
+    return lambda: [claim for of in (entry, *more) for claim in of()]
 
 
 AUDITS: Final[dict[str, Callable[[], list[Claim]]]] = {
-    **{name: _with_presence(name, entry) for name, entry in (STREAM_CLAIMS | MODEL_CLAIMS | GROUPING_CLAIMS).items()},
+    **{name: _with_bounding(name, entry) for name, entry in (STREAM_CLAIMS | MODEL_CLAIMS | GROUPING_CLAIMS).items()},
     **HISTOGRAM_CLAIMS,
     **SERIES_CLAIMS,
     **TABLE_CLAIMS,

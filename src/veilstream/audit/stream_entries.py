@@ -27,6 +27,7 @@ from veilstream.mechanisms.streams import (
     BudgetDistribution,
     Fast,
     FixedRate,
+    MovingSum,
     RunningTotal,
     Sample,
     Scheduled,
@@ -161,6 +162,12 @@ def running_total() -> list[Claim]:
     ) + _batched(RunningTotal(), (_window(1), one_event(4)), variant=" (without end)")
 
 
+def moving_sum() -> list[Claim]:
+    return _batched(MovingSum(window=2), (_window(1), one_event(4)), (_window(2), border_burst(2))) + _batched(
+        MovingSum(window=2), (Guarantee(1, w=1, delta="1/1000"), one_event(4)), variant=" (rows)"
+    )
+
+
 STREAM_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
     "uniform": uniform,
     "sample": sample,
@@ -174,5 +181,6 @@ STREAM_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
     "sliding-window": sliding_window,
     "scheduled": scheduled,
     "running-total": running_total,
+    "moving-sum": moving_sum,
 }
 """Name in ``STREAMS`` -> its claims; grouping has its own module."""

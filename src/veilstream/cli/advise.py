@@ -40,6 +40,12 @@ def advise(
     change: Annotated[
         float, option("--change", description="Part of its count by which a bin moves in a step. Default: 0.05.")
     ] = 0.05,
+    measure: Annotated[
+        list[str] | None,
+        option(
+            "--measure", description="Say too how exact e.g. mean=0..100 or quantiles=0..60 is; repeat for several."
+        ),
+    ] = None,
     ledger: Annotated[
         str | None, option("--ledger", description="With --within: the ledger of a population of people.")
     ] = None,
@@ -82,17 +88,28 @@ def advise(
     command = found.command
     if room is not None:
         command = command.replace("--ledger budget.db", f"--ledger {ledger} --population {within} --draw reserved")
+    measured = _measured(found, measure or [])
     if plot is not None:
         found.plot(plot)
     if as_json:
-        _print_json(found, command, plot)
+        _print_json(found, command, plot, measured)
     else:
         if room is not None:
             typer.echo(f"population '{within}' can give such a stream epsilon {number(room)} to reserve")
-        _tell(found, command)
+        _tell(found, command, measured)
         if plot is not None:
             typer.echo(f"wrote {plot}")
     return ExitCode.OK
+
+
+def _measured(found: Advice, asked: list[str]) -> dict[str, str]:
+    """How exact measures of a column are that are published in every step."""
+    from veilstream.jobs.measured import widths_of_uniform
+    from veilstream.privacy.guarantee import Guarantee
+
+    facts = found.facts
+    guarantee, rows = Guarantee(found.epsilon, facts.w), max(1, round(facts.count))
+    return dict(widths_of_uniform(asked, guarantee, facts.steps, rows, facts.per_person)) if asked else {}
 
 
 def _room(ledger: str | None, within: str | None, every: str, window: str) -> Fraction | None:
@@ -126,7 +143,7 @@ def _refusal(wanted: Fraction, room: Fraction, within: str | None) -> Veilstream
     )
 
 
-def _print_json(found: Advice, command: str, plot: Path | None) -> None:
+def _print_json(found: Advice, command: str, plot: Path | None, measured: dict[str, str]) -> None:
     print_json(
         {
             "epsilon": str(found.epsilon),
@@ -138,6 +155,7 @@ def _print_json(found: Advice, command: str, plot: Path | None) -> None:
                 {"delta": delta, "mean_error": c.mean_error, "error_95": c.error_95} for delta, c in found.deltas
             ],
             "step_lengths": [{"times": factor, "relative_error": c.relative_error} for factor, c in found.steps],
+            "measures": measured,
             "command": command,
             "outputs": [] if plot is None else [str(plot)],
         }
@@ -152,7 +170,7 @@ def _short(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
-def _tell(found: Advice, command: str) -> None:
+def _tell(found: Advice, command: str, measured: dict[str, str]) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -188,5 +206,7 @@ def _tell(found: Advice, command: str) -> None:
         mean, within, _ = _errors(choice)
         part = "" if without is None else f", {choice.mean_error / without:.2f} of that without"
         typer.echo(f"with --delta {delta}: mean {mean}, 95 % {within} for noise in every step{part}")
+    for label, width in measured.items():
+        typer.echo(f"{label}, released in every step: {width}")
     typer.echo(f"recommended: {found.recommended.mechanism}; {found.verdict}")
     typer.echo(f"to publish (words in capitals are yours):\n\n  {command}\n")

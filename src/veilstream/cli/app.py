@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from veilstream import __version__
+from veilstream.cli.examples import with_examples
 from veilstream.cli.problems import MEANING
 from veilstream.cli.reporting import ReportingGroup
 
@@ -61,7 +62,7 @@ class CommandTable(ReportingGroup):
             return typer.main.get_command(target)
         one = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
         one.command(cmd_name)(target)
-        return typer.main.get_command(one)
+        return with_examples(typer.main.get_command(one), cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):

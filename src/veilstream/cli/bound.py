@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from veilstream.cli.dry_run import tell_dry_run
-from veilstream.cli.options import AsJson, DryRun, job_argument, job_option, option
+from veilstream.cli.options import (
+    AsJson,
+    DryRun,
+    Files,
+    RowPerPerson,
+    job_option,
+    moments_of,
+    option,
+    require_people,
+    source_of,
+)
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
@@ -18,13 +28,14 @@ if TYPE_CHECKING:
 
 
 def bound(
-    file: Annotated[str, job_argument("file")],
+    files: Files,
     time: Annotated[str, job_option("time")],
-    user: Annotated[str, job_option("user")],
     every: Annotated[str, job_option("every")],
     start: Annotated[str, job_option("start")],
     end: Annotated[str, job_option("end")],
     ledger: Annotated[str, job_option("ledger")],
+    user: Annotated[str | None, job_option("user")] = None,
+    row_per_person: RowPerPerson = False,
     zone: Annotated[str, job_option("zone")] = "UTC",
     epsilon: Annotated[
         str, option("--epsilon", description="Budget of this look, once for each person. Default: 1/10.")
@@ -62,18 +73,23 @@ def bound(
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.release.sinks import check_writable
 
+    require_people(user, row_per_person)
     if plot is not None:
         check_writable(plot, (".png", ".pdf", ".svg"))
     stream_to_come = limits.stream_facts(publish_epsilon, window, count, every)
+    guarantee = Guarantee(epsilon, w=None)
+    first, last, length = moments_of(start, end, every)
+    if user is None:
+        return _tell_one_row(as_json, dry_run)
     if dry_run:
-        return tell_dry_run(Guarantee(epsilon, w=None), as_json, steps_per_user=steps_per_user, ledger=ledger)
+        return tell_dry_run(guarantee, as_json, steps_per_user=steps_per_user, ledger=ledger)
     found = limits.look(
-        file,
+        source_of(files),
         time=time,
         user=user,
-        every=every,
-        start=start,
-        end=end,
+        every=length,
+        start=first,
+        end=last,
         zone=zone,
         epsilon=epsilon,
         ledger=ledger,
@@ -95,6 +111,17 @@ def bound(
         _tell(found)
         if plot is not None:
             typer.echo(f"wrote {plot}")
+    return ExitCode.OK
+
+
+def _tell_one_row(as_json: bool, dry_run: bool) -> int:
+    """Where every row is another person there is nothing to look at: nobody has more than one."""
+    if as_json:
+        one = {"limit": 1, "kept": 1.0, "low": 1.0, "high": 1.0, "noise": None, "lost": None}
+        told: dict[str, Any] = {"stream": None, "spent": "0", "released_before": False, "suggested": 1, "limits": [one]}
+        print_json({**({"dry_run": True} if dry_run else {}), **told, "outputs": []})
+    else:
+        typer.echo("every row is another person: a limit of one row keeps all of them; nothing was read or spent")
     return ExitCode.OK
 
 

@@ -33,6 +33,10 @@ TRIAL_STEPS = 4
 SHOWN_TRAITS = ("window_sums", "cumulative", "needs_weights", "sparse")
 """Traits that tell a user what a mechanism is for; the others are for simulations and the ledger."""
 WIDEST = 100
+AUTOMATIC = (
+    "The default. A stream that exists keeps the mechanism with which it began; a new one releases by models (model) "
+    "with the seasons of its steps. A histogram alone, and measured columns, are released in every step (uniform)."
+)
 
 
 def catalogue() -> dict[str, list[dict[str, Any]]]:
@@ -87,14 +91,20 @@ def mechanisms(as_json: AsJson = False) -> None:
     width = min(get_terminal_size().columns, WIDEST)
     for title, rows in known.items():
         typer.echo(f"{title.upper()}\n")
+        if title == "streams":
+            typer.echo("\n".join(["auto", *_indented(AUTOMATIC, width)]) + "\n")
         for row in rows:
             typer.echo("\n".join(_lines(row, width)) + "\n")
+
+
+def _indented(text: str, width: int) -> list[str]:
+    return wrap(text, width, initial_indent="  ", subsequent_indent="  ")
 
 
 def _lines(row: Mapping[str, Any], width: int) -> list[str]:
     """A paragraph about one mechanism: its name and the privacy models it has, what it does, its parameters."""
     marks = [*row["models"], *(trait.replace("_", " ") for trait in row["traits"])]
-    lines = [row["name"], *wrap(row["does"], width, initial_indent="  ", subsequent_indent="  ")]
+    lines = [row["name"], *_indented(row["does"], width)]
     lines += wrap(f"works for: {', '.join(marks)}", width, initial_indent="  ", subsequent_indent="    ")
     for name, text in row["parameters"].items():
         lines += wrap(f"--set {name}= {text}", width, initial_indent="  ", subsequent_indent="      ")

@@ -77,7 +77,12 @@ def compare(
     from veilstream.release.sinks import write_table
 
     if not public:
-        raise InvalidInputError(f"{file}: " + REFUSAL.format(how="--public"), outcome="nothing was read")
+        raise InvalidInputError(
+            name="public",
+            limit=REFUSAL.format(how="--public"),
+            outcome="nothing was read",
+            next_step="if the file is public, declare it with --public",
+        )
     data = read_public_counts(
         file,
         time=time,

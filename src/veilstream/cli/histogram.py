@@ -9,51 +9,48 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from veilstream.cli.dry_run import tell_dry_run
+from veilstream.cli.histogram_rows import ONE_STEP, HistogramRows
 from veilstream.cli.options import (
     AsJson,
     Decimal,
     Delimiter,
     DryRun,
     Encoding,
-    job_argument,
+    Files,
+    RowPerPerson,
+    check_level,
     job_option,
     option,
     settings_of,
+    source_of,
 )
 from veilstream.cli.population import DataFrom, DataTo, HowToDraw, InPopulation, membership_of
+from veilstream.cli.publish import tell_dropped
 from veilstream.cli.reporting import ExitCode, print_json
-from veilstream.data import Calendar, ReadOptions
+from veilstream.data import ReadOptions
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from veilstream.data import Domain
     from veilstream.mechanisms.protocols import HistogramMechanism, StreamMechanism
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.privacy.population import Membership
-    from veilstream.trusted.counts import Sealed
-    from veilstream.trusted.records import SealedRecords
     from veilstream.values.postprocess import Step
     from veilstream.values.release import Release
 
-NOW: Final = "veilstream_step"
-ROW: Final = "veilstream_row"
 PICTURES: Final = (".png", ".pdf", ".svg")
-ONE_STEP: Final = Calendar(0, 1, 1)
 NOISE_ENDS: Final = {"low": "noise_low", "high": "noise_high"}
 """What the ends of intervals are called where a method smooths: they hold the value before noise, not the count."""
 
 
 def histogram(
-    file: Annotated[str, job_argument("file")],
+    files: Files,
     epsilon: Annotated[str, option("--epsilon", description="Privacy budget of the release, e.g. 1 or 1/2.")],
     domain: Annotated[str, job_option("domain")],
     ledger: Annotated[str, job_option("ledger")],
     by: Annotated[list[str] | None, job_option("by")] = None,
     user: Annotated[str | None, job_option("user")] = None,
-    row_per_person: Annotated[
-        bool, option("--row-per-person", description="Declare that every row is another person; instead of --user.")
-    ] = False,
+    row_per_person: RowPerPerson = False,
     method: Annotated[
         str, option("--method", description="See 'veilstream mechanisms'. Default: geometric.")
     ] = "geometric",
@@ -107,14 +104,15 @@ def histogram(
     for path, suffixes in ((out, tuple(WRITERS)), (plot, PICTURES)):
         if path is not None:
             check_writable(path, suffixes)
-    refuse_overwriting({"out": out, "plot": plot}, {"file": file, "domain": domain, "ledger": ledger})
+    refuse_overwriting({"out": out, "plot": plot}, {"file": files, "domain": domain, "ledger": ledger})
     known = chosen_axes(domain, tuple(by) if by else None, TableDomain)
+    check_level(level)
     guarantee = Guarantee(epsilon, w=None)
     histogram_method = _histogram(method, settings_of(setting or []))
     steps = _steps(post or [])
     member = membership_of(population, draw, data_from, data_to)
     read = ReadOptions(delimiter, encoding, decimal)
-    rows = _Rows(file, known, user, row_per_person, bins_per_user, counts_per_user, unknown, read)
+    rows = HistogramRows(source_of(files), known, user, row_per_person, bins_per_user, counts_per_user, unknown, read)
     if dry_run:
         dense = known.bins <= MAX_BINS
         return tell_dry_run(
@@ -133,11 +131,11 @@ def histogram(
         done = _release_boxes(rows, guarantee, histogram_method, steps, ledger, stream, out, level, member)
         _tell(done, stream, (out, plot), as_json)
         return ExitCode.OK
-    listed = Domain(known.axes)
+    listed, measure = Domain(known.axes), Measure.of_events(counts_per_user, None).label
     check_names(listed)
     mechanism = _once(histogram_method, steps)
     # Every row is read and checked before the ledger is touched.
-    snapshot = rows.snapshot()
+    snapshot, dropped = rows.snapshot()
     with Ledger.open(ledger) as book:
         publisher = Publisher(
             listed, guarantee, mechanism, book, stream=stream, max_contribution=counts_per_user, population=member
@@ -146,14 +144,14 @@ def histogram(
         release = publisher.feed(snapshot)
         written = None
         if out is not None:
-            measure = Measure.of_events(counts_per_user, None).label
             tables = release_tables(book, stream, listed, ONE_STEP, level=level, measure=measure)
             # One release has no steps, and nothing in it is repeated.
             named = {} if Traits.of(histogram_method).unbiased and not steps else NOISE_ENDS
             written = write_table((table.drop("step", "time", "fresh", "as_of").rename(named) for table in tables), out)
         if plot is not None:
             _draw(release_tables(book, stream, listed, ONE_STEP, level=level), plot, guarantee, counts_per_user, level)
-    _tell(_Done(release, "bin", listed.bins, before, written), stream, (out, plot), as_json)
+    tell_dropped(dropped)
+    _tell(_Done(release, "bin", listed.bins, before, written, measure), stream, (out, plot), as_json)
     return ExitCode.OK
 
 
@@ -166,77 +164,7 @@ class _Done:
     number: int
     before: bool
     written: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """The rows of a file as events of one step."""
-
-    file: str
-    domain: Domain
-    user: str | None
-    row_per_person: bool
-    bins_per_user: int
-    counts_per_user: int
-    unknown: str
-    options: ReadOptions
-
-    def __post_init__(self) -> None:
-        from veilstream.errors import InvalidInputError
-
-        if (self.user is None) != self.row_per_person:
-            raise InvalidInputError(
-                "user: name the column of people's ids with --user, or declare with --row-per-person that "
-                "every row is another person, but not both",
-                outcome="nothing was read",
-            )
-        if self.unknown not in ("error", "drop"):
-            raise InvalidInputError(
-                name="unknown", value=self.unknown, limit="it is 'error' or 'drop'", outcome="nothing was read"
-            )
-
-    def snapshot(self) -> Sealed:
-        from veilstream.data import read_events
-        from veilstream.data.bounding import bound
-
-        events = read_events(self._batches(), user=self.user or ROW, time=NOW, by=self.domain.names)
-        unknown: Any = self.unknown
-        with bound(
-            events,
-            self.domain,
-            ONE_STEP,
-            bins_per_user=self.bins_per_user,
-            counts_per_user=self.counts_per_user,
-            unknown=unknown,
-        ) as bounded:
-            return next(bounded.snapshots())
-
-    def records(self) -> SealedRecords:
-        """The rows as records, where the cells of the domain cannot be listed."""
-        from veilstream.data.readers import open_batches
-        from veilstream.synthesis import read_rows
-
-        unknown: Any = self.unknown
-        source = open_batches(self.file, self._columns, self.options, user=self.user)
-        rows = read_rows(source, self.domain, user=self.user, rows_per_user=self.counts_per_user, unknown=unknown)
-        return rows.records()
-
-    @property
-    def _columns(self) -> list[str]:
-        return [*self.domain.names] if self.user is None else [self.user, *self.domain.names]
-
-    def _batches(self) -> Iterator[pl.DataFrame]:
-        import polars as pl
-
-        from veilstream.data.readers import open_batches
-
-        seen = 0
-        for batch in open_batches(self.file, self._columns, self.options, user=self.user):
-            numbered = batch.with_columns(pl.lit(0, dtype=pl.Int64).alias(NOW))
-            if self.user is None:
-                numbered = numbered.with_row_index(ROW, offset=seen)
-            seen += batch.height
-            yield numbered
+    measure: str
 
 
 def _draw(tables: Iterator[pl.DataFrame], path: str, guarantee: Guarantee, counts_per_user: int, level: float) -> None:
@@ -252,7 +180,7 @@ def _draw(tables: Iterator[pl.DataFrame], path: str, guarantee: Guarantee, count
 
 
 def _release_boxes(
-    rows: _Rows,
+    rows: HistogramRows,
     guarantee: Guarantee,
     method: HistogramMechanism,
     steps: tuple[Step, ...],
@@ -263,6 +191,7 @@ def _release_boxes(
     member: Membership | None,
 ) -> _Done:
     from veilstream.errors import InvalidInputError
+    from veilstream.release.measure import Measure
     from veilstream.release.records import RecordMechanism, release_records
     from veilstream.release.sinks import write_table
     from veilstream.storage.ledger import Ledger
@@ -292,7 +221,8 @@ def _release_boxes(
             population=member,
         )
         written = None if out is None else write_table([done.table(rows.domain, level)], out)
-    return _Done(done.release, "box", done.boxes.size, before, written)
+    measure = Measure.of_events(rows.counts_per_user, None).label
+    return _Done(done.release, "box", done.boxes.size, before, written, measure)
 
 
 def _histogram(method: str, settings: dict[str, str]) -> HistogramMechanism:
@@ -340,6 +270,7 @@ def _tell(done: _Done, stream: str, outputs: tuple[str | None, str | None], as_j
                 "released_before": done.before,
                 "spent": str(done.release.spent),
                 "noise_std": std,
+                "measure": done.measure,
                 "outputs": [path for path in outputs if path is not None],
             }
         )
@@ -350,6 +281,7 @@ def _tell(done: _Done, stream: str, outputs: tuple[str | None, str | None], as_j
     else:
         parts = f"{done.number:,} bin(s)" if done.kind == "bin" else f"{done.number:,} box(es)"
         typer.echo(f"released '{stream}': {parts} for epsilon {number(done.release.spent)}")
+    typer.echo(f"each number counts {done.measure}")
     sentence = f"noise: standard deviation {number(std)} per {done.kind} on average"
     typer.echo(f"{sentence}; it does not tell of a method's smoothing")
     out, plot = outputs

@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from veilstream.cli import ledger_care
+from veilstream.cli.groups import command_group
 from veilstream.cli.ledger_opening import Json, Where, Which, chosen_streams, opened_ledger
 from veilstream.cli.reporting import print_json
 
-ledger_app = typer.Typer(help="Read a ledger: what was released, what it cost, what is left.", rich_markup_mode=None)
+ledger_app = command_group("Read a ledger: what was released, what it cost, what is left.")
 
 Last = Annotated[int, typer.Option("--last", min=1, help="How many of the latest rows to show.")]
 
@@ -47,10 +48,11 @@ def releases(
 
     from veilstream.cli.ledger_accounts import print_table
     from veilstream.jobs.wording import number
+    from veilstream.release.as_of import with_as_of
 
     with opened_ledger(ledger) as opened:
         chosen_streams(opened, stream)
-        found = list(opened.releases(stream, after=after, limit=limit))
+        found = list(with_as_of(opened.releases(stream, after=after, limit=limit), opened))
     if as_json:
         print_json(
             {
@@ -60,13 +62,14 @@ def releases(
                         "stream": r.stream,
                         "t": r.t,
                         "fresh": r.fresh,
+                        "as_of": as_of,
                         "values": r.values.tolist(),
                         "std": None if np.isnan(r.std).all() else np.asarray(r.std).tolist(),
                         "law": r.law.value,
                         "spent": str(r.spent),
                         "left": str(r.left),
                     }
-                    for r in found
+                    for r, as_of in found
                 ]
             }
         )
@@ -76,13 +79,13 @@ def releases(
             str(r.seq),
             r.stream,
             str(r.t),
-            "fresh" if r.fresh else "repeated",
+            "fresh" if r.fresh else f"as of {as_of}",
             number(float(np.mean(r.std))),
             number(r.spent),
             number(r.left),
             ", ".join(f"{value:g}" for value in r.values[:4]) + (", ..." if r.values.size > 4 else ""),
         )
-        for r in found
+        for r, as_of in found
     ]
     columns = ("seq", "stream", "step", "release", "noise std", "spent", "left", "values")
     print_table(f"{len(rows)} releases", columns, rows)

@@ -31,6 +31,15 @@ def job_argument(name: str) -> Any:
     return typer.Argument(help=_description(Job.model_fields[name]), show_default=False)
 
 
+def source_of(files: list[str]) -> str | tuple[str, ...]:
+    """One file, or all that a shell made of an unquoted glob.
+
+    >>> source_of(["visits.csv"]), source_of(["monday.csv", "tuesday.csv"])
+    ('visits.csv', ('monday.csv', 'tuesday.csv'))
+    """
+    return files[0] if len(files) == 1 else tuple(files)
+
+
 def settings_of(pairs: list[str]) -> dict[str, str]:
     """``name=value`` pairs as a mapping.
 
@@ -125,3 +134,54 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show cost and promise; 
 Delimiter = Annotated[str | None, job_option("delimiter")]
 Encoding = Annotated[str | None, job_option("encoding")]
 Decimal = Annotated[Literal[".", ","], job_option("decimal")]
+RowPerPerson = Annotated[bool, job_option("row_per_person")]
+Files = Annotated[list[str], job_argument("file")]
+
+
+def require_people(user: str | None, row_per_person: bool) -> None:
+    """Refuse a command that says neither which rows are one person's nor that all are of different people, or both."""
+    from veilstream.errors import InvalidInputError
+
+    if (user is None) != row_per_person:
+        raise InvalidInputError(
+            name="user",
+            limit="name the column of people's ids, or declare that every row is another person, but not both",
+            outcome="nothing was read",
+            next_step="give either --user COLUMN or --row-per-person",
+        )
+
+
+def check_level(level: float) -> None:
+    """Refuse a level of intervals that is no probability."""
+    from veilstream.errors import InvalidInputError
+
+    if not 0 < level < 1:
+        raise InvalidInputError(
+            name="level",
+            value=level,
+            limit="a probability between 0 and 1 is needed",
+            outcome="nothing was read",
+            next_step="write it as 0.95",
+        )
+
+
+def moments_of(start: str, end: str, every: str) -> tuple[str | int, str | int, str | int]:
+    """Start, end and length of a step: dates and a duration, or whole numbers where the step is one.
+
+    >>> moments_of("0", "24", "1"), moments_of("2024-01-01", "2024-01-02", "1h")
+    ((0, 24, 1), ('2024-01-01', '2024-01-02', '1h'))
+    """
+    from veilstream.errors import InvalidInputError
+
+    if not every.isdecimal():
+        return start, end, every
+    try:
+        return int(start), int(end), int(every)
+    except ValueError:
+        raise InvalidInputError(
+            name="every",
+            value=every,
+            limit="steps are counted in whole numbers here, and the start or the end is none",
+            outcome="nothing was read",
+            next_step="give whole numbers as --start and --end, or a duration such as 1h as --every",
+        ) from None

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veilstream.cli.dry_run import tell_facts
-from veilstream.cli.options import AsJson, Decimal, Delimiter, DryRun, Encoding, job_option, option
+from veilstream.cli.options import (
+    AsJson,
+    Decimal,
+    Delimiter,
+    DryRun,
+    Encoding,
+    Files,
+    check_level,
+    job_option,
+    option,
+    source_of,
+)
 from veilstream.cli.reporting import ExitCode, print_json
 from veilstream.data import ReadOptions
 from veilstream.errors import InvalidInputError
@@ -24,7 +35,7 @@ METHODS = ("stretching", "checked", "utility", "waste", "sampling", "threshold",
 
 
 def personalised(
-    file: Annotated[str, typer.Argument(help="CSV, CSV.gz or Parquet, a row per person.", show_default=False)],
+    files: Files,
     person: Annotated[str, option("--person", description="Column of the person's id.")],
     ledger: Annotated[str, job_option("ledger")],
     epsilon_column: Annotated[
@@ -68,14 +79,13 @@ def personalised(
     for path, suffixes in ((out, tuple(WRITERS)), (plot, (".png", ".pdf", ".svg"))):
         if path is not None:
             check_writable(path, suffixes)
-    refuse_overwriting({"out": out, "plot": plot}, {"file": file, "domain": domain, "ledger": ledger})
+    refuse_overwriting({"out": out, "plot": plot}, {"file": files, "domain": domain, "ledger": ledger})
     bins = _domain(domain, by or [])
-    if not 0 < level < 1:
-        raise InvalidInputError(name="level", value=level, limit="between 0 and 1", outcome="nothing was read")
+    check_level(level)
     if dry_run:
         return tell_facts(as_json, {"epsilon": "everybody's own, at most", "bins": bins.bins, "method": method})
     read = ReadOptions(delimiter, encoding, decimal)
-    table = _table(file, [person, epsilon_column, *bins.names], read, person)
+    table = _table(source_of(files), [person, epsilon_column, *bins.names], read, person)
     roster = Roster(_ids(table[person], person), table[epsilon_column].to_list(), step)
     x = count_people(roster, _ids(table[person], person), _places(bins, table, unknown), bins.bins)
     with Ledger.open(ledger) as opened:
@@ -104,7 +114,7 @@ def _draw(counts: pl.DataFrame, path: str, level: float) -> None:
 
     ends = {"noise_low": "low", "noise_high": "high"}
     once = (
-        counts.drop("counted", "covers")
+        counts.drop("counted")
         .rename(ends, strict=False)
         .with_columns(pl.lit(0).alias("step"), pl.lit(0).alias("time"), pl.lit(value=True).alias("fresh"))
     )
@@ -167,14 +177,16 @@ def _domain(path: str | None, by: list[str]) -> Domain:
     return Domain({name: known.axes[name] for name in by}) if by else known
 
 
-def _table(file: str, columns: list[str], options: ReadOptions, person: str) -> pl.DataFrame:
+def _table(file: str | tuple[str, ...], columns: list[str], options: ReadOptions, person: str) -> pl.DataFrame:
     import polars as pl
 
     from veilstream.data.readers import open_batches
 
     batches = list(open_batches(file, columns, options, user=person))
     if not batches or not sum(len(batch) for batch in batches):
-        raise InvalidInputError(f"{file}: no rows, at least 1 person is needed")
+        raise InvalidInputError(
+            name="file", limit="no rows, at least 1 person is needed", outcome="nothing was released"
+        )
     return pl.concat(batches)
 
 

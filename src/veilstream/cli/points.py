@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from veilstream.cli.dry_run import tell_facts
-from veilstream.cli.options import AsJson, Decimal, Delimiter, DryRun, Encoding, job_argument, job_option, option
+from veilstream.cli.options import (
+    AsJson,
+    Decimal,
+    Delimiter,
+    DryRun,
+    Encoding,
+    Files,
+    RowPerPerson,
+    check_level,
+    job_option,
+    option,
+    require_people,
+    source_of,
+)
 from veilstream.cli.reporting import ExitCode, print_json
 from veilstream.data import ReadOptions
 from veilstream.errors import InvalidInputError
@@ -18,11 +32,17 @@ if TYPE_CHECKING:
     from veilstream.metric import MetricGuarantee, PointMechanism
     from veilstream.values.release import Release
 
-KINDS = ("sorted", "median", "smooth-median", "grid")
+TITLES = {
+    "sorted": "Private points by {at}",
+    "median": "Private median of {at}",
+    "smooth-median": "Private median of {at}",
+    "grid": "Private counts of points",
+}
+KINDS = tuple(TITLES)
 
 
 def points(
-    file: Annotated[str, job_argument("file")],
+    files: Files,
     kind: Annotated[str, option("--release", description=f"What to publish: {', '.join(KINDS)}.")],
     at: Annotated[list[str], option("--at", description="Column of a coordinate; repeat for a plane or a room.")],
     low: Annotated[list[str], option("--low", description="Public lower end of each coordinate, in their order.")],
@@ -36,9 +56,7 @@ def points(
     user: Annotated[
         str | None, option("--user", description="Column of the person's id; the first row of each person counts.")
     ] = None,
-    row_per_person: Annotated[
-        bool, option("--row-per-person", description="Declare that every row is another person; instead of --user.")
-    ] = False,
+    row_per_person: RowPerPerson = False,
     clip: Annotated[
         bool, option("--clip", description="Bring points outside to the boundary instead of refusing.")
     ] = False,
@@ -55,6 +73,7 @@ def points(
     out: Annotated[
         str | None, option("--out", description="Table of the release: .parquet, .csv, .json or .ndjson.")
     ] = None,
+    plot: Annotated[str | None, option("--plot", description="Picture of the release: .png, .pdf or .svg.")] = None,
     level: Annotated[float, job_option("level")] = 0.95,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
@@ -63,31 +82,100 @@ def points(
     as_json: AsJson = False,
 ) -> int:
     """Publish points of a file once; how many there are is public, where each of them is within a distance is not."""
-    from veilstream.jobs.outputs import refuse_overwriting
+    from veilstream.cli.points_table import grid_cells, points_table, with_intervals
     from veilstream.metric import MetricGuarantee, Space, release_points
-    from veilstream.release.sinks import WRITERS, check_writable, write_table
+    from veilstream.release.sinks import write_table
     from veilstream.storage.ledger import Ledger
 
-    if out is not None:
-        check_writable(out, tuple(WRITERS))
-    refuse_overwriting({"out": out}, {"file": file, "ledger": ledger})
+    require_people(user, row_per_person)
+    _check_outputs(files, ledger, out, plot, at)
     guarantee = MetricGuarantee(epsilon, distance, Space(tuple(low), tuple(high), metric))
     mechanism = _mechanism(kind, quantile, cells)
-    if not 0 < level < 1:
-        raise InvalidInputError(name="level", value=level, limit="between 0 and 1", outcome="nothing was read")
+    check_level(level)
     if dry_run:
         return tell_facts(as_json, {"epsilon": str(guarantee.epsilon), "promise": guarantee.promise(), "release": kind})
     # Every row is read and checked before the ledger is touched.
-    places = _places(file, at, user, row_per_person, ReadOptions(delimiter, encoding, decimal))
+    places = _places(source_of(files), at, user, ReadOptions(delimiter, encoding, decimal))
     guarantee.space.encode(places, clip=clip)
     with Ledger.open(ledger) as book:
         before = any(spec.name == stream for spec in book.streams()) and book.release_at(stream, 0) is not None
         release = release_points(places, mechanism, guarantee, book, stream, clip=clip)
-    table = _table(kind, release, guarantee, at, _cells(mechanism, guarantee, len(places)))
-    table = _with_intervals(table, mechanism, release, guarantee, len(places), level)
-    written = None if out is None else write_table([table], out)
-    _tell(release, guarantee, stream, before, written, out, table, as_json)
+    table = points_table(kind, release, guarantee, at, grid_cells(mechanism, guarantee, len(places)))
+    table = with_intervals(table, mechanism, release, guarantee, len(places), level)
+    done = _Done(release, guarantee, stream, before, table, level)
+    if out is not None:
+        write_table([table], out)
+    if plot is not None:
+        _draw(done, plot, at, kind)
+    _tell(done, [path for path in (out, plot) if path is not None], as_json)
     return ExitCode.OK
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What was released, or had been before."""
+
+    release: Release
+    guarantee: MetricGuarantee
+    stream: str
+    before: bool
+    table: pl.DataFrame
+    level: float
+
+    @property
+    def is_median(self) -> bool:
+        return len(self.table) == 1
+
+    @property
+    def ranks(self) -> dict[str, Any] | None:
+        """The interval of a median, as ranks among the points."""
+        ends = ("low", "high", "covers")
+        return self.table.select(ends).row(0, named=True) if self.is_median and "covers" in self.table.columns else None
+
+    @property
+    def interval_note(self) -> str | None:
+        """Why there is no interval, if there is none."""
+        from veilstream.cli.points_table import why_no_interval
+
+        return why_no_interval(self.table, self.release)
+
+
+def _check_outputs(files: list[str], ledger: str, out: str | None, plot: str | None, at: list[str]) -> None:
+    from veilstream.jobs.outputs import refuse_overwriting
+    from veilstream.release.plots.points import PICTURES, require_drawable
+    from veilstream.release.sinks import WRITERS, check_writable
+
+    for path, suffixes in ((out, tuple(WRITERS)), (plot, PICTURES)):
+        if path is not None:
+            check_writable(path, suffixes)
+    if plot is not None:
+        require_drawable(at)
+    refuse_overwriting({"out": out, "plot": plot}, {"file": files, "ledger": ledger})
+
+
+def _draw(done: _Done, path: str, at: list[str], kind: str) -> None:
+    from veilstream.release.plots.points import plot_points
+
+    space, note = done.guarantee.space, done.interval_note or ""
+    if done.ranks is not None:
+        note = _between(done)
+    plot_points(
+        done.table,
+        path,
+        coordinates=at,
+        ends=(float(space.low[0]), float(space.high[0])),
+        title=TITLES[kind].format(at=at[0]),
+        subtitle=str(done.guarantee),
+        level=done.level,
+        note=note,
+    )
+
+
+def _between(done: _Done) -> str:
+    """What the interval of a median says."""
+    assert done.ranks is not None
+    low, high = done.ranks["low"], done.ranks["high"]
+    return f"with probability {done.level:.0%} it lies between the points of rank {low:,} and {high:,}"
 
 
 def _mechanism(kind: str, quantile: str | None, cells: int | None) -> PointMechanism:
@@ -116,7 +204,7 @@ def _mechanism(kind: str, quantile: str | None, cells: int | None) -> PointMecha
             )
 
 
-def _places(file: str, at: list[str], user: str | None, row_per_person: bool, options: ReadOptions) -> Any:
+def _places(file: str | tuple[str, ...], at: list[str], user: str | None, options: ReadOptions) -> Any:
     import numpy as np
     import polars as pl
 
@@ -124,15 +212,11 @@ def _places(file: str, at: list[str], user: str | None, row_per_person: bool, op
     from veilstream.data.bounding.people import canonical_ids
     from veilstream.data.readers import open_batches
 
-    if (user is None) != row_per_person:
-        raise InvalidInputError(
-            "user: name the column of people's ids with --user, or declare with --row-per-person that "
-            "every row is another person, but not both",
-            outcome="nothing was read",
-        )
     batches = list(open_batches(file, at if user is None else [user, *at], options, user=user))
     if not sum(len(batch) for batch in batches):
-        raise InvalidInputError(f"{file}: no rows, at least 1 point is needed")
+        raise InvalidInputError(
+            name="file", limit="no rows, at least 1 point is needed", outcome="nothing was released"
+        )
     table = pl.concat(batches)
     if user is not None:
         table = table.with_columns(canonical_ids(table[user]))
@@ -142,111 +226,43 @@ def _places(file: str, at: list[str], user: str | None, row_per_person: bool, op
     return np.stack([as_numbers(table[name]) for name in at], axis=1)
 
 
-def _cells(mechanism: PointMechanism, guarantee: MetricGuarantee, count: int) -> int | None:
-    from veilstream.metric import HatGrid
-
-    return mechanism.cells_for(guarantee, count) if isinstance(mechanism, HatGrid) else None
-
-
-def _table(kind: str, release: Release, guarantee: MetricGuarantee, at: list[str], cells: int | None) -> pl.DataFrame:
-    """One row per sorted point, per node of the grid, or the median alone."""
-    import numpy as np
-    import polars as pl
-
-    values = pl.Series("points" if kind == "grid" else at[0], np.asarray(release.values, dtype=np.float64))
-    if cells is None:
-        ranks = pl.Series("rank", np.arange(1, len(values) + 1))
-        return pl.DataFrame([ranks, values]) if kind == "sorted" else pl.DataFrame([values])
-    from veilstream.metric import nodes
-
-    shape = nodes(guarantee.space, cells)
-    spacing = max(guarantee.space.extents) / cells
-    index = np.indices(shape).reshape(len(shape), -1)
-    columns = [
-        pl.Series(name, float(start) + along * float(spacing))
-        for name, start, along in zip(at, guarantee.space.low, index, strict=True)
-    ]
-    return pl.DataFrame([*columns, values])
-
-
-def _with_intervals(
-    table: pl.DataFrame,
-    mechanism: PointMechanism,
-    release: Release,
-    guarantee: MetricGuarantee,
-    count: int,
-    level: float,
-) -> pl.DataFrame:
-    """The table with intervals of the noise, or of a median's rank; noise of a private width has none."""
-    import numpy as np
-    import polars as pl
-
-    from veilstream.metric import ChosenMedian
-
-    if {"low", "high", "covers"} & set(table.columns):
-        # A coordinate has such a name, and keeps it.
-        return table
-    if isinstance(mechanism, ChosenMedian):
-        low, high = mechanism.ranks(guarantee, count, level)
-        return table.with_columns(
-            pl.lit(low).alias("low"), pl.lit(high).alias("high"), pl.lit("rank among the points").alias("covers")
-        )
-    if np.isnan(np.asarray(release.std, dtype=np.float64)).any():
-        return table
-    low_ends, high_ends = release.interval(level)
-    return table.with_columns(
-        pl.Series("low", low_ends), pl.Series("high", high_ends), pl.lit(release.covers).alias("covers")
-    )
-
-
-def _tell(
-    release: Release,
-    guarantee: MetricGuarantee,
-    stream: str,
-    before: bool,
-    written: int | None,
-    out: str | None,
-    table: pl.DataFrame,
-    as_json: bool,
-) -> None:
+def _tell(done: _Done, outputs: list[str], as_json: bool) -> None:
     import numpy as np
 
     from veilstream.jobs.wording import number
 
-    std = float(np.mean(release.std))
+    release, table = done.release, done.table
+    std, value = float(np.mean(release.std)), float(release.values[0])
     if as_json:
         print_json(
             {
-                "stream": stream,
-                "released_before": before,
+                "stream": done.stream,
+                "released_before": done.before,
                 "spent": str(release.spent),
-                "guarantee": guarantee.promise(),
+                "guarantee": done.guarantee.promise(),
                 "noise_std": None if np.isnan(std) else std,
                 "rows": len(table),
-                "value": float(release.values[0]) if len(table) == 1 else None,
-                "interval": table.select("low", "high", "covers").row(0, named=True) if _has_rank(table) else None,
-                "outputs": [] if out is None else [out],
+                "value": value if done.is_median else None,
+                "interval": done.ranks,
+                "interval_note": done.interval_note,
+                "outputs": outputs,
             }
         )
         return
     cost = f"epsilon {number(release.spent)}"
-    if before:
-        typer.echo(f"nothing new: '{stream}' was released before, for {cost}; nothing was spent")
+    if done.before:
+        typer.echo(f"nothing new: '{done.stream}' was released before, for {cost}; nothing was spent")
     else:
-        typer.echo(f"released '{stream}': {len(table):,} number(s) for {cost}")
-    typer.echo(guarantee.promise())
-    if len(table) == 1:
-        typer.echo(f"value: {float(release.values[0]):.6g}")
-        if _has_rank(table):
-            low, high, _ = table.select("low", "high", "covers").row(0)
-            typer.echo(f"with the probability of the level it lies between the points of rank {low:,} and {high:,}")
+        typer.echo(f"released '{done.stream}': {len(table):,} number(s) for {cost}")
+    typer.echo(done.guarantee.promise())
+    if done.is_median:
+        typer.echo(f"value: {value:.6g}")
+    if done.ranks is not None:
+        typer.echo(_between(done))
+    if done.interval_note is not None:
+        typer.echo(done.interval_note)
     if not np.isnan(std):
         ordered = ", before they are put in order" if "rank" in table.columns else ""
         typer.echo(f"noise: standard deviation {number(std)} per number on average{ordered}")
-    if out is not None:
-        typer.echo(f"wrote {out} ({written:,} rows)")
-
-
-def _has_rank(table: pl.DataFrame) -> bool:
-    """Whether the table is one median with an interval."""
-    return len(table) == 1 and "covers" in table.columns
+    for path in outputs:
+        typer.echo(f"wrote {path}")

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilstream.cli.groups import command_group
 from veilstream.cli.options import AsJson, option
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
     from veilstream.privacy.population import Membership, Population
 
-population_app = typer.Typer(help="Promise one budget for many streams and releases.", rich_markup_mode=None)
+population_app = command_group("Promise one budget for many streams and releases.")
 
 Where = Annotated[str, typer.Argument(help="The ledger: a file or a PostgreSQL URL.", show_default=False)]
 InPopulation = Annotated[

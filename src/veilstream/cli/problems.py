@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from enum import IntEnum
 from typing import Any, Final
 
@@ -40,7 +43,7 @@ MEANING: Final = {
     ExitCode.USAGE: "wrong usage or input",
     ExitCode.BUDGET: "budget exceeded",
     ExitCode.LEDGER: "trouble with the ledger",
-    ExitCode.UNREPORTED: "released, but not reported: stdout or a file could not be written; run it again",
+    ExitCode.UNREPORTED: "released, but stdout or a file could not be written; run it again",
     ExitCode.SYSTEM: "the machine refused: no room, no memory, too many open files",
     ExitCode.INTERRUPTED: "interrupted; run it again to go on",
 }
@@ -112,8 +115,7 @@ def problem_of(error: BaseException, released: int = 0) -> Problem:
         case OSError() if error.errno is not None:
             return _system(error, released)
         case _ if isinstance(error, UsageError):
-            text = " ".join(str(getattr(error, "format_message", error.__str__)()).split())
-            return Problem(ExitCode.USAGE, kind, text.rstrip("."), _help_of(error))
+            return _usage(error)
         case _:
             text = f"internal error of type {kind}; its text may quote private rows and is not shown"
             step = f"report it, with what {DEBUG}=1 in the environment shows if that may be shown"
@@ -162,10 +164,34 @@ def _stopped(released: int) -> str:
     return "; what was released before is safe in the ledger" if released else "; nothing was released"
 
 
-def _help_of(error: BaseException) -> str:
-    context: Any = getattr(error, "ctx", None)
+def _usage(error: BaseException) -> Problem:
+    """A wrong command line, as typer found it: which option or command is to blame, and what was meant perhaps."""
+    given: Any = error
+    context = getattr(given, "ctx", None)
     command = "veilstream" if context is None else str(context.command_path)
-    return f"see '{command} --help'"
+    text = " ".join(str(getattr(given, "format_message", given.__str__)()).split()).rstrip(".")
+    step = f"see '{command} --help'"
+    parameter = getattr(given, "param", None)
+    name = getattr(given, "option_name", None) or (None if parameter is None else parameter.name)
+    unknown = re.match(r"No such command '([^']+)'", text)
+    if unknown is not None and context is not None:
+        name = unknown[1]
+        near = get_close_matches(name, context.command.list_commands(context), n=1)
+        step = f"did you mean '{command} {near[0]}'?" if near else step
+    nothing = "nothing was done"
+    return Problem(
+        ExitCode.USAGE, type(error).__name__, f"{text}; {nothing}", step, name=name or "command", outcome=nothing
+    )
+
+
+def for_words(problem: Problem, words: Sequence[str]) -> Problem:
+    """The problem with a next step that names the option, where the error knows none and its option was given."""
+    flag = f"--{(problem.name or '').replace('_', '-')}"
+    typed = next((word for word in words if word == flag or word.startswith(f"{flag}=")), None)
+    if problem.next_step != VeilstreamError.next_step or typed is None:
+        return problem
+    command = next((word for word in words if not word.startswith("-")), "")
+    return replace(problem, next_step=f"correct {flag}; 'veilstream {command} --help' says what it takes")
 
 
 def releases_committed() -> int:

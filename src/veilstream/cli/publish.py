@@ -12,11 +12,10 @@ from veilstream.cli.options import AsJson, option, takes_settings_of
 from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
 from veilstream.jobs.model import Job
-from veilstream.jobs.prepare import PreparedJob, prepare
-from veilstream.jobs.wording import number
 
 if TYPE_CHECKING:
     from veilstream.data import Dropped
+    from veilstream.jobs.prepare import PreparedJob
     from veilstream.jobs.summary import Summary
 
 
@@ -37,6 +36,8 @@ def publish(
 
 def publish_job(job: Job, dry_run: bool, as_json: bool) -> int:
     """Prepare the job, then show what it would do or do it."""
+    from veilstream.jobs.prepare import prepare
+
     prepared = prepare(job)
     return _preview(prepared, as_json) if dry_run else _publish(prepared, as_json)
 
@@ -66,7 +67,7 @@ def _publish(prepared: PreparedJob, as_json: bool) -> int:
     with progress_bar("publishing", as_json) as advance:
         summary = run(prepared, _tell_operator, advance)
     if summary.dropped is not None:
-        _tell_dropped(summary.dropped)
+        tell_dropped(summary.dropped)
     if as_json:
         print_json(summary.as_json())
     else:
@@ -82,7 +83,9 @@ def _publish(prepared: PreparedJob, as_json: bool) -> int:
 
 
 def _tell(prepared: PreparedJob, summary: Summary) -> None:
-    shape = f"stream '{summary.stream}', {summary.bins:,} bin(s), {prepared.guarantee}"
+    from veilstream.jobs.wording import number
+
+    shape = f"stream '{summary.stream}', {summary.bins:,} bin(s), {prepared.promised}"
     if summary.published == 0:
         typer.echo(f"nothing new: all {summary.steps} steps were released before; nothing was spent ({shape})")
     else:
@@ -90,23 +93,34 @@ def _tell(prepared: PreparedJob, summary: Summary) -> None:
         kinds = f"{summary.fresh} fresh, {summary.published - summary.fresh} repeated"
         typer.echo(f"released {summary.published} of {summary.steps} steps ({kinds}){resumed} ({shape})")
     typer.echo(f"each number {'counts' if prepared.measures is None else 'is'} {summary.measure}")
+    if summary.fresh < summary.published:
+        typer.echo("a repeated number and its interval are those of its last fresh step (column 'as_of')")
     if summary.noise_std is not None and summary.left is not None:
-        typer.echo(
-            f"noise: standard deviation {number(summary.noise_std)} per bin; left in the current window: epsilon "
-            f"{number(summary.left)}"
-        )
+        typer.echo(f"{_width(prepared, summary)}left in the current window: epsilon {number(summary.left)}")
     for path, rows in summary.outputs.items():
         typer.echo(f"wrote {path}" + ("" if rows is None else f" ({rows:,} rows)"))
 
 
-def _tell_dropped(dropped: Dropped) -> None:
+def _width(prepared: PreparedJob, summary: Summary) -> str:
+    """How exact the last release is; measured columns have intervals of their own in the table."""
+    from veilstream.jobs.wording import number
+    from veilstream.values.values import NoiseLaw
+
+    if prepared.measures is not None or summary.noise_std is None:
+        return ""
+    what = "error, by the model" if summary.covers == NoiseLaw.MODEL.covers else "noise"
+    return f"{what}: standard deviation {number(summary.noise_std)} per bin; "
+
+
+def tell_dropped(dropped: Dropped) -> None:
+    """What was left out of the counts, for the operator alone."""
     counts = {
         "without a person": dropped.no_user,
         "with a value outside the domain": dropped.unknown,
         "outside the time range": dropped.outside_time,
         "without a time": dropped.missing_time,
         "of people who counted in enough steps": dropped.presence,
-        "without a value to measure": dropped.missing_value,
+        "without a count or value": dropped.missing_value,
     }
     left_out = ", ".join(f"{count} {why}" for why, count in counts.items() if count)
     if left_out:

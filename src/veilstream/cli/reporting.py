@@ -11,7 +11,7 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from veilstream.cli.problems import DEBUG, ExitCode, UnwritableError, problem_of, releases_committed
+from veilstream.cli.problems import DEBUG, ExitCode, UnwritableError, for_words, problem_of, releases_committed
 from veilstream.cli.streams import Notes, Reports, standard_streams
 from veilstream.interrupts import finish_on_interrupt, raise_on_interrupt
 
@@ -51,9 +51,13 @@ class ReportingGroup(TyperGroup):
                     # What typer makes of Ctrl-C, without a word; commands that say a word give an ExitCode.
                     raise KeyboardInterrupt
                 reports.flush()
+            except SystemExit:
+                # Completion has answered the shell.
+                finish_on_interrupt()
+                raise
             except BaseException as error:
                 finish_on_interrupt()
-                code = _report(error, releases_committed() - before, "--json" in given, reports, notes)
+                code = _report(error, releases_committed() - before, given, reports, notes)
                 if code is ExitCode.INTERNAL and os.environ.get(DEBUG):
                     raise
                 sys.exit(code)
@@ -63,17 +67,17 @@ class ReportingGroup(TyperGroup):
         return result
 
 
-def _report(error: BaseException, released: int, as_json: bool, reports: Reports, notes: Notes) -> ExitCode:
+def _report(error: BaseException, released: int, words: Sequence[str], reports: Reports, notes: Notes) -> ExitCode:
     """Say what went wrong and give the exit code."""
     if isinstance(error, UnwritableError):
         reports.silence()
         if error.broken and not released:
             # The reader of our output has seen enough.
             return ExitCode.OK
-    problem = problem_of(error, released)
+    problem = for_words(problem_of(error, released), words)
     notes.write(problem.line)
     notes.flush()
-    if as_json:
+    if "--json" in words:
         with suppress(UnwritableError):
             print_json({"error": problem.as_json()})
             reports.flush()

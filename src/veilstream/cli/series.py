@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from veilstream.cli.options import AsJson, Decimal, Delimiter, Encoding, job_argument, job_option, option
+from veilstream.cli.options import (
+    AsJson,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Files,
+    RowPerPerson,
+    job_option,
+    moments_of,
+    option,
+    source_of,
+)
 from veilstream.cli.publish import publish_job
 from veilstream.jobs.model import Job
 
 
 def series(
-    file: Annotated[str, job_argument("file")],
+    files: Files,
     time: Annotated[str, job_option("time")],
     every: Annotated[str, job_option("every")],
     epsilon: Annotated[str, job_option("epsilon")],
@@ -18,8 +29,11 @@ def series(
     per_person: Annotated[
         int | None, option("--per-person", description="With --value: most that one person adds to a count of a step.")
     ] = None,
-    count: Annotated[bool, option("--count", description="Count people: rows of events; needs --user.")] = False,
+    count: Annotated[
+        bool, option("--count", description="Count people: rows of events; needs --user or --row-per-person.")
+    ] = False,
     user: Annotated[str | None, option("--user", description="With --count: column of the person's id.")] = None,
+    row_per_person: RowPerPerson = False,
     start: Annotated[str | None, job_option("start")] = None,
     end: Annotated[str | None, job_option("end")] = None,
     zone: Annotated[str | None, option("--zone", description="Zone of times without one. Default: UTC.")] = None,
@@ -40,7 +54,7 @@ def series(
         int | None, option("--horizon", description="Steps of the whole series. Default: those from --start to --end.")
     ] = None,
     samples: Annotated[
-        int | None, option("--samples", description="Looks at the data per window. Default: 15 % of its steps.")
+        int | None, option("--samples", description="Looks at the data per window. Default: one at every step.")
     ] = None,
     kind: Annotated[str, option("--filter", description="'kalman' (default) or 'particle'.")] = "kalman",
     sampling: Annotated[str, option("--sampling", description="'pid' (default) or 'fixed'.")] = "pid",
@@ -50,7 +64,7 @@ def series(
     ledger: Annotated[str | None, job_option("ledger")] = None,
     stream: Annotated[str | None, option("--stream", description="Name in the ledger. Default: default.")] = None,
     out: Annotated[str | None, job_option("out")] = None,
-    plot: Annotated[str | None, option("--plot", description="Picture with error bands: .png, .pdf or .svg.")] = None,
+    plot: Annotated[str | None, job_option("plot")] = None,
     level: Annotated[float | None, option("--level", description="Level of the error bands. Default: 0.95.")] = None,
     dry_run: Annotated[
         bool, option("--dry-run", description="Show cost and expected error; read nothing private.")
@@ -62,7 +76,10 @@ def series(
 
     if (value is None) is not count:
         raise InvalidInputError(
-            "series: give either --value COLUMN of counts or --count of people", outcome="nothing was read"
+            name="value",
+            limit="either counts of a column are published or people are counted",
+            outcome="nothing was read",
+            next_step="give either --value COLUMN or --count",
         )
     looks = {"samples": samples, "filter": kind, "sampling": sampling, "process_variance": process_variance}
     if window == "user":
@@ -74,9 +91,10 @@ def series(
                 outcome="nothing was read",
             )
     given = {
-        "file": file,
+        "file": source_of(files),
         "time": time,
         "user": user,
+        "row_per_person": row_per_person,
         "value": value,
         "per_person": per_person,
         "every": every,
@@ -110,6 +128,4 @@ def _steps(start: str | None, end: str | None, every: str, zone: str | None) -> 
 
     if start is None or end is None:
         return None
-    if every.isdigit():
-        return Calendar(int(start), int(end), int(every)).steps
-    return Calendar(start, end, every, zone or "UTC").steps
+    return Calendar(*moments_of(start, end, every), zone or "UTC").steps

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veilstream.cli.groups import command_group
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
     from veilstream.server.service import ServerOptions
     from veilstream.server.tokens import TokenStore
 
-token_app = typer.Typer(help="Tokens of the live service: who may send rows, read, operate.", rich_markup_mode=None)
+token_app = command_group("Tokens of the live service: who may send rows, read, operate.")
 LEDGER_HELP = "The ledger; the spool and the tokens lie beside it."
 
 
@@ -123,6 +124,7 @@ def _options(
         settings.sources if settings is not None else (),
         hosts or (settings.hosts if settings is not None else ()),
         secure,
+        populations=settings.populations if settings is not None else (),
     )
 
 

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veilstream.cli.dry_run import tell_dry_run
-from veilstream.cli.options import AsJson, Decimal, Delimiter, DryRun, Encoding, job_option
+from veilstream.cli.options import (
+    AsJson,
+    Decimal,
+    Delimiter,
+    DryRun,
+    Encoding,
+    Files,
+    RowPerPerson,
+    job_option,
+    require_people,
+    source_of,
+)
 from veilstream.cli.population import DataFrom, DataTo, HowToDraw, InPopulation, membership_of
 from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
@@ -30,7 +41,7 @@ ROWS_OF_PAGE = 100_000
 
 
 def synthesize(
-    file: Annotated[str, typer.Argument(help="CSV, CSV.gz or Parquet: one row per person.", show_default=False)],
+    files: Files,
     domain: Annotated[Path, job_option("domain")],
     epsilon: Annotated[str, typer.Option(help="Privacy budget of the model, e.g. 1 or 1/2.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Drawn rows: .parquet, .csv or .ndjson.", show_default=False)],
@@ -40,6 +51,7 @@ def synthesize(
     user: Annotated[
         str | None, typer.Option(help="Column of the person's id: further rows are left out.", show_default=False)
     ] = None,
+    row_per_person: RowPerPerson = False,
     rows_per_user: Annotated[int, typer.Option(help="Most rows of one person.")] = 1,
     unknown: Annotated[str, typer.Option(help="Values outside the domain: 'error' or 'drop'.")] = "error",
     method: Annotated[
@@ -85,14 +97,16 @@ def synthesize(
     from veilstream.synthesis import TableDomain, fit, read_rows
     from veilstream.synthesis.types import numeric_types
 
+    if row_per_person:
+        require_people(user, row_per_person)
     _check(unknown, rows, measure, out, report)
     member = membership_of(population, draw, data_from, data_to)
     if member is not None and measure is not None:
         raise InvalidInputError(
             "measure: what a page measures is not drawn from a population; leave it out", outcome="nothing was read"
         )
-    url = _default_ledger(file, out) if ledger is None else ledger
-    refuse_overwriting({"out": out, "report": report}, {"file": file, "domain": domain, "ledger": url})
+    url = _default_ledger(files, out) if ledger is None else ledger
+    refuse_overwriting({"out": out, "report": report}, {"file": files, "domain": domain, "ledger": url})
     schema = TableDomain.from_json(domain)
     mechanism = _mechanism(method, margins, copula, schema)
     if dry_run:
@@ -104,7 +118,7 @@ def synthesize(
         advance = open_things.enter_context(progress_bar("reading rows, fitting, drawing", as_json))
         advance(0, stages)
         # Every row is read and checked before the ledger is touched.
-        source = open_batches(file, columns, ReadOptions(delimiter, encoding, decimal), user=user)
+        source = open_batches(source_of(files), columns, ReadOptions(delimiter, encoding, decimal), user=user)
         sealed = read_rows(
             source, schema, user=user, rows_per_user=rows_per_user, unknown="drop" if unknown == "drop" else "error"
         )
@@ -113,7 +127,7 @@ def synthesize(
         before = _released(book, name)
         model = fit(sealed, schema, epsilon, mechanism, book, name=name, rows_per_user=rows_per_user, population=member)
         advance(2, stages)
-        model = replace(model, types=numeric_types(file))
+        model = replace(model, types=numeric_types(source_of(files)))
         written = _draw(model, out, rows, seed)
         advance(3, stages)
         spent = {"model": Fraction(0) if before else model.spent}
@@ -163,7 +177,12 @@ def _check(unknown: str, rows: int | None, measure: str | None, out: Path, repor
             name="rows", value=rows, limit="a whole number of at least 0", outcome="nothing was read"
         )
     if measure is not None and report is None:
-        raise InvalidInputError("measure: it is for the page, give --report page.html too", outcome="nothing was read")
+        raise InvalidInputError(
+            name="measure",
+            limit="it is for the page",
+            outcome="nothing was read",
+            next_step="give --report page.html too",
+        )
     check_writable(out, SUFFIXES)
     if report is not None:
         check_writable(report, (".html",))
@@ -173,13 +192,18 @@ def _released(book: Ledger, name: str) -> bool:
     return name in [spec.name for spec in book.streams()] and book.release_at(name, 0) is not None
 
 
-def _default_ledger(file: str, out: Path) -> str:
+def _default_ledger(files: list[str], out: Path) -> str:
     """The ledger that goes with the table, so that whatever is drawn from it, it is paid for once."""
     from veilstream.errors import InvalidInputError
 
-    table, former = Path(file), out.with_name(out.name + ".ledger.db")
-    if not table.is_file():
-        raise InvalidInputError("ledger: missing, for input that is not one file it must be named (--ledger)")
+    table, former = Path(files[0]), out.with_name(out.name + ".ledger.db")
+    if len(files) > 1 or not table.is_file():
+        raise InvalidInputError(
+            name="ledger",
+            limit="missing; for input that is not one file it must be named",
+            outcome="nothing was read",
+            next_step="give --ledger budget.db",
+        )
     ledger = table.with_name(table.name + ".ledger.db")
     if former.exists() and not ledger.exists():
         raise InvalidInputError(

@@ -88,6 +88,7 @@ class Categories:
 
     @property
     def bins(self) -> int:
+        """The number of bins."""
         return len(self.values)
 
     @refuses("column", COLUMN)
@@ -106,6 +107,7 @@ class Categories:
         return codes if valid.all() else np.where(valid, codes, -1)
 
     def labels(self) -> pl.Series:
+        """What tables call each bin, in their order."""
         return pl.Series(self.values)
 
     def select(self, name: str, wanted: object) -> NDArray[np.int64]:
@@ -118,6 +120,7 @@ class Categories:
         return np.unique([self.values.index(cast("Category", value)) for value in listed]).astype(np.int64)
 
     def to_json(self) -> list[Category]:
+        """The value that ``Domain.from_json`` reads."""
         return list(self.values)
 
 
@@ -164,6 +167,7 @@ class Edges:
 
     @property
     def bins(self) -> int:
+        """The number of bins."""
         return len(self.edges) - 1
 
     @refuses("column", COLUMN)
@@ -176,6 +180,7 @@ class Edges:
         return codes
 
     def labels(self) -> pl.Series:
+        """What tables call each bin, in their order."""
         return _interval_labels(self.edges)
 
     def select(self, name: str, wanted: object) -> NDArray[np.int64]:
@@ -184,6 +189,7 @@ class Edges:
         return _between(name, np.array(self.edges), low, high, slack=0.0)
 
     def to_json(self) -> dict[str, Any]:
+        """The value that ``Domain.from_json`` reads."""
         return {"edges": [_plain(edge) for edge in self.edges]}
 
 
@@ -208,6 +214,7 @@ class Grid:
 
     @property
     def bins(self) -> int:
+        """The number of bins."""
         return self.cells
 
     def bounds(self) -> NDArray[np.float64]:
@@ -223,6 +230,7 @@ class Grid:
         return np.where(inside, np.minimum(position.astype(np.int64), self.cells - 1), -1)
 
     def labels(self) -> pl.Series:
+        """What tables call each bin, in their order."""
         return _interval_labels(self.bounds().tolist())
 
     def select(self, name: str, wanted: object) -> NDArray[np.int64]:
@@ -231,6 +239,7 @@ class Grid:
         return _between(name, self.bounds(), low, high, slack=1e-6 * (self.high - self.low) / self.cells)
 
     def to_json(self) -> dict[str, Any]:
+        """The value that ``Domain.from_json`` reads."""
         return {"low": _plain(self.low), "high": _plain(self.high), "cells": self.cells}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,9 @@ from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed, seal
 from veilstream.values.origin import Origin
 
+NOTHING: Final = ("", "nan", "na", "n/a", "null", "none")
+"""How files write a count that is missing."""
+
 
 def read_counts(
     source: Any,
@@ -31,6 +34,7 @@ def read_counts(
     max_contribution: int,
     unknown: Policy = "error",
     missing_time: Policy = "error",
+    missing_value: Policy = "error",
     first_t: int = 0,
     dropped: Dropped | None = None,
     options: ReadOptions = AS_FOUND,
@@ -41,7 +45,8 @@ def read_counts(
     ``l1`` is the holder's word that one person moves the counts of one step by at most that much in total;
     nothing here can check it. A bin without a row counts zero. All rows are read and checked before this
     returns. ``presence`` is the holder's word that people count in no more steps than this guarantee says. Rows left
-    out are added to ``dropped``, for the operator alone. ``options`` say how files are written.
+    out are added to ``dropped``, for the operator alone: with ``missing_value="drop"`` those without a count, whose bin
+    then counts zero. ``options`` say how files are written.
 
     >>> from veilstream.data import Categories
     >>> places = Domain({"place": Categories(["a", "b"])})
@@ -63,10 +68,15 @@ def read_counts(
     counts: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
     for frame in open_batches(source, columns, options, time=time):
         steps, flat, keep = encoder.encode(frame)
-        numbers = whole_counts(frame[value])
-        cell = steps * domain.bins + flat
-        cells.append(cell if keep is None else cell[keep])
-        counts.append(numbers if keep is None else numbers[keep])
+        cell, column = steps * domain.bins + flat, frame[value]
+        if keep is not None:
+            cell, column = cell[keep], column.filter(pl.Series(keep))
+        if missing_value == "drop":
+            there = _is_there(column)
+            encoder.dropped.missing_value += int((~there).sum())
+            cell, column = cell[there.to_numpy()], column.filter(there)
+        cells.append(cell)
+        counts.append(whole_counts(column))
     cell, count = np.concatenate(cells), np.concatenate(counts)
     order = np.argsort(cell, kind="stable")
     cell, count = cell[order], count[order]
@@ -112,11 +122,19 @@ def whole_counts(column: pl.Series) -> NDArray[np.int64]:
         raise InvalidInputError(
             f"column '{column.name}': a count is missing, fractional or not a number, whole numbers are needed",
             name=column.name,
-            next_step="fill or remove such rows first",
+            next_step="fill such rows, or leave those without a count out (--missing-value drop)",
         )
     if numbers.min(initial=0) < 0:
         raise InvalidInputError(f"column '{column.name}': a count is negative, 0 is the limit", name=column.name)
     return numbers
+
+
+def _is_there(column: pl.Series) -> pl.Series:
+    """Which rows have a count, or anything that may be meant as one."""
+    if isinstance(column.dtype, pl.String):
+        return (column.str.strip_chars().str.to_lowercase().fill_null("").is_in(NOTHING)).not_()
+    known = column.is_not_null()
+    return known & column.is_not_nan() if column.dtype.is_float() else known
 
 
 def _has_point(column: pl.Series) -> bool:

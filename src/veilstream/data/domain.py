@@ -26,7 +26,7 @@ class Domain:
 
     The flat id of a row is its position in the product in row-major order: the last attribute changes
     fastest. Bins are stated, never learned from private data. A domain without attributes has a single bin,
-    for a series of totals.
+    for a series of totals. ``axes`` gives each attribute its ``Categories``, ``Edges`` or ``Grid``.
 
     >>> from veilstream.data import Categories, Edges
     >>> domain = Domain({"place": Categories(["a", "b"]), "age": Edges([0, 18, 65, 120])})
@@ -95,14 +95,17 @@ class Domain:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The attributes, in their order."""
         return tuple(self.axes)
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The number of bins of each attribute."""
         return tuple(axis.bins for axis in self.axes.values())
 
     @property
     def bins(self) -> int:
+        """The number of flat bins: the product of the shape."""
         return math.prod(self.shape)
 
     @refuses("rows", "a frame or a mapping that has every attribute as a column is needed")

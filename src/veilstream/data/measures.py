@@ -1,12 +1,8 @@
-"""Measured values: sums, means and variances of a column, as fractional counts of a public range.
+"""What is published of measured columns: sums, means, variances and quantiles from one vector of fractional counts.
 
-A row's value v in the public range [a, b] has the place u = (v − a)/(b − a). For a mean the row is divided between the
-two ends of the range, 1 − u to the lower and u to the upper one; for a variance among three parts, (1 − u)², 2u(1 − u)
-and u². The parts are never negative and add up to 1, so a row moves all of them together by 1 in the L1 norm, as it
-moves a count: number of rows, sum, mean and variance come from the same vector, and none of them has to be paid for
-by itself. A sum alone is one number, v over the largest |v| of the range.
-
-All of it is whole multiples of 2⁻¹⁶, made row by row; what is added up are whole numbers.
+A row is divided into parts that are never negative and add up to 1: between the ends of a public range (``values``) or
+among public cells (``cells``). It moves all parts of a column together as a count is moved, so that several statistics
+of a column are paid for once. All of it is whole multiples of 2⁻¹⁶, made row by row, and added up as whole numbers.
 """
 
 from __future__ import annotations
@@ -16,86 +12,46 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from typing import Any, Final, Literal, TypeAlias, cast
 
-import numpy as np
-import polars as pl
-from numpy.typing import NDArray
-
-from veilstream.data.axes import as_numbers
-from veilstream.data.read_options import has_decimal_comma
+from veilstream.data.cells import DEFAULT_CELLS, CellColumn
+from veilstream.data.values import GRID, ONE, ValueColumn
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.rationals import rational, sqrt_up
 
 Statistic: TypeAlias = Literal["count", "sum", "mean", "variance"]
-Places: TypeAlias = NDArray[np.int32]
+Column: TypeAlias = ValueColumn | CellColumn
 
-GRID: Final = 16
-"""Places in a range are multiples of 2⁻¹⁶ of its length."""
-ONE: Final = 1 << GRID
-MISSING_VALUE: Final = np.int32(-(1 << 31))
-"""Stands for a row that has no value in a column."""
-LARGEST: Final = Fraction(10) ** 30
+MEDIAN: Final = "median"
+QUANTILE: Final = "quantile "
+STATISTICS: Final = ("count", "sum", "mean", "variance", "median", "quantiles")
+"""What can be asked of a column, by the names of settings."""
+PARTS: Final[dict[str, int]] = {"sum": 1, "mean": 2, "count": 2, "variance": 3}
+"""Parts of a row that a statistic of the values needs."""
+DEFAULT_SHARES: Final = (Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
 
 
 @dataclass(frozen=True, slots=True)
-class ValueColumn:
-    """A column with its public range, and into how many parts a row is divided for what is asked of it.
+class QuantileOptions:
+    """Which quantiles are published, as shares of the rows below them, and in which cells rows are counted."""
 
-    >>> fare = ValueColumn("fare", Fraction(0), Fraction(100), parts=2)
-    >>> fare.parts_of(fare.places(pl.Series([0.0, 25.0, 1000.0]))) / ONE
-    array([[1.  , 0.  ],
-           [0.75, 0.25],
-           [0.  , 1.  ]])
-    """
-
-    name: str
-    low: Fraction
-    high: Fraction
-    parts: int
+    shares: tuple[Fraction, ...] = DEFAULT_SHARES
+    cells: int = DEFAULT_CELLS
+    edges: tuple[Any, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not -LARGEST <= self.low < self.high <= LARGEST:
-            raise InvalidInputError(
-                name="between",
-                value=f"{self.low} {self.high}",
-                limit=f"the range of '{self.name}' needs a lower end below its upper end, both of at most 10^30",
-                outcome="nothing was read",
-            )
+        for share in self.shares:
+            if not 0 < share < 1:
+                raise InvalidInputError(
+                    name="at", value=str(share), limit="above 0 and below 1", outcome="nothing was read"
+                )
 
-    @property
-    def largest(self) -> Fraction:
-        """The largest absolute value of the range."""
-        return max(abs(self.low), abs(self.high))
-
-    def places(self, column: pl.Series) -> Places:
-        """The place of every value on the grid; what lies outside the range counts as its nearer end."""
-        numbers = _numbers(column)
-        missing = np.isnan(numbers)
-        low, high = float(self.low), float(self.high)
-        clipped = np.clip(np.where(missing, low, numbers), low, high)
-        scaled = clipped / float(self.largest) if self.parts == 1 else (clipped - low) / (high - low)
-        places = np.clip(np.rint(scaled * ONE), -ONE if self.parts == 1 else 0, ONE).astype(np.int32)
-        places[missing] = MISSING_VALUE
-        return places
-
-    def parts_of(self, places: Places) -> NDArray[np.int64]:
-        """How each row is divided, in multiples of 2⁻¹⁶ (rows × parts); a row without a value counts nowhere."""
-        missing = places == MISSING_VALUE
-        u = np.where(missing, 0, places).astype(np.int64)
-        if self.parts == 1:
-            return u[:, None]
-        if self.parts == 2:
-            divided = np.stack([ONE - u, u], axis=1)
-        else:
-            square = (u * u + (ONE >> 1)) >> GRID
-            between = np.minimum((2 * u * (ONE - u) + (ONE >> 1)) >> GRID, ONE - square)
-            divided = np.stack([ONE - between - square, between, square], axis=1)
-        divided[missing] = 0
-        return divided
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "low": str(self.low), "high": str(self.high), "parts": self.parts}
+    def column(self, name: str, ends: Sequence[Any]) -> CellColumn:
+        """The cells of a column between the ends of its range."""
+        if self.edges is not None:
+            return CellColumn.between_edges(name, self.edges)
+        low, high = (rational(end, f"between of {name}") for end in ends)
+        return CellColumn.even(name, low, high, self.cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +61,26 @@ class ValueMeasures:
     >>> asked = ValueMeasures.of({"mean": {"fare": (0, 100)}, "sum": {"fare": (0, 100), "tip": (0, 20)}})
     >>> [(column.name, column.parts) for column in asked.columns], asked.parts, asked.labels
     ([('fare', 2), ('tip', 1)], 3, ('mean fare', 'sum fare', 'sum tip'))
+    >>> ValueMeasures.of({"quantiles": {"fare": (0, 100)}}).labels
+    ('quantile 0.1 fare', 'median fare', 'quantile 0.9 fare')
     """
 
-    columns: tuple[ValueColumn, ...]
-    asked: tuple[tuple[Statistic, str], ...]
+    columns: tuple[Column, ...]
+    asked: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, ranges: Mapping[str, Mapping[str, Sequence[Any]]]) -> ValueMeasures:
+    def of(
+        cls,
+        ranges: Mapping[str, Mapping[str, Sequence[Any]]],
+        quantiles: QuantileOptions = QuantileOptions(),  # noqa: B008 (frozen)
+    ) -> ValueMeasures:
         """From statistic, column and range, as a job gives them."""
         needed: dict[str, int] = {}
         between: dict[str, tuple[Fraction, Fraction]] = {}
-        asked: list[tuple[Statistic, str]] = []
+        cells: dict[str, CellColumn] = {}
+        asked: list[tuple[str, str]] = []
         for statistic, columns in ranges.items():
             for name, ends in columns.items():
-                parts = {"sum": 1, "mean": 2, "count": 2, "variance": 3}[statistic]
-                needed[name] = max(needed.get(name, 0), parts)
                 low, high = (rational(end, f"between of {name}") for end in ends)
                 if between.setdefault(name, (low, high)) != (low, high):
                     raise InvalidInputError(
@@ -128,13 +89,22 @@ class ValueMeasures:
                         limit=f"column '{name}' has another range already: one for each column",
                         outcome="nothing was read",
                     )
-                asked.append((cast(Statistic, statistic), name))
-        columns_of = tuple(ValueColumn(name, *between[name], parts) for name, parts in needed.items())
-        return cls(columns_of, tuple(dict.fromkeys(asked)))
+                if statistic in PARTS:
+                    needed[name] = max(needed.get(name, 0), PARTS[statistic])
+                    asked.append((statistic, name))
+                    continue
+                cells[name] = quantiles.column(name, ends)
+                shares = quantiles.shares if statistic == "quantiles" else (Fraction(1, 2),)
+                asked.extend((name_of_quantile(share), name) for share in sorted(shares))
+        # The number of rows is read off the cells where nothing but it is asked of the values.
+        counted = {name for name in cells if all(statistic not in PARTS or statistic == "count"
+                                                 for statistic, of in asked if of == name)}  # fmt: skip
+        values = [ValueColumn(name, *between[name], parts) for name, parts in needed.items() if name not in counted]
+        return cls((*values, *cells.values()), tuple(dict.fromkeys(asked)))
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.columns)
+        return tuple(dict.fromkeys(column.name for column in self.columns))
 
     @property
     def parts(self) -> int:
@@ -146,18 +116,24 @@ class ValueMeasures:
         """What is published, in words."""
         return tuple(f"{statistic} {name}" for statistic, name in self.asked)
 
-    def column(self, name: str) -> tuple[ValueColumn, slice]:
-        """A column and where its parts lie among those of a bin."""
-        first = 0
+    def column(self, statistic: str, name: str) -> tuple[Column, slice]:
+        """The column that a statistic is read from, and where its parts lie among those of a bin."""
+        first, found = 0, None
         for column in self.columns:
-            if column.name == name:
-                return column, slice(first, first + column.parts)
+            if column.name == name and (found is None or (share_of(statistic) is not None)):
+                found = column, slice(first, first + column.parts)
             first += column.parts
-        raise InvalidInputError(name="column", value=name, limit=f"measured are {', '.join(self.names)}")
+        if found is None:
+            raise InvalidInputError(name="column", value=name, limit=f"measured are {', '.join(self.names)}")
+        return found
 
-    def first(self) -> ValueMeasures:
-        """The same parts, of which only the first statistic is wanted."""
-        return ValueMeasures(self.columns, self.asked[:1])
+    def drawn(self) -> ValueMeasures:
+        """The same parts, of which only what one picture shows is wanted: one statistic, or the quantiles of a
+        column."""
+        statistic, name = next((pair for pair in self.asked if pair[0] != "count"), self.asked[0])
+        quantiles = [pair for pair in self.asked if share_of(pair[0]) is not None and pair[1] == name]
+        single = ((statistic, name),)
+        return ValueMeasures(self.columns, single if share_of(statistic) is None else tuple(quantiles))
 
     def movement(self, rows: int, most: Fraction | None = None) -> tuple[Fraction, Fraction]:
         """How far one person with so many rows in a step moves the vector, in the L1 and the L2 norm.
@@ -172,10 +148,11 @@ class ValueMeasures:
             Fraction(rows) if most is None else min(Fraction(rows), self._steps(most, column) / ONE)
             for column in self.columns
         ]
-        squared = sum((moved**2 for moved in each), Fraction(0))
-        return sum(each, Fraction(0)), each[0] if len(each) == 1 else sqrt_up(squared)
+        far = [moved * column.norm for moved, column in zip(each, self.columns, strict=True)]
+        squared = sum((moved**2 for moved in far), Fraction(0))
+        return sum(each, Fraction(0)), far[0] if len(far) == 1 else sqrt_up(squared)
 
-    def _steps(self, most: Fraction, column: ValueColumn) -> Fraction:
+    def _steps(self, most: Fraction, column: Column) -> Fraction:
         return Fraction(math.floor(most / column.largest * ONE))
 
     def most_steps(self, most: Fraction) -> tuple[int, ...]:
@@ -195,40 +172,34 @@ class ValueMeasures:
         fields: dict[str, Any] = json.loads(text)
         if fields["kind"] != "measures":
             return None
-        columns = tuple(
-            ValueColumn(one["name"], Fraction(one["low"]), Fraction(one["high"]), one["parts"])
-            for one in cast(Iterable[dict[str, Any]], fields["columns"])
-        )
+        columns = tuple(_column(one) for one in cast(Iterable[dict[str, Any]], fields["columns"]))
         return cls(columns, tuple((statistic, name) for statistic, name in fields["asked"]))
 
 
-STATISTICS: Final[tuple[Statistic, ...]] = get_args(Statistic)
+def _column(fields: dict[str, Any]) -> Column:
+    if "edges" in fields:
+        return CellColumn(fields["name"], tuple(Fraction(edge) for edge in fields["edges"]), fields["group"])
+    return ValueColumn(fields["name"], Fraction(fields["low"]), Fraction(fields["high"]), fields["parts"])
 
 
-def _numbers(column: pl.Series) -> NDArray[np.float64]:
-    """The column as floats, NaN where a value is missing; text that is no number is refused."""
-    if not (column.dtype.is_numeric() or isinstance(column.dtype, pl.String | pl.Null)):
-        raise InvalidInputError(
-            name=column.name,
-            value=str(column.dtype),
-            limit="a measured column holds numbers",
-            outcome="nothing was read",
-        )
-    if isinstance(column.dtype, pl.String):
-        column = column.str.strip_chars().replace("", None)
-    numbers = as_numbers(column)
-    strange = int(np.count_nonzero(np.isnan(numbers))) - column.null_count()
-    if isinstance(column.dtype, pl.String):
-        strange -= int(column.str.to_lowercase().is_in(["nan", "+nan", "-nan"]).sum() or 0)
-    elif column.dtype.is_float():
-        strange -= int(column.is_nan().sum() or 0)
-    if strange > 0:
-        comma = has_decimal_comma(column.filter(pl.Series(np.isnan(numbers))))
-        raise InvalidInputError(
-            f"column '{column.name}': a row has a value that is no number",
-            name=column.name,
-            outcome="nothing was read",
-            operator_note=f"{strange} such rows in this batch",
-            next_step="numbers with a decimal comma need --decimal ','" if comma else "correct it, or leave it empty",
-        )
-    return numbers
+def name_of_quantile(share: Fraction) -> str:
+    """A quantile in words.
+
+    >>> name_of_quantile(Fraction(1, 2)), name_of_quantile(Fraction(9, 10)), name_of_quantile(Fraction(1, 3))
+    ('median', 'quantile 0.9', 'quantile 1/3')
+    """
+    if share == Fraction(1, 2):
+        return MEDIAN
+    decimal = format(float(share), ".6g")
+    return f"{QUANTILE}{decimal if Fraction(decimal) == share else share}"
+
+
+def share_of(statistic: str) -> Fraction | None:
+    """The share of rows below a quantile; None for what is not one.
+
+    >>> share_of("median"), share_of("quantile 0.9"), share_of("mean")
+    (Fraction(1, 2), Fraction(9, 10), None)
+    """
+    if statistic == MEDIAN:
+        return Fraction(1, 2)
+    return Fraction(statistic.removeprefix(QUANTILE)) if statistic.startswith(QUANTILE) else None

@@ -37,7 +37,12 @@ def _draw_windows(axes: Any, facts: Mapping[str, Facts], chosen: Choice) -> None
         shares = [100 * uniform_choice(known, epsilon).relative_error for epsilon in EPSILONS]
         axes.plot(epsilons, shares, color=PALETTE[number], marker=MARKERS[number], label=name)
     axes.axvline(float(chosen.epsilon), color="#8a949e", linewidth=1.0, linestyle="--")
-    axes.set(xscale="log", yscale="log", xlabel="epsilon of a window", ylabel="mean error of a bin, % of its count")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="epsilon of a window (dashed: taken)",
+        ylabel="mean error of a bin, % of its count",
+    )
     axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
     axes.xaxis.set_minor_formatter(ticker.NullFormatter())
     axes.yaxis.set_major_formatter("{x:,g}")

@@ -16,6 +16,8 @@ from veilstream.release.sinks import replacing
 
 MOST_LINES: Final = 8
 MOST_BARS: Final = 16
+BESIDE: Final = 1.035
+"""Lines stand beside each other by this factor of epsilon, so that their bars can be told apart."""
 ERROR_NAMES: Final = {
     "absolute": "mean absolute error of a bin in a step, counts",
     "relative": "mean relative error of a bin in a step",
@@ -34,7 +36,7 @@ def draw_comparison(found: Comparison, metric: str, path: str | Path, name: str)
     else:
         figure.set_size_inches(9.2, 4.8)
         _draw_lines(axes, found.ranking, metric, found.recommended)
-        figure.legend(loc="outside right upper", fontsize=8.5, title="bands: 95 % of the mean", title_fontsize=8.5)
+        figure.legend(loc="outside right upper", fontsize=8.5, title="bars: 95 % of the mean", title_fontsize=8.5)
     figure.suptitle(title, fontsize=11.5, fontweight="bold", x=0.01, ha="left")
     with replacing(path) as unfinished:
         figure.savefig(unfinished, dpi=150, format="png")
@@ -64,10 +66,14 @@ def _draw_lines(axes: Any, ranking: pl.DataFrame, metric: str, recommended: str)
         part = ranking.filter(pl.col("mechanism") == label).sort("epsilon")
         at, mean = part["epsilon"].to_numpy(), part[metric].to_numpy()
         colour = PALETTE[number % len(PALETTE)]
-        # A band that reaches zero has no place on a logarithmic axis; it ends a decade below its mean.
-        low = np.maximum(part["low"].to_numpy(), mean / 10)
-        axes.fill_between(at, low, part["high"].to_numpy(), color=colour, alpha=0.18, linewidth=0)
-        axes.plot(at, mean, color=colour, marker=MARKERS[number % len(MARKERS)], markersize=5, label=label)
+        # A bar that reaches zero has no place on a logarithmic axis; it ends a decade below its mean.
+        ends = np.stack([mean - np.maximum(part["low"].to_numpy(), mean / 10), part["high"].to_numpy() - mean])
+        beside = at * BESIDE ** (number - (len(shown) - 1) / 2)
+        marker = MARKERS[number % len(MARKERS)]
+        chosen = {"linewidth": 2.2, "zorder": 4} if label == recommended else {"linewidth": 1.0}
+        axes.errorbar(
+            beside, mean, ends, color=colour, marker=marker, markersize=5, elinewidth=0.9, label=label, **chosen
+        )
     axes.set(xscale="log", yscale="log", xlabel="epsilon of a window", ylabel=ERROR_NAMES[metric])
     ticks = sorted(ranking["epsilon"].unique())
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])

@@ -29,6 +29,7 @@ from veilstream.evaluate.advise import (
 from veilstream.jobs.command import publish_command
 from veilstream.jobs.window import steps_of_window
 from veilstream.jobs.wording import number
+from veilstream.privacy.durations import parse_duration
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.rationals import Exact
 from veilstream.release.measure import Measure
@@ -148,6 +149,8 @@ def advise(
         raise _refused("runs", f"from 1 to {MAX_RUNS} simulations are possible")
     if (epsilon is None) == (error is None):
         raise _refused("epsilon", "give either it or the error that is wanted")
+    if isinstance(every, str) and not every.isdecimal():
+        parse_duration(every)
     expected = population / bins if population is not None else count
     assert expected is not None
     facts = Facts(expected, bins, steps_of_window(window, every), steps, per_person, change)

@@ -4,17 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Any, Final
 
-from veilstream.errors import LedgerMismatchError
-from veilstream.mechanisms.identity import rebuilt
+from veilstream.errors import InvalidInputError, LedgerMismatchError
+from veilstream.mechanisms.identity import rebuilt, recognises
 from veilstream.mechanisms.named import build_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.streams import STREAMS
 from veilstream.mechanisms.streams.model.periods import calendar_periods
 from veilstream.privacy.durations import MICROSECONDS, MONTHS, parse_duration
 
 AUTO: Final = "auto"
+PLAIN: Final = "uniform"
+"""What ``auto`` means where there is no model: a release in every step."""
 MONTHS_OF_A_YEAR: Final = 12
+
+
+def chosen_mechanism(
+    name: str, histogram: str | None, settings: Mapping[str, Any], every: str | int, *, counts: bool = True
+) -> StreamMechanism[Any]:
+    """The mechanism that a name, a histogram and parameters mean, the same in every place where they can be given.
+
+    With ``auto`` counts are released by models; a histogram without a mechanism is one for every step, and so are
+    measured values, for models are models of ``counts``.
+
+    >>> chosen_mechanism("auto", "efpa", {}, "1h").histogram
+    EFPA(...)
+    """
+    if name not in (AUTO, *STREAMS) and get_close_matches(name, [AUTO, *STREAMS], n=1) == [AUTO]:
+        raise InvalidInputError(
+            name="mechanism", value=name, limit="unknown, did you mean 'auto'?", outcome="nothing was read"
+        )
+    if name != AUTO:
+        return build_mechanism(name, histogram, settings)
+    if histogram is None and counts:
+        return automatic_mechanism(every, settings)
+    return build_mechanism(PLAIN, histogram, settings)
 
 
 def automatic_mechanism(every: str | int, settings: Mapping[str, Any]) -> StreamMechanism[Any]:
@@ -41,8 +67,10 @@ def seasons_of(every: str | int) -> tuple[int, ...]:
     return (steps,) if rest == 0 and steps > 1 else ()
 
 
-def recorded_mechanism(recorded: str, stream: str) -> StreamMechanism[Any]:
-    """The mechanism with which a stream began, from its description in the ledger."""
+def recorded_mechanism(recorded: str, stream: str, made: StreamMechanism[Any]) -> StreamMechanism[Any]:
+    """The mechanism with which a stream began: the one that would be ``made`` now, or that of its description."""
+    if recognises(recorded, made):
+        return made
     mechanism: StreamMechanism[Any] | None = rebuilt(recorded)
     if mechanism is None:
         raise LedgerMismatchError(

@@ -12,6 +12,7 @@ from typing import Any, cast
 from veilstream.arguments import checks_arguments
 from veilstream.data import Domain
 from veilstream.errors import InvalidInputError
+from veilstream.jobs.automatic import AUTO, PLAIN
 from veilstream.jobs.model import Job
 from veilstream.jobs.prepare import PreparedJob, prepare, require_ledger
 from veilstream.jobs.published import PublishedJob
@@ -36,7 +37,7 @@ def publish(
     domain: Domain | Mapping[str, Any] | str | Path | None = None,
     start: int | str | date | datetime | None = None,
     end: int | str | date | datetime | None = None,
-    mechanism: str | type[Any] | StreamMechanism[Any] = "uniform",
+    mechanism: str | type[Any] | StreamMechanism[Any] = AUTO,
     histogram: str | type[Any] | HistogramMechanism | None = None,
     **settings: Any,
 ) -> PublishedJob:
@@ -47,6 +48,9 @@ def publish(
     command line (``value``, ``per_person``, ``counts_per_user``, ``stream``, ``out``, ``set={"interval": 6}``, ...).
     The call is resumable: what the ledger holds is not published again.
 
+    ``InvalidInputError`` and ``UnknownValueError`` come before anything is spent, ``BudgetExceededError`` where a step
+    does not fit into the window, ``LedgerMismatchError`` where the ledger has the stream under another promise.
+
     >>> import os, tempfile
     >>> visits = {"id": [1, 2, 3, 1], "hour": [0, 0, 1, 2], "place": ["a", "b", "a", "a"]}
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -54,7 +58,7 @@ def publish(
     ...                   end=3, epsilon=1, window=3, ledger=os.path.join(folder, "budget.db"))
     ...     job.releases, job.spent, job.to_polars().columns
     (Releases(3 steps x 2 bins of people per step), Fraction(1, 1),
-     ['step', 'time', 'place', 'value', 'low', 'high', 'fresh', 'covers'])
+     ['step', 'time', 'place', 'value', 'low', 'high', 'fresh', 'covers', 'as_of', 'counted'])
     """
     prepared = prepare_call(source, mechanism, histogram, {
         "time": time, "every": every, "epsilon": epsilon, "window": window, "ledger": ledger, "user": user, "by": by,
@@ -94,7 +98,7 @@ def _made(
     if isinstance(mechanism, str) and (histogram is None or isinstance(histogram, str)):
         return None
     if isinstance(mechanism, str):
-        made: Any = build_mechanism(mechanism, None, settings)
+        made: Any = build_mechanism(PLAIN if mechanism == AUTO else mechanism, None, settings)
     elif isinstance(mechanism, type):
         made = mechanism(**settings)
     elif settings:

@@ -12,6 +12,7 @@ from veilstream.data.readers import AS_FOUND
 from veilstream.errors import InvalidInputError
 from veilstream.evaluate.advise import Facts
 from veilstream.evaluate.limits import LimitChoice, RowLevels, limit_choices, suggested
+from veilstream.jobs.checks import refuse_same_file_twice, refuse_shared_column
 from veilstream.jobs.window import steps_of_window
 from veilstream.mechanisms.streams import Sample
 from veilstream.privacy.guarantee import Guarantee
@@ -49,8 +50,10 @@ def stream_facts(
         return None
     if epsilon is None or window is None or count is None:
         raise InvalidInputError(
-            "publish-epsilon, window and count: give all three of the stream to come, or none of them",
+            name="publish_epsilon",
+            limit="what is known of the stream to come is its epsilon, its window and a count, or nothing",
             outcome="nothing was read",
+            next_step="give --publish-epsilon, --window and --count, or none of them",
         )
     guarantee = Guarantee(epsilon, steps_of_window(window, every))
     if guarantee.w is None:
@@ -86,9 +89,9 @@ def look(
     A second look at the same stream of the ledger reads what the first released and spends nothing.
     """
     guarantee = Guarantee(epsilon, w=None)
-    length = int(every) if isinstance(every, str) and every.isdigit() else every
-    first, last = (int(start), int(end)) if isinstance(length, int) else (start, end)
-    calendar = Calendar(first, last, length, zone)
+    refuse_shared_column(user, time, Domain({}))
+    refuse_same_file_twice(source)
+    calendar = Calendar(start, end, every, zone)
     dropped = Dropped()
     # Every row is read and checked before the ledger is touched.
     histogram = rows_per_step(

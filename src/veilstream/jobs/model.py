@@ -9,26 +9,31 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias, cast
+from typing import Any, Final, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from veilstream.data.measures import STATISTICS, ValueMeasures
-from veilstream.errors import InvalidBudgetError, InvalidInputError, VeilstreamError
+from veilstream.data.cells import DEFAULT_CELLS, MOST_CELLS
+from veilstream.data.measures import STATISTICS, QuantileOptions, ValueMeasures
+from veilstream.errors import InvalidBudgetError, InvalidInputError
 from veilstream.jobs.measured import measures_of
-from veilstream.jobs.window import steps_of_window
+from veilstream.jobs.refusals import refusal
+from veilstream.jobs.window import steps_of_distinct, steps_of_window
 from veilstream.privacy.population import Draw
 from veilstream.privacy.rationals import rational
-from veilstream.release.plots.options import Kind
+from veilstream.release.plot_options import Kind
 
 Moment: TypeAlias = int | str | datetime | date
 Policy: TypeAlias = Literal["error", "drop"]
 Number: TypeAlias = str | int | float
 Columns: TypeAlias = tuple[str, ...] | dict[str, tuple[Number, Number]]
 """Columns to measure: their names, with ranges as in fare=0..100, or a range for each name."""
+STEP: Final = "step"
+SO_FAR: Final = "so-far"
+SO_FAR_SETTINGS: Final = {"window": "user", "presence": 1, "mechanism": "running-total"}
+"""What counting people so far is made of: everybody counts in the first step in which they come."""
 PATHS = ("file", "domain", "ledger", "out", "plot", "key_file")
 
 
@@ -56,19 +61,35 @@ class Job(BaseModel):
     by: tuple[str, ...] | None = Field(
         None, description="Attribute to count by; repeat for several. Default: the domain's."
     )
+    distinct: str | int | None = Field(
+        None, description="Count people, not rows: of a 'step', 'so-far', or of the last steps, e.g. 7 or 7d."
+    )
     value: str | None = Field(None, description="Column of counts that are aggregated already.")
     per_person: int | None = Field(None, description="With --value: most that one person adds to the counts of a step.")
     sum: Columns | None = Field(None, description="Column to sum up, e.g. fare or fare=0..100; repeat for several.")
     mean: Columns | None = Field(None, description="Column to average, with an interval; repeat for several.")
     variance: Columns | None = Field(None, description="Column whose variance to publish; repeat for several.")
     count: Columns | None = Field(None, description="Column whose rows to count besides; free with --mean.")
+    median: Columns | None = Field(None, description="Column whose median to publish; repeat for several.")
+    quantiles: Columns | None = Field(None, description="Column whose quantiles to publish; repeat for several.")
+    at: tuple[Number, ...] = Field(
+        ("0.1", "0.5", "0.9"), description="With --quantiles: shares of the rows below. Default: 0.1,0.5,0.9."
+    )
+    cells: int = Field(
+        DEFAULT_CELLS, ge=2, le=MOST_CELLS, description="With --quantiles: equal cells of the range. Default: 64."
+    )
+    edges: tuple[Number, ...] | None = Field(
+        None, description="With --quantiles: public edges of the cells instead, e.g. 0,5,10,30,60."
+    )
     between: tuple[Number, Number] | None = Field(
         None, description="Public range of measured columns: two numbers; values outside count as its ends."
     )
     most_per_user: Number | None = Field(
         None, description="With --sum: most that one person adds to a sum in a step, besides the limit on rows."
     )
-    missing_value: Policy = Field("error", description="Rows without a value to measure: 'error' (default) or 'drop'.")
+    missing_value: Policy = Field(
+        "error", description="Rows without a count or a value to measure: 'error' (default), 'drop'."
+    )
 
     domain: str | dict[str, Any] | None = Field(None, description="JSON file of the public bins of each attribute.")
     every: str | int = Field(description="Length of a step: 15m, 1h, 1d, 1w, 1mo, or a number.")
@@ -141,6 +162,9 @@ class Job(BaseModel):
     plot_bins: tuple[str, ...] | None = Field(
         None, description="Labels of bins to draw, repeatable, or the number of the largest."
     )
+    plot_title: str | None = Field(None, description="Title of the picture. Default: the name of the stream.")
+    plot_range: tuple[float, float] | None = Field(None, description="Ends of the axis of values: two numbers.")
+    plot_size: tuple[float, float] | None = Field(None, description="Width and height of the picture in inches.")
     level: float = Field(0.95, gt=0, lt=1, description="Level of the error intervals. Default: 0.95.")
 
     @property
@@ -156,7 +180,15 @@ class Job(BaseModel):
     @property
     def measures(self) -> ValueMeasures | None:
         """What is published of which columns; None where rows or people are counted."""
-        return measures_of({name: getattr(self, name) for name in STATISTICS}, self.between)
+        quantiles = QuantileOptions(tuple(rational(share, "at") for share in self.at), self.cells, self.edges)
+        return measures_of({name: getattr(self, name) for name in STATISTICS}, self.between, quantiles)
+
+    @property
+    def distinct_steps(self) -> int | None:
+        """Over how many last steps people are counted once; None where rows are counted."""
+        if self.distinct is None:
+            return None
+        return 1 if self.distinct in (STEP, SO_FAR) else steps_of_distinct(self.distinct, self.every)
 
     @property
     def most(self) -> Fraction | None:
@@ -178,7 +210,17 @@ class Job(BaseModel):
             if settings.get("window") is not None:
                 raise ValueError("per: not allowed with 'window'; a person is protected per block or in any window")
             settings["window"] = "user"
+        if settings.get("distinct") == SO_FAR:
+            settings = {**SO_FAR_SETTINGS, **{name: value for name, value in settings.items() if value != "auto"}}
         return settings
+
+    @field_validator("at", "edges", mode="before")
+    @classmethod
+    def _several_numbers(cls, given: Any) -> Any:
+        if given is None:
+            return None
+        several = cast("Sequence[Any]", given) if isinstance(given, tuple | list) else (given,)
+        return tuple(part.strip() for one in several for part in str(one).split(","))
 
     @field_validator(*STATISTICS, mode="before")
     @classmethod
@@ -224,12 +266,30 @@ class Job(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _distinct_people(self) -> Self:
+        if self.distinct is None:
+            return self
+        if self.value is not None or self.measures is not None or self.row_per_person or self.counts_per_user != 1:
+            raise ValueError(
+                "distinct: people are counted by their ids, so not with 'value', 'counts_per_user', 'row_per_person' "
+                "or columns that are measured"
+            )
+        steps = self.distinct_steps
+        if self.distinct == SO_FAR and (self.presence, self.w, self.per) != (1, None, None):
+            raise ValueError("distinct: so far a person counts once for ever, with 'window' user and 'presence' 1")
+        if steps is not None and steps > 1 and (self.presence is not None or self.per is not None):
+            raise ValueError(
+                "distinct: people of the last steps are protected by a 'window', not by 'presence' or 'per'"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _measures_of_events(self) -> Self:
-        asked = measures_of({name: getattr(self, name) for name in STATISTICS}, self.between)
+        asked = self.measures
         if asked is None:
-            for name in ("between", "most_per_user"):
+            for name in ("between", "most_per_user", "edges"):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"{name}: only with 'sum', 'mean', 'variance' or 'count', which measure a column")
+                    raise ValueError(f"{name}: only with settings that measure a column, such as 'sum' or 'quantiles'")
             return self
         if self.value is not None:
             raise ValueError("value: not allowed with columns that are measured, which takes rows of people")
@@ -249,7 +309,7 @@ class Job(BaseModel):
         try:
             return cls.model_validate(dict(settings))
         except ValidationError as error:
-            raise _refusal([{**item} for item in error.errors(include_url=False)]) from None
+            raise refusal([{**item} for item in error.errors(include_url=False)], known_settings()) from None
 
     @classmethod
     def load(cls, config: Path | None, given: Mapping[str, Any]) -> Self:
@@ -305,38 +365,3 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 def _beside(config: Path, given: str) -> str:
     return given if "://" in given or given == "-" else str(config.parent / given)
-
-
-def _refusal(problems: Sequence[Mapping[str, Any]]) -> VeilstreamError:
-    """One error that says all that is wrong; its fields are those of the first problem."""
-    own = problems[0]["ctx"]["error"] if problems[0]["type"] == "value_error" else None
-    if len(problems) == 1 and isinstance(own, VeilstreamError):
-        return own
-    name, limit, given = _problem(problems[0])
-    missing = limit.startswith("missing")
-    flag = f"--{name.replace('_', '-')}"
-    advice = f"give {flag}, or {name} in Python or a job file" if missing else f"correct {flag} and try again"
-    if len(problems) == 1:
-        return InvalidInputError(name=name, limit=limit, outcome="nothing was read", next_step=advice, **given)
-    listed = "; ".join(_sentence(*_problem(problem)) for problem in problems)
-    return InvalidInputError(listed, name=name, limit=limit, outcome="nothing was read", next_step=advice)
-
-
-def _sentence(name: str, limit: str, given: Mapping[str, Any]) -> str:
-    return f"{name} {given['value']!r}: {limit}" if given else f"{name}: {limit}"
-
-
-def _problem(item: Mapping[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """The setting's name, what is wrong with it, and its value where that is to blame."""
-    name = ".".join(str(part) for part in item["loc"][:1])
-    match item["type"]:
-        case "extra_forbidden":
-            near = get_close_matches(name, known_settings(), n=1)
-            return name, "no such setting" + (f", did you mean '{near[0]}'?" if near else ""), {}
-        case "missing":
-            return name, "missing, it must be given", {}
-        case "value_error":
-            about, _, limit = str(item["ctx"]["error"]).partition(": ")
-            return about, limit, {}
-        case _:
-            return name, str(item["msg"]).lower(), {"value": item["input"]}

@@ -11,20 +11,22 @@ from typing import Any
 import polars as pl
 
 from veilstream.data import Calendar, Domain
+from veilstream.data.bounding.distinct import movement_of_people
 from veilstream.data.measures import ValueMeasures
 from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError
 from veilstream.extras import PLOT, require
-from veilstream.jobs.automatic import AUTO, automatic_mechanism
-from veilstream.jobs.model import Job, Moment
+from veilstream.jobs.automatic import AUTO, PLAIN, chosen_mechanism
+from veilstream.jobs.checks import refuse_same_file_twice, refuse_shared_column, require_drawable
+from veilstream.jobs.model import SO_FAR, Job, Moment
 from veilstream.jobs.outputs import refuse_overwriting
-from veilstream.mechanisms.named import build_mechanism, find_mechanism
+from veilstream.mechanisms.named import find_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams import STREAMS
 from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.measure import Measure
-from veilstream.release.plots import SUFFIXES
+from veilstream.release.plots import SUFFIXES, PlotOptions
 from veilstream.release.sinks import WRITERS, check_names, check_writable
 from veilstream.storage.location import locate
 
@@ -58,9 +60,29 @@ class PreparedJob:
         return self.bins * (1 if self.measures is None else self.measures.parts)
 
     @property
+    def promised(self) -> Guarantee:
+        """What the people in the data are promised about what they do.
+
+        The numbers of people of the last m steps show a visit m times: a window of w + m − 1 steps of these numbers
+        is what protects a window of w steps of visits.
+        """
+        steps = self.job.distinct_steps
+        if steps is None or steps == 1 or self.guarantee.w is None:
+            return self.guarantee
+        return Guarantee(self.guarantee.epsilon, self.job.w, self.guarantee.delta)
+
+    @property
+    def max_contribution(self) -> int:
+        """How many counts one person may add to a step."""
+        steps = self.job.distinct_steps
+        if steps is None:
+            return self.job.max_contribution
+        return movement_of_people(self.bins, self.job.bins_per_user, steps)
+
+    @property
     def movement(self) -> Fraction:
         """How far one person moves these numbers in a step, in the L1 norm."""
-        rows = self.job.max_contribution
+        rows = self.max_contribution
         return Fraction(rows) if self.measures is None else self.measures.movement(rows, self.job.most)[0]
 
     @property
@@ -79,6 +101,9 @@ class PreparedJob:
             return Measure.of_values(self.job.value, self.calendar.every, sums)
         if self.measures is not None:
             return Measure.of_values(" and ".join(self.measures.labels), self.calendar.every, sums)
+        people = self.job.distinct_steps
+        if people is not None:
+            return Measure.of_people(people, self.calendar.every, sums, self.job.bins_per_user)
         return Measure.of_events(self.job.counts_per_user, self.calendar.every, sums)
 
     @property
@@ -93,7 +118,9 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
 
     ``source`` is a table in memory, instead of the job's file, and ``mechanism`` one that is made already.
     """
-    guarantee = Guarantee(job.epsilon, job.w, job.delta, presence=job.presence, per=job.blocks)
+    people = job.distinct_steps
+    w = job.w if job.w is None or people is None else job.w + people - 1
+    guarantee = Guarantee(job.epsilon, w, job.delta, presence=job.presence, per=job.blocks)
     rows = job.file if source is None else source
     for path, suffixes in ((job.out, tuple(WRITERS)), (job.plot, SUFFIXES)):
         if path is not None:
@@ -104,6 +131,8 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
         {"out": job.out, "plot": job.plot},
         {"file": rows, "domain": job.domain, "ledger": job.ledger, "key_file": job.key_file},
     )
+    refuse_same_file_twice(rows)
+    refuse_shared_column(job.user, job.time, Domain({}))
     if not job.public_from_data:
         if job.domain is None and job.by:
             raise _would_leak("domain", "--domain domain.json")
@@ -111,6 +140,10 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
             raise _would_leak("start" if job.start is None else "end", "--start and --end")
     domain, calendar = _domain(job, rows), _calendar(job, rows)
     check_names(domain, job.measures)
+    refuse_shared_column(job.user, None, domain)
+    if job.plot is not None:
+        require_drawable(domain, job.plot_kind, job.plot_bins)
+        PlotOptions(value_range=job.plot_range, size=job.plot_size)
     guarantee = _placed(guarantee, calendar)
     chosen = _mechanism(job, calendar) if mechanism is None else mechanism
     prepared = PreparedJob(job, guarantee, chosen, domain, calendar, rows)
@@ -139,13 +172,20 @@ def _placed(guarantee: Guarantee, calendar: Calendar) -> Guarantee:
 
 
 def _mechanism(job: Job, calendar: Calendar) -> StreamMechanism[Any]:
-    if job.mechanism == AUTO and job.histogram is None and job.sums is None and job.measures is None:
-        return automatic_mechanism(calendar.every, job.settings)
-    # A histogram without a mechanism is one for every step; models are models of counts.
-    name = "uniform" if job.mechanism == AUTO else job.mechanism
     settings = dict(job.settings)
+    if job.distinct == SO_FAR:
+        # Nobody counts twice, so that the stream may as well be planned to its end.
+        settings.setdefault("horizon", calendar.steps)
+        if not Traits.of(find_mechanism(job.mechanism)).cumulative:
+            raise InvalidInputError(
+                name="distinct",
+                value=job.distinct,
+                limit=f"mechanism '{job.mechanism}' publishes the counts of each step",
+                outcome="nothing was read",
+                next_step="leave the mechanism out, or give running-total",
+            )
     if job.sums is not None:
-        kind = find_mechanism(name)
+        kind = find_mechanism(PLAIN if job.mechanism == AUTO else job.mechanism)
         if not Traits.of(kind).window_sums:
             sums = ", ".join(name for name, known in STREAMS.items() if Traits.of(known).window_sums)
             raise InvalidInputError(
@@ -156,7 +196,7 @@ def _mechanism(job: Job, calendar: Calendar) -> StreamMechanism[Any]:
                 next_step=f"choose a mechanism of sums: {sums}",
             )
         settings["window"] = job.sums
-    return build_mechanism(name, job.histogram, settings)
+    return chosen_mechanism(job.mechanism, job.histogram, settings, calendar.every, counts=job.measures is None)
 
 
 def _domain(job: Job, rows: Any) -> Domain:

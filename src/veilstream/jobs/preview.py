@@ -85,7 +85,7 @@ def preview(prepared: PreparedJob) -> Preview:
     counts = np.lib.stride_tricks.sliding_window_view(fresh, window, axis=1).sum(axis=2)
     paid = [cost for cost in spent if cost]
     return Preview(
-        promise=promise(guarantee, prepared.calendar.every),
+        promise=promise(prepared.promised, prepared.calendar.every),
         bins=prepared.bins,
         steps=steps,
         simulated_steps=simulated,
@@ -103,8 +103,10 @@ def preview(prepared: PreparedJob) -> Preview:
 
 
 def _outlook(prepared: PreparedJob) -> tuple[str, ...]:
-    job, steps = prepared.job, prepared.calendar.steps
-    return tuple(forecast(prepared.mechanism, prepared.guarantee, prepared.bins, job.max_contribution, steps).lines)
+    steps = prepared.calendar.steps
+    return tuple(
+        forecast(prepared.mechanism, prepared.guarantee, prepared.bins, prepared.max_contribution, steps).lines
+    )
 
 
 def _fullest(spent: Sequence[Fraction], window: int, guarantee: Guarantee) -> Fraction:
@@ -128,6 +130,14 @@ def _presence_lines(prepared: PreparedJob) -> list[tuple[str, str]]:
     return [("presence", f"one person {counts}; {how}")]
 
 
+def _people_lines(prepared: PreparedJob) -> list[tuple[str, str]]:
+    """How long a visit is seen in the numbers of people of the last steps, and what that is charged for."""
+    steps, w = prepared.job.distinct_steps, prepared.guarantee.w
+    if steps is None or steps == 1 or w is None:
+        return []
+    return [("visits", f"one visit counts in {steps} successive steps; {w} of them share the budget")]
+
+
 def _sum_error(noise: NDArray[np.float64], fresh: NDArray[np.bool_]) -> float | None:
     """The 95 % quantile of the absolute sum over bins, over all simulated releases (runs × steps × bins)."""
     sums = np.abs(noise.sum(axis=-1))[np.broadcast_to(fresh, noise.shape[:2])]
@@ -140,10 +150,11 @@ def describe_preview(prepared: PreparedJob, seen: Preview) -> list[tuple[str, st
     several = f"{period} steps" if seldom else f"window of {period} steps"
     window = "whole stream" if period is None else "step" if period == 1 else several
     lines = [
-        ("guarantee", str(prepared.guarantee)),
+        ("guarantee", str(prepared.promised)),
         ("meaning", seen.promise),
-        ("one person", f"counts for at most {prepared.job.max_contribution} in a step, {_who_bounds(prepared)}"),
+        ("one person", f"counts for at most {prepared.max_contribution} in a step, {_who_bounds(prepared)}"),
         *_presence_lines(prepared),
+        *_people_lines(prepared),
         ("steps", f"{seen.steps} x {prepared.calendar.every} from {prepared.calendar.label(0)}"),
         ("bins", f"{seen.bins:,}"),
         ("cost of a release", f"epsilon {number(seen.epsilon_per_release)}"),

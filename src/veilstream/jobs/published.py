@@ -12,11 +12,14 @@ from typing import Any, overload
 import numpy as np
 import polars as pl
 
-from veilstream.errors import MissingExtraError
+from veilstream.errors import InvalidInputError, MissingExtraError
 from veilstream.jobs.prepare import PreparedJob, require_ledger
 from veilstream.jobs.summary import Summary, draw_releases
+from veilstream.mechanisms.traits import Traits
+from veilstream.release.as_of import with_as_of
 from veilstream.release.sinks import release_tables
 from veilstream.storage.ledger import Ledger
+from veilstream.values.monotone import nondecreasing
 from veilstream.values.release import Release
 from veilstream.values.tables import html_table
 
@@ -65,7 +68,10 @@ class Releases(Sequence[Release]):
     _repr_html_ = to_html
 
     def to_polars(self, level: float | None = None) -> pl.DataFrame:
-        """One row for each step and bin: step, time, attributes, value, low, high, fresh, covers."""
+        """One row for each step and bin: step, time, attributes, value, low, high, fresh, covers, as_of, counted.
+
+        A repeated value and its interval are those of the step ``as_of``; what has changed since is in neither.
+        """
         prepared = self.prepared
         wanted = prepared.job.level if level is None else level
         with Ledger.open(require_ledger(prepared.job)) as ledger:
@@ -76,6 +82,7 @@ class Releases(Sequence[Release]):
                 prepared.calendar,
                 level=wanted,
                 measures=prepared.measures,
+                measure=prepared.measure.label,
             )
             return pl.concat(list(tables))
 
@@ -121,6 +128,23 @@ class PublishedJob:
         """The releases as a pandas table."""
         return self.releases.to_pandas(level)
 
+    def nondecreasing(self) -> pl.DataFrame:
+        """The table of running totals with values that do not fall, by all that was released: free post-processing.
+
+        ``low`` and ``high`` are those of the releases themselves.
+        """
+        if not Traits.of(self.prepared.mechanism).cumulative or self.prepared.measures is not None:
+            raise InvalidInputError(
+                name="nondecreasing",
+                value=self.measure,
+                limit="running totals of counts alone may not fall",
+                outcome="nothing was computed",
+            )
+        table, releases = self.to_polars(), self.releases
+        values = np.stack([np.asarray(release.values, dtype=np.float64) for release in releases])
+        spread = np.array([float(np.mean(release.std)) for release in releases])
+        return table.with_columns(pl.Series("value", nondecreasing(values, spread).reshape(-1)))
+
     def plot(self, path: str | Path | None = None) -> Picture | None:
         """Draw the releases: to a .png, .pdf, .svg or .html file, or without a path as a picture for a notebook."""
         with Ledger.open(require_ledger(self.prepared.job)) as ledger:
@@ -135,17 +159,18 @@ class PublishedJob:
     def accuracy(self, level: float | None = None) -> pl.DataFrame:
         """For each step how exact it is: noise and the half width of intervals, averaged over bins.
 
-        It speaks of noise alone: a value that is repeated has also missed what changed since it was fresh.
+        It speaks of noise alone: a value that is repeated has also missed what changed since the step ``as_of``.
         """
         wanted = self.prepared.job.level if level is None else level
         rows: list[dict[str, Any]] = []
-        for release in self.releases:
+        for release, as_of in with_as_of(self.releases):
             low, high = release.interval(wanted)
             rows.append(
                 {
                     "step": release.t,
                     "time": self.prepared.calendar.begins(release.t),
                     "fresh": release.fresh,
+                    "as_of": as_of,
                     "noise_std": float(np.mean(release.std)),
                     "half_width": float(np.mean(high - low)) / 2,
                     "mean_value": float(np.mean(release.values)),

@@ -42,6 +42,7 @@ def open_snapshots(
             max_contribution=job.max_contribution,
             unknown=job.unknown,
             missing_time=job.missing_time,
+            missing_value=job.missing_value,
             dropped=summary.dropped,
             options=prepared.read_options,
             presence=prepared.guarantee,
@@ -65,6 +66,7 @@ def open_snapshots(
         measures=prepared.measures,
         most=job.most,
         missing_value=job.missing_value,
+        distinct=job.distinct_steps,
     ) as bounded:
         summary.dropped = bounded.dropped
         yield bounded.snapshots()

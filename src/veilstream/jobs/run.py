@@ -122,8 +122,9 @@ def _as_begun(prepared: PreparedJob, url: str, database: Path | None) -> Prepare
         recorded = {spec.name: spec for spec in ledger.streams()}.get(job.stream)
     if recorded is None:
         return prepared
-    if job.mechanism == AUTO:
-        prepared = replace(prepared, mechanism=recorded_mechanism(recorded.mechanism, job.stream))
+    if job.mechanism == AUTO and not job.settings and job.histogram is None and job.sums is None:
+        mechanism = recorded_mechanism(recorded.mechanism, job.stream, prepared.mechanism)
+        prepared = replace(prepared, mechanism=mechanism)
     if recorded.allow_empty is None or recorded.allow_empty == job.allow_empty:
         return prepared
     if job.allow_empty:
@@ -191,7 +192,7 @@ def _publisher(prepared: PreparedJob, ledger: Ledger, key: StreamKey) -> Publish
         prepared.mechanism,
         ledger,
         stream=prepared.job.stream,
-        max_contribution=prepared.job.max_contribution,
+        max_contribution=prepared.max_contribution,
         calendar=prepared.calendar,
         key=key.secret,
         population=prepared.job.population,

@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
 
 from veilstream.data import Dropped
 from veilstream.jobs.prepare import PreparedJob
-from veilstream.release.plots import PlotOptions, bins_drawn, plot_releases
+from veilstream.release.plots import PlotOptions, bins_drawn, plot_quantiles, plot_releases
 from veilstream.release.sinks import MEASURE_COLUMN, largest_bins, release_tables, revision_table, write_table
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.exporting import shown_mark
 from veilstream.values.revision import Revision
+
+UNNAMED: Final = "default"
+"""The stream of somebody who gave it no name."""
 
 
 @dataclass(slots=True)
@@ -35,6 +38,8 @@ class Summary:
     spent: Fraction = Fraction(0)
     left: Fraction | None = None
     noise_std: float | None = None
+    covers: str | None = None
+    """What intervals hold: the value before noise, or the count where a model says so."""
     outputs: dict[str, int | None] = field(default_factory=dict[str, int | None])
     mark: dict[str, Any] | None = None
     """The end of the stream's chain: with it an older ledger can be told, by `veilstream ledger verify --seen`."""
@@ -53,6 +58,7 @@ class Summary:
             "spent_now": str(self.spent),
             "left_in_window": None if self.left is None else str(self.left),
             "noise_std": self.noise_std,
+            "covers": self.covers,
             "interrupted": self.interrupted,
             "outputs": list(self.outputs),
             "mark": self.mark,
@@ -69,6 +75,7 @@ def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary, revis
     summary.mark = shown_mark(ledger.mark(job.stream))
     if last is not None:
         summary.left = last.left
+        summary.covers = last.covers
         summary.noise_std = float(np.mean(last.std))
     if job.out is not None:
         tables = release_tables(
@@ -106,24 +113,27 @@ def draw_releases(prepared: PreparedJob, ledger: Ledger, path: str | Path) -> No
     wanted = job.plot_bins
     bins = int(wanted[0]) if wanted is not None and len(wanted) == 1 and wanted[0].isdigit() else wanted
     room = bins_drawn(prepared.domain, prepared.calendar.steps, path, job.plot_kind)
-    measures = None if prepared.measures is None else prepared.measures.first()
+    measures = None if prepared.measures is None else prepared.measures.drawn()
     shown = None if isinstance(bins, tuple) else largest_bins(ledger, job.stream, bins or room, measures)
     drawn = release_tables(
         ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, bins=shown, measures=measures
     )
-    caption = str(prepared.guarantee)
+    caption = str(prepared.promised)
     if shown is not None and len(shown) < prepared.bins:
         caption += f"; the {len(shown)} largest of {prepared.bins:,} bins"
     frame = pl.concat(drawn)
+    title = "Private releases" if job.stream == UNNAMED else f"Private releases of '{job.stream}'"
+    words: dict[str, Any] = {"title": job.plot_title or title, "subtitle": caption, "level": job.level}
     measure = prepared.measure
-    if measures is not None:
-        frame, measure = frame.drop(MEASURE_COLUMN), replace(measure, counted=measures.labels[0])
-    plot_releases(
-        frame,
-        path,
-        title=f"Private releases of '{job.stream}'",
-        subtitle=caption,
-        level=job.level,
-        measure=measure,
-        options=PlotOptions(kind=job.plot_kind, bins=bins),
-    )
+    options = PlotOptions(kind=job.plot_kind, bins=bins, value_range=job.plot_range, size=job.plot_size)
+    if measures is None:
+        plot_releases(frame, path, measure=measure, options=options, **words)
+        return
+    tables = {label: frame.filter(pl.col(MEASURE_COLUMN) == label).drop(MEASURE_COLUMN) for label in measures.labels}
+    if len(tables) == 1:
+        (label,) = tables
+        plot_releases(tables[label], path, measure=replace(measure, counted=label), options=options, **words)
+        return
+    # The values of all quantiles are values of the column, not so many of them a step.
+    named = [(statistic, tables[f"{statistic} {name}"]) for statistic, name in measures.asked]
+    plot_quantiles(named, path, measure=measures.asked[0][1], options=options, **words)

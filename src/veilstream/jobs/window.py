@@ -43,6 +43,22 @@ def steps_of_window(window: int | str, every: int | str | None = None) -> int | 
     return window_length[0] // step_length[0]
 
 
+def steps_of_distinct(distinct: int | str, every: int | str | None) -> int:
+    """Over how many last steps people are counted once, from 1.
+
+    >>> steps_of_distinct("7d", "1d"), steps_of_distinct("12", "1h")
+    (7, 12)
+    """
+    limit = "'step', 'so-far', or of how many last steps people are counted: a number, or a duration such as 7d"
+    try:
+        steps = steps_of_window(distinct, every)
+    except InvalidBudgetError:
+        steps = None
+    if steps is None or steps < 1:
+        raise InvalidInputError(name="distinct", value=distinct, limit=limit, outcome="nothing was read")
+    return steps
+
+
 def _length(duration: str) -> tuple[int, str]:
     """A duration in months, or in microseconds."""
     count, unit = parse_duration(duration)

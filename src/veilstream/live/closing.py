@@ -20,11 +20,16 @@ import numpy as np
 from veilstream.data.bounding.choice import choose
 from veilstream.data.bounding.private import cleared_on_error
 from veilstream.errors import BudgetExceededError, LedgerMismatchError, VeilstreamError
-from veilstream.live.spool import Spool, SpooledStream
+from veilstream.jobs.automatic import recorded_mechanism
+from veilstream.live.definition import StreamDefinition
+from veilstream.live.presence import PresenceBook
+from veilstream.live.spool import Present, Spool, SpooledStream
+from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.release.publisher import Publisher
 from veilstream.release.together import feed_together
 from veilstream.storage.ledger import Ledger
 from veilstream.trusted.counts import Sealed, seal
+from veilstream.values.origin import UNKNOWN, Origin
 from veilstream.values.release import Release
 
 STEPS_AT_ONCE = 256
@@ -42,13 +47,17 @@ class Closer:
         self._publisher: Publisher[Any] = Publisher(
             stream.definition.bound_domain,
             stream.definition.guarantee,
-            stream.definition.make_mechanism(),
+            _mechanism(stream.definition, ledger),
             ledger,
             stream=name,
             max_contribution=stream.definition.counts_per_user,
             calendar=stream.definition.timetable.calendar,
             key=stream.key,
+            population=stream.definition.population,
+            draw=stream.definition.draw,
+            unit=stream.definition.unit if stream.definition.population is not None else "people",
         )
+        self._presence = None if stream.definition.presence is None else PresenceBook(spool, stream)
         head = ledger.head(name)
         if stream.done > stream.first and (head is None or head < stream.done - 1):
             raise LedgerMismatchError(
@@ -61,25 +70,42 @@ class Closer:
     def snapshot(self, stream: SpooledStream, step: int) -> Sealed:
         """The bounded counts of a frozen step from the rows of the spool."""
         with cleared_on_error():
-            return sealed_step(self._spool, stream, step)
+            if self._presence is None:
+                return sealed_step(self._spool, stream, step)
+            return sealed_step(self._spool, stream, step, self._presence)
+
+    def present(self, step: int) -> Present | None:
+        """Who was present up to ``step``, where that decides about later steps."""
+        return None if self._presence is None else self._presence.stored(step)
 
     def publish(self, snapshot: Sealed) -> Release:
         """Publish the counts of a frozen step."""
         try:
             return self._publisher.feed(snapshot)
         except BudgetExceededError:
-            # Charges of a failed attempt stay, so that the step may be beyond the budget: the last release is repeated.
+            # Charges of a failed attempt stay, and others may have drawn on the pool of a population: the step may be
+            # beyond the budget, and the last release is repeated.
             return self._publisher.skip()
 
 
-def sealed_step(spool: Spool, stream: SpooledStream, step: int) -> Sealed:
-    """The bounded counts of a step."""
+def _mechanism(definition: StreamDefinition, ledger: Ledger) -> StreamMechanism[Any]:
+    """The mechanism of a definition; where that leaves the choice open, the one with which the stream began."""
+    made = definition.make_mechanism()
+    recorded = {spec.name: spec for spec in ledger.streams()}.get(definition.name) if definition.automatic else None
+    return made if recorded is None else recorded_mechanism(recorded.mechanism, definition.name, made)
+
+
+def sealed_step(spool: Spool, stream: SpooledStream, step: int, presence: PresenceBook | None = None) -> Sealed:
+    """The bounded counts of a step; where people count in few steps, of those who count in this one."""
     definition = stream.definition
     bins, rows = definition.bins, spool.rows(stream, step)
+    origin = UNKNOWN
+    if presence is not None:
+        rows, origin = presence.counting(rows, step), Origin(presence_rule=definition.guarantee.presence_rule)
     rows.cell = rows.cell + step * bins
     chosen = choose(rows, bins, definition.limit, stream.key) - step * bins
     counts = np.bincount(chosen, minlength=bins).astype(np.int64, copy=False)
-    return seal(counts, step, definition.counts_per_user, definition.bound_domain.shape or None)
+    return seal(counts, step, definition.counts_per_user, definition.bound_domain.shape or None, origin)
 
 
 def due(stream: SpooledStream, now: int) -> int:
@@ -123,7 +149,8 @@ def close_due(
                     del waiting[name]
         finally:
             if done:
-                spool.forget(done, max(now.values()))
+                present = {name: found for name, step in done.items() if (found := closers[name].present(step))}
+                spool.forget(done, max(now.values()), present)
 
 
 def _published(
@@ -141,7 +168,7 @@ def _published(
                 feeds.append(partial(closers[name].publish, closers[name].snapshot(work[name], at[name])))
             except VeilstreamError as error:
                 feeds.append(partial(_fail, error))
-        for name, made in zip(names, feed_together(closers[names[0]].ledger, feeds), strict=True):
+        for name, made in zip(names, feed_together(closers[names[0]].ledger, feeds, names), strict=True):
             yield at[name], name, made
             at[name] = at[name] + 1 if isinstance(made, Release) else last[name] + 1
 

@@ -14,11 +14,12 @@ from veilstream.arguments import checks_arguments, refuses, with_checked_argumen
 from veilstream.data import Domain
 from veilstream.data.bounding.choice import Limit
 from veilstream.errors import InvalidInputError, LedgerMismatchError
-from veilstream.jobs.automatic import AUTO, automatic_mechanism
+from veilstream.jobs.automatic import AUTO, chosen_mechanism
+from veilstream.jobs.window import steps_of_window
 from veilstream.live.clock import ClockKind, Timetable, duration
-from veilstream.mechanisms.named import build_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population import Draw, Membership
 from veilstream.release.sinks import check_names
 
 BadRows: TypeAlias = Literal["drop", "refuse"]
@@ -38,10 +39,17 @@ class StreamDefinition:
     a readable time or id: dropped one by one and counted for the operator, or the whole batch is refused. Refusing
     lets one person's row decide about the others in its batch until it is corrected, so dropping is the default.
 
+    ``window`` is a number of steps, a duration such as ``24h``, or ``user``. ``mechanism`` is a name; ``auto`` means
+    what it means to ``publish``: release by models, and a stream that exists keeps the mechanism with which it began.
+
     ``clock`` is ``wall`` for the machine's time, or ``manual`` for a stream that is moved by ``close_until`` alone.
 
+    With ``presence`` a person counts in so many steps of a window, of each block ``per`` (which takes the window's
+    place), or ever (docs/presence.md). ``population`` names a promise of the ledger that the stream keeps as well, and
+    ``draw`` how it does (docs/population.md); ``unit`` says then what it protects.
+
     >>> visits = StreamDefinition("visits", user="id", domain={"place": ["a", "b"]}, start="2024-01-01", every="1h",
-    ...     epsilon="1", window=24)
+    ...     epsilon="1", window="24h")
     >>> visits.bins, str(visits.guarantee), StreamDefinition.from_json(visits.to_json()) == visits
     (2, 'epsilon 1 within any 24 successive steps', True)
     """
@@ -51,12 +59,12 @@ class StreamDefinition:
     start: str | int
     every: str | int
     epsilon: str | int | float
-    window: int | Literal["user"]
+    window: int | str | None = None
     time: str | None = None
     domain: Mapping[str, Any] = field(default_factory=dict[str, Any])
     zone: str = "UTC"
     delta: str | int | float = "0"
-    mechanism: str = "uniform"
+    mechanism: str = AUTO
     histogram: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     bins_per_user: int = 1
@@ -66,6 +74,10 @@ class StreamDefinition:
     ahead: str = "1d"
     bad_rows: BadRows = "drop"
     clock: ClockKind = "wall"
+    presence: int | None = None
+    per: str | int | None = None
+    population: str | None = None
+    draw: Draw = "shared"
     title: str = ""
     description: str = ""
     unit: str = "people"
@@ -85,6 +97,9 @@ class StreamDefinition:
         for url in self.webhooks:
             if not re.match(r"https://|http://(localhost|127\.0\.0\.1)[:/]", url):
                 raise InvalidInputError(name="webhook", value=url, limit="an https:// address is needed")
+        if self.window is not None:
+            window = steps_of_window(self.window, self.every)
+            object.__setattr__(self, "window", "user" if window is None else window)
         for name in ("epsilon", "delta"):
             object.__setattr__(self, name, str(getattr(self, name)))
         if isinstance(self.every, int) and (self.clock == "wall" or self.time is None):
@@ -92,6 +107,12 @@ class StreamDefinition:
         if self.user in (self.time, *self.bound_domain.names):
             raise InvalidInputError(f"column '{self.user}': it is the person's id and cannot be a time or an attribute")
         check_names(self.bound_domain)
+        if (self.window is None) == (self.per is None):
+            raise InvalidInputError(
+                name="window", value=self.window, limit="missing, or given beside 'per'; one of the two is needed"
+            )
+        if self.population is not None:
+            _ = Membership(self.population, self.draw, self.unit)
         _ = self.limit, self.timetable, self.ahead_ticks
         self.make_mechanism().start(self.guarantee, self.bins)
 
@@ -102,11 +123,14 @@ class StreamDefinition:
 
     @property
     def bins(self) -> int:
+        """The number of bins of a release."""
         return self.bound_domain.bins
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        return Guarantee(str(self.epsilon), None if self.window == "user" else self.window, str(self.delta))
+        steps = None if self.window is None else steps_of_window(self.window, self.every)
+        promise = Guarantee(str(self.epsilon), steps, str(self.delta), presence=self.presence, per=self.per)
+        return promise.placed(self.timetable.label(0), str(self.every), self.zone)
 
     @cached_property
     def timetable(self) -> Timetable:
@@ -128,10 +152,14 @@ class StreamDefinition:
         own = (self.user,) if self.time is None else (self.user, self.time)
         return (*own, *(name for name in self.bound_domain.names if name not in own))
 
+    @property
+    def automatic(self) -> bool:
+        """Whether the mechanism is left to us: then a stream that exists keeps the one with which it began."""
+        return self.mechanism == AUTO and self.histogram is None and not self.settings
+
     def make_mechanism(self) -> StreamMechanism[Any]:
-        if self.mechanism == AUTO:
-            return automatic_mechanism(self.every, self.settings)
-        return build_mechanism(self.mechanism, self.histogram, self.settings)
+        """The mechanism as the definition names it; ``auto`` means what it means to ``publish``."""
+        return chosen_mechanism(self.mechanism, self.histogram, self.settings, self.every)
 
     def to_json(self) -> dict[str, Any]:
         """The value that ``from_json`` reads."""
@@ -153,16 +181,22 @@ class StreamDefinition:
         try:
             return cls(**given)
         except TypeError:
-            required = ("name", "user", "start", "every", "epsilon", "window")
+            required = ("name", "user", "start", "every", "epsilon")
             missing = [name for name in required if name not in given]
             raise InvalidInputError(
                 name="stream", value=given.get("name", "?"), limit=f"missing {', '.join(missing) or 'a value'}"
             ) from None
 
     def check_same(self, given: StreamDefinition) -> StreamDefinition:
-        """The recorded definition with the words of the given one; anything else that differs is refused."""
+        """The recorded definition with the words of the given one; anything else that differs is refused.
+
+        A definition that leaves the mechanism open takes what is recorded.
+        """
+        if given.mechanism == AUTO and not given.settings:
+            given = replace(given, mechanism=self.mechanism, histogram=self.histogram, settings=self.settings)
         mine, other = self.to_json(), given.to_json()
-        for name in sorted({*mine, *other} - {*WORDS}):
+        free = {*WORDS, *(("mechanism", "histogram", "settings") if given.automatic else ())}
+        for name in sorted({*mine, *other} - free):
             if json.dumps(mine.get(name)) != json.dumps(other.get(name)):
                 raise LedgerMismatchError(
                     name="stream",

@@ -27,7 +27,17 @@ from veilstream.errors import BatchConflictError, LedgerError, SpoolFullError, S
 from veilstream.live.clock import FAR_FUTURE
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.rows import ON_ARRIVAL, EncodedBatch, Fates, join, pack, unpack
-from veilstream.live.spool_tables import batches, connect, counters, metadata, parts, positions, streams, write
+from veilstream.live.spool_tables import (
+    batches,
+    connect,
+    counters,
+    metadata,
+    parts,
+    positions,
+    presences,
+    streams,
+    write,
+)
 
 KEY_BYTES: Final = 32
 REMEMBERED_DAYS: Final = 14
@@ -74,6 +84,15 @@ class Arrival(Private):
     ) -> None:
         self.stream, self.encoded, self.received = stream, encoded, received
         self.batch_id, self.digest, self.positions = batch_id, digest, dict(positions or {})
+
+
+class Present(Private):
+    """Who was present in the steps of a stream, and how many rows did not count: for the operator alone."""
+
+    __slots__ = ("history", "left_out")
+
+    def __init__(self, left_out: int, history: bytes) -> None:
+        self.left_out, self.history = left_out, history
 
 
 class Spool:
@@ -169,8 +188,11 @@ class Spool:
             payloads = connection.execute(chosen.order_by(parts.c.id)).scalars().all()
         return join([unpack(payload) for payload in payloads])
 
-    def forget(self, steps: Mapping[str, int], now: int) -> None:
-        """Delete the rows of published steps, up to the given one of each stream, and batch ids of long ago."""
+    def forget(self, steps: Mapping[str, int], now: int, present: Mapping[str, Present] | None = None) -> None:
+        """Delete the rows of published steps, up to the given one of each stream, and batch ids of long ago.
+
+        ``present`` is who was present in them, where that decides about later steps.
+        """
         with self.write() as connection:
             for name, step in steps.items():
                 stream = _locked(connection, name)
@@ -180,6 +202,14 @@ class Spool:
                 connection.execute(sa.delete(batches).where(batches.c.stream_id == stream.id, old))
                 done = max(stream.done, step + 1)
                 connection.execute(sa.update(streams).where(streams.c.id == stream.id).values(done=done))
+                if present is not None and name in present:
+                    _store_present(connection, stream.id, present[name])
+
+    def present(self, stream: SpooledStream) -> Present | None:
+        """Who was present in the steps that are done, None if nothing is recorded."""
+        with self._engine.connect() as connection:
+            row = connection.execute(sa.select(presences).where(presences.c.stream_id == stream.id)).one_or_none()
+        return None if row is None else Present(row.left_out, bytes(row.history))
 
     def fates(self, name: str) -> dict[int, Fates]:
         """Rows taken and left out, by the hour of arrival. Exact, FOR THE OPERATOR ALONE."""
@@ -204,6 +234,12 @@ class Spool:
             return True
         waiting = connection.execute(sa.select(sa.func.coalesce(sa.func.sum(parts.c.size), 0))).scalar_one()
         return int(waiting) < self._most_bytes
+
+
+def _store_present(connection: Connection, stream_id: int, present: Present) -> None:
+    values = {"left_out": present.left_out, "history": present.history}
+    if connection.execute(sa.update(presences).where(presences.c.stream_id == stream_id).values(values)).rowcount == 0:
+        connection.execute(sa.insert(presences), {"stream_id": stream_id, **values})
 
 
 def _store(connection: Connection, arrival: Arrival, now: int, room: bool) -> str:

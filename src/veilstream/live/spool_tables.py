@@ -72,6 +72,16 @@ positions = Table(
     Column("position", Text, nullable=False),
 )
 
+# Who was present in the steps before the next one, of streams in which people count in few steps; ``left_out`` rows
+# did not count.
+presences = Table(
+    "live_presences",
+    metadata,
+    Column("stream_id", Id, ForeignKey("live_streams.id"), primary_key=True, autoincrement=False),
+    Column("left_out", BigInteger, nullable=False),
+    Column("history", LargeBinary, nullable=False),
+)
+
 counters = Table(
     "live_counters",
     metadata,

@@ -248,5 +248,17 @@ def open_async_stream(
     spool: str | Path | Spool | None = None,
     clock: Clock | None = None,
 ) -> AsyncLiveStream:
-    """:func:`open_stream` for event loops: ``async with open_async_stream("budget.db", "visits") as stream: ...``."""
+    """:func:`open_stream` for event loops.
+
+    >>> import asyncio
+    >>> hourly = dict(user="id", domain={"place": ["a", "b"]}, start="2024-01-01", every="1h", epsilon=1, window=24,
+    ...               clock="manual")
+    >>> async def first_step(folder: str) -> list[int]:
+    ...     async with open_async_stream(f"{folder}/budget.db", "visits", hourly) as stream:
+    ...         return [release.t for release in await stream.close_until("2024-01-01T01:00")]
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     asyncio.run(first_step(place))
+    [0]
+    """
     return AsyncLiveStream(open_stream(ledger, name, definition, spool=spool, clock=clock))

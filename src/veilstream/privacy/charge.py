@@ -45,9 +45,11 @@ class Span:
 
     @property
     def steps(self) -> int:
+        """The number of timestamps."""
         return self.last - self.first + 1
 
     def touches(self, other: Span) -> bool:
+        """Whether the two have a timestamp in common."""
         if not is_a(other, Span):
             raise InvalidInputError(name="span", limit=f"a Span is needed, not {type(other).__name__}")
         return self.first <= other.last and other.first <= self.last
@@ -68,6 +70,10 @@ class Charge:
     A charge with a ``block`` grows: a later charge of the same block stands in its place, with a further span and an
     epsilon that is no smaller, which every window that any of the spans touches then pays; one of epsilon 0 says that
     the block will grow no more and changes nothing else.
+
+    >>> charge = Charge(Fraction(1, 24), Span(7, 7), "publish")
+    >>> charge.epsilon, charge.span.steps
+    (Fraction(1, 24), 1)
     """
 
     epsilon: Fraction

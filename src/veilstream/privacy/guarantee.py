@@ -256,6 +256,7 @@ class Guarantee:
     @classmethod
     @refuses("guarantee", "it is not the JSON of one")
     def from_json(cls, text: str) -> Guarantee:
+        """The guarantee that ``to_json`` wrote."""
         fields: dict[str, Any] = json.loads(text)
         if "per" in fields:
             fields["per"] = Blocks(**fields["per"])

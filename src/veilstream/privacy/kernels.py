@@ -57,13 +57,19 @@ class Kernel:
         """Where the groups of a row begin, in order."""
         return _boundaries(row, self.detail)
 
+    def joined(self, row: int) -> tuple[int, ...]:
+        """Which groups of the row before, with one for the newest position after them, join the one before them.
+
+        The last come first, so that groups can be joined one after the other.
+
+        >>> Kernel(detail=1).boundaries(3).tolist(), Kernel(detail=1).boundaries(4).tolist(), Kernel(detail=1).joined(4)
+        ([0, 2, 3], [0, 2, 3, 4], ())
+        """
+        return _joined(self.detail, row)
+
     def pieces(self, row: int) -> tuple[Integers, Integers]:
         """Where the groups of a row begin, and their weights in multiples of 2⁻¹⁶."""
-        firsts = self.boundaries(row)
-        ends = np.append(firsts[1:], row + 1)
-        running = _running(self, row + 1)
-        sums = running[row + 1 - firsts] - running[row + 1 - ends]
-        return firsts, (sums // (ends - firsts)) >> (FINE_BITS - WEIGHT_BITS)
+        return _pieces(self, row)
 
     def cost(self, rows: int | None) -> Fraction:
         """The most that the squares of the weights of one position can add up to over so many rows; None for ever.
@@ -96,6 +102,26 @@ class Kernel:
         return cls(Fraction(numerator, denominator), bool(endless), detail)
 
 
+@lru_cache(maxsize=64)
+def _pieces(kernel: Kernel, row: int) -> tuple[Integers, Integers]:
+    firsts = kernel.boundaries(row)
+    ends = np.append(firsts[1:], row + 1)
+    running = _running(kernel, row + 1)
+    sums = running[row + 1 - firsts] - running[row + 1 - ends]
+    weights = (sums // (ends - firsts)) >> (FINE_BITS - WEIGHT_BITS)
+    weights.flags.writeable = False
+    return firsts, weights
+
+
+@lru_cache(maxsize=64)
+def _joined(detail: int, row: int) -> tuple[int, ...]:
+    starts, after = np.append(_boundaries(row - 1, detail), row), _boundaries(row, detail)
+    stays = np.zeros(len(starts), dtype=np.bool_)
+    stays[np.searchsorted(starts, after)] = True
+    return tuple(np.flatnonzero(~stays)[::-1].tolist())
+
+
+@lru_cache(maxsize=64)
 def _boundaries(row: int, detail: int) -> Integers:
     """Groups of 2^j cover what ends (⌊(row+1)/2^j⌋ − detail)·2^j, and smaller ones the rest."""
     count = row + 1
@@ -105,7 +131,9 @@ def _boundaries(row: int, detail: int) -> Integers:
         start = max(0, (count // (2 * size) - detail) * 2 * size)
         parts.append(np.arange(start, end, size, dtype=np.int64))
         if start == 0:
-            return np.concatenate(parts[::-1])
+            firsts = np.concatenate(parts[::-1])
+            firsts.flags.writeable = False
+            return firsts
         size, end = 2 * size, start
 
 

@@ -145,6 +145,7 @@ class Population:
 
     @classmethod
     def from_json(cls, name: str, text: str) -> Population:
+        """The population that ``to_json`` wrote."""
         fields: dict[str, Any] = json.loads(text)
         promise, grid = Guarantee.from_json(json.dumps(fields["guarantee"])), fields["grid"]
         cells: dict[str, Any] = {} if grid is None else grid
@@ -202,6 +203,7 @@ class Membership:
             )
 
     def to_json(self) -> str:
+        """Canonical text, exact."""
         fields: dict[str, Any] = {"population": self.population, "draw": self.draw, "unit": self.unit}
         if self.data is not None:
             fields["data"] = list(self.data)
@@ -211,6 +213,7 @@ class Membership:
 
     @classmethod
     def from_json(cls, text: str) -> Membership:
+        """The membership that ``to_json`` wrote."""
         fields: dict[str, Any] = json.loads(text)
         if "data" in fields:
             fields["data"] = tuple(fields["data"])

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from veilstream.errors import BudgetExceededError, ChargeError
 from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.population import Cost
-from veilstream.privacy.population_pool import Cells, Member, Profile, Usage
+from veilstream.privacy.population_pool import Drawn, Member, StreamDraws
+from veilstream.privacy.population_profile import Profile
 
 NEVER: Final = "ask for less epsilon, or define another population with more; what counts for ever never comes back"
+ALL_OF_TIME: Final = 1 << 62
+"""No cell is later."""
+FIRST_SPENDERS: Final = 5
+"""So many streams are named that spend most."""
 
 
 class ChargeLimit(Protocol):
@@ -27,27 +31,53 @@ class ChargeLimit(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What was drawn from a pool before the present step: by other streams, and by this one."""
+@dataclass(slots=True)
+class PoolDraws:
+    """What the streams of a pool have drawn, each by itself and all together."""
 
-    others: Sequence[Usage] = ()
-    own: Sequence[Charge] = ()
+    streams: dict[str, StreamDraws]
+    together: Profile
+
+    @classmethod
+    def of(cls, streams: Iterable[StreamDraws], w: int | None) -> PoolDraws:
+        """What some streams have drawn on windows of ``w`` cells."""
+        named = {one.member.name: one for one in streams}
+        together = Profile([], w)
+        for one in named.values():
+            together.merge(one.profile)
+        return cls(named, together)
+
+    def include(self, member: Member) -> None:
+        """Let there be a stream that has drawn nothing, if it is new."""
+        if member.name not in self.streams:
+            self.streams[member.name] = StreamDraws(member, Profile([], self.together.w))
+
+    def count(self, stream: str, drawn: Iterable[Drawn]) -> None:
+        """Count further charges of a stream."""
+        change = self.streams[stream].count(drawn)
+        self.together.change(change.added, change.removed)
 
 
-Fetch: TypeAlias = Callable[[Span | None], Spent]
-"""Reads all that may touch some cells (None: all that there is)."""
+Fetch: TypeAlias = Callable[[Span | None, Collection[int]], PoolDraws]
+"""Reads all that may touch some cells (None: all that there is), and some whole blocks of the stream that asks."""
 
 
 class Pool:
     """What is left of a population for the streams that share it, as one of them sees it while it makes a step.
 
     Whether a charge fits is decided by public numbers alone: the recorded charges of all and those of the step so far.
-    ``date_of`` tells when a cell begins.
+    ``date_of`` tells when a cell begins. Windows that hold a cell up to ``full_until`` count as full.
     """
 
     def __init__(
-        self, name: str, limit: Cost, w: int | None, member: Member, fetch: Fetch, date_of: Callable[[int], str] = str
+        self,
+        name: str,
+        limit: Cost,
+        w: int | None,
+        member: Member,
+        fetch: Fetch,
+        date_of: Callable[[int], str] = str,
+        full_until: int | None = None,
     ) -> None:
         self._name = name
         self._limit = limit
@@ -55,10 +85,8 @@ class Pool:
         self._member = member
         self._fetch = fetch
         self._date_of = date_of
+        self._full_until = full_until
         self._made: list[Charge] = []
-        self._known: Span | None = None
-        self._spent: Spent | None = None
-        self._before = Profile([], w)
 
     def check(self, charges: Sequence[Charge]) -> None:
         """Refuse ``charges`` if a window would pass the pool with them and all that were counted."""
@@ -81,75 +109,67 @@ class Pool:
                     limit=f"rows of running sums are not counted in the pool of population {self._name!r}",
                     next_step="register the stream with a share of its own (draw 'reserved')",
                 )
-        usages = self._member.usages(new)
-        if not usages:
+        drawn = [one for one in map(Drawn.of, new) if one.cost != Cost()]
+        if not drawn:
             return
-        self._load(usages)
-        cost = self._with(new, usages)
+        more, draws = self._more(drawn)
+        lost = self._holds_lost_steps(more)
+        cost = self._limit + more.peak() if lost else draws.together.peak_with(more)
         if not cost.fits(self._limit):
-            raise self._refusal(asked, cost)
+            raise self._refusal(asked, more, draws, cost)
 
-    def _load(self, usages: Sequence[Usage]) -> None:
-        """Read what the windows that charges touch may hold, unless it was."""
-        wanted = _reach(usages, self._w)
-        if self._spent is not None and _covers(self._known, wanted):
-            return
-        if wanted is not None and self._known is not None:
-            wanted |= self._known
-        self._known, self._spent = wanted, self._fetch(wanted)
-        self._before = Profile([*self._spent.others, *self._member.usages(self._spent.own)], self._w)
+    def _more(self, drawn: Sequence[Drawn]) -> tuple[Profile, PoolDraws]:
+        """What charges of the step add to windows, and what those windows hold."""
+        blocks = {one.block for one in drawn if one.block is not None}
+        alone = StreamDraws(self._member, Profile([], self._w)).change(drawn)
+        wanted = _reach(Profile(alone.added, self._w))
+        draws = self._fetch(wanted, blocks)
+        change = draws.streams[self._member.name].change(drawn)
+        more = Profile(change.added, self._w, change.removed)
+        needed = _reach(more)
+        if not covers(wanted, needed):
+            # The block has grown dearer, for all that it read before.
+            draws = self._fetch(None if wanted is None or needed is None else wanted | needed, blocks)
+        return more, draws
 
-    def _with(self, new: Sequence[Charge], usages: Sequence[Usage]) -> Cost:
-        """The largest cost of the windows that ``new`` charges touch, with them."""
-        assert self._spent is not None
-        places = {usage.steps for usage in usages}
-        if len(places) == 1 and all(c.block is None for c in new) and all(usage.w is None for usage in usages):
-            # The common case: all charges of the step read the same cells.
-            (cells,) = places
-            if len(cells) <= 1:
-                return sum((usage.cost for usage in usages), self._peak_around(cells))
-        own = self._member.usages([*self._spent.own, *new])
-        return Profile([*self._spent.others, *own], self._w).peak()
+    def _holds_lost_steps(self, more: Profile) -> bool:
+        if self._full_until is None:
+            return False
+        return any(more.timeless) or (bool(more.ends) and more.ends[0] < self._full_until + (self._w or 1))
 
-    def _peak_around(self, cells: Cells) -> Cost:
-        if not cells or self._w is None:
-            return self._before.peak()
-        return self._before.peak(cells[0][0], cells[-1][1] + self._w - 1)
-
-    def _refusal(self, asked: Sequence[Charge], cost: Cost) -> BudgetExceededError:
-        amount = sum((usage.cost for usage in self._member.usages(asked)), Cost())
+    def _refusal(self, asked: Sequence[Charge], more: Profile, draws: PoolDraws, cost: Cost) -> BudgetExceededError:
+        amount = sum((Cost(charge.epsilon, charge.mu_squared) for charge in asked), Cost())
         purpose = asked[0].purpose
         return BudgetExceededError(
             f"charge {amount} for {purpose!r} of stream {self._member.name!r}: a window of population {self._name!r} "
-            f"would cost {cost} of the {self._limit} that its streams share; {self._spenders()}",
+            f"would cost {cost} of the {self._limit} that its streams share; {self._spenders(more, draws)}",
             name=purpose,
             value=cost.pure,
             limit=str(self._limit),
-            next_step=self._advice(asked, amount),
+            next_step=self._advice(amount, more, draws),
         )
 
-    def _all(self) -> list[Usage]:
-        assert self._spent is not None
-        return [*self._spent.others, *self._member.usages([*self._spent.own, *self._made])]
-
-    def _spenders(self) -> str:
-        """Who spends the fullest window."""
-        usages = self._all()
-        end, full = Profile(usages, self._w).fullest()
+    def _spenders(self, more: Profile, draws: PoolDraws) -> str:
+        """Who spends the fullest window of those that are asked for."""
+        if self._holds_lost_steps(more):
+            return "steps that an old copy of the ledger had forgotten count as all of it there"
+        touched = (None, None) if not more.ends or any(more.timeless) else (more.ends[0], more.ends[-1] - 1)
+        end, full = draws.together.fullest(*touched)
         if full == Cost():
             return "nothing was drawn yet"
-        spent: defaultdict[str, Cost] = defaultdict(Cost)
-        for usage in usages:
-            spent[usage.stream] += usage.cost if end is None else usage.in_window(end - (self._w or 1) + 1, end)
+        spent = {
+            name: one.profile.always if end is None else one.profile.at(end) for name, one in draws.streams.items()
+        }
         listed = sorted(((cost.pure, name, cost) for name, cost in spent.items() if cost != Cost()), reverse=True)
-        return "spent there by " + ", ".join(f"{name!r} {cost}" for _, name, cost in listed[:5])
+        others = f" and {len(listed) - FIRST_SPENDERS} more" if len(listed) > FIRST_SPENDERS else ""
+        return "spent there by " + ", ".join(f"{name!r} {cost}" for _, name, cost in listed[:FIRST_SPENDERS]) + others
 
-    def _advice(self, asked: Sequence[Charge], amount: Cost) -> str:
-        cells = [cell for usage in self._member.usages(asked) for step in usage.steps for cell in step]
+    def _advice(self, amount: Cost, more: Profile, draws: PoolDraws) -> str:
         room = None
-        if cells and self._w is not None:
-            wide = max(cells) - min(cells) + 1
-            room = Profile(self._all(), self._w).room_from(amount, self._limit, max(cells) + 1, wide)
+        if self._w is not None and more.ends and not any(more.timeless) and self._full_until != ALL_OF_TIME:
+            first, last = more.ends[0], more.ends[-1] - self._w
+            later = last + 1 if self._full_until is None else max(last + 1, self._full_until + self._w)
+            room = draws.together.room_from(amount, self._limit, later, last - first + 1)
         if room is None:
             return NEVER
         return (
@@ -158,16 +178,15 @@ class Pool:
         )
 
 
-def _reach(usages: Sequence[Usage], w: int | None) -> Span | None:
-    """The cells of all windows that some usages touch; None if that is all of time."""
-    if w is None or not all(usage.steps for usage in usages):
+def _reach(more: Profile) -> Span | None:
+    """The cells of all windows that some charges touch; None if that is all of time."""
+    if more.w is None or any(more.timeless):
         return None
-    first = min(usage.steps[0][0] for usage in usages)
-    last = max(usage.steps[-1][1] for usage in usages)
-    return Span(first - w + 1, last + w - 1)
+    return Span(more.ends[0] - more.w + 1, more.ends[-1] - 1) if more.ends else Span(0, 0)
 
 
-def _covers(known: Span | None, wanted: Span | None) -> bool:
+def covers(known: Span | None, wanted: Span | None) -> bool:
+    """Whether all ``wanted`` cells are ``known``; None is all of time."""
     if known is None or wanted is None:
         return known is None
     return known.first <= wanted.first and wanted.last <= known.last

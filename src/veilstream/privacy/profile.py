@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +48,11 @@ class Profile:
     @classmethod
     def decoded(cls, numbers: NDArray[np.int32 | np.int64]) -> Profile:
         """The profile that was recorded."""
-        values = [int(number) for number in numbers.tolist()]
-        if len(values) != FIELDS or values[0] != VERSION:
-            raise InvalidInputError(name="profile", value=values[:1], limit=f"version {VERSION} is known here")
-        return cls(Kernel.decoded(values[3:]), values[1], values[2])
+        return _decoded(tuple(numbers.tolist()))
+
+
+@lru_cache(maxsize=64)
+def _decoded(values: tuple[int, ...]) -> Profile:
+    if len(values) != FIELDS or values[0] != VERSION:
+        raise InvalidInputError(name="profile", value=list(values[:1]), limit=f"version {VERSION} is known here")
+    return Profile(Kernel.decoded(list(values[3:])), values[1], values[2])

@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 from veilstream.privacy.population import EVER, Cost, Population
-from veilstream.privacy.population_pool import Profile
+from veilstream.privacy.population_profile import Profile
 from veilstream.storage.ledger import Ledger
-from veilstream.storage.ledger.population import Enrolled, date_of, usages
+from veilstream.storage.ledger.population import Enrolled, date_of
 from veilstream.storage.ledger.population_book import Account
 
 
@@ -98,12 +98,7 @@ class _Statement:
         )
 
     def _latest_cell(self) -> int | None:
-        cells = [
-            usage.steps[-1][1]
-            for usage in usages(self._population, self._account.members, self._account.charges)
-            if usage.steps
-        ]
-        return max(cells, default=None)
+        return max([profile.ends[-1] - (self._w or 1) for profile in self._all.values() if profile.ends], default=None)
 
     def _at(self, profile: Profile) -> Cost:
         """The cost of the window that ends now."""
@@ -111,7 +106,7 @@ class _Statement:
 
     def _ever(self) -> Cost:
         """The most that everything so far costs one unit, in whatever it was; of a reserved stream what it drew."""
-        return Profile(usages(self._population, self._account.members, self._account.charges), None).always
+        return sum((draws.ever.always for draws in self._account.draws.values()), Cost())
 
     def _window(self, end: int) -> tuple[str, str]:
         assert self._w is not None

@@ -10,6 +10,7 @@ from typing import Any, Final
 from veilstream.extras import drawing
 from veilstream.release.budget import BudgetStatement, nominal
 from veilstream.release.plots.style import STYLE
+from veilstream.release.plots.times import date_format
 from veilstream.release.sinks import replacing
 from veilstream.storage.ledger.population import date_of
 
@@ -66,7 +67,7 @@ def _fill(axes: Any, statement: BudgetStatement) -> None:
         dates: Any = drawing("dates")
         places = dates.AutoDateLocator(maxticks=10, tz=times[0].tzinfo)
         axes.xaxis.set_major_locator(places)
-        axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(places, tz=times[0].tzinfo))
+        axes.xaxis.set_major_formatter(date_format(places, times[0].tzinfo))
     axes.set_xlabel("end of the window")
     axes.set_title(f"{population.name}: what a window costs", loc="left", fontsize=12, fontweight="bold")
     handles, labels = axes.get_legend_handles_labels()

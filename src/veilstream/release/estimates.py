@@ -1,21 +1,25 @@
-"""Counts, sums, means and variances with intervals, from the released parts of measured values.
+"""Counts, sums, means, variances and quantiles with intervals, from the released parts of measured values.
 
-All of it is post-processing of released numbers. A mean is the θ between 0 and 1 for which (1 − θ)·B − θ·A is zero, A
-and B being the parts of the two ends of the range. For the true θ that number is noise of a known law and nothing else,
-so the θ for which it lies within the noise's quantile cover the truth at exactly the level (Fieller, 1954). Of a bin
-whose number of rows may as well be zero nothing is known: its interval is the whole range, and it has no value.
+All of it is post-processing of released numbers; quantiles have a file of their own. A mean is the θ between 0 and 1
+for which (1 − θ)·B − θ·A is zero, A and B being the parts of the two ends of the range. For the true θ that number is
+noise of a known law and nothing else, so the θ for which it lies within the noise's quantile cover the truth at exactly
+the level (Fieller, 1954). Of a bin whose number of rows may as well be zero nothing is known: its interval is the whole
+range, and it has no value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.data.measures import Statistic, ValueColumn, ValueMeasures
+from veilstream.data.cells import CellColumn
+from veilstream.data.measures import Statistic, ValueMeasures, share_of
+from veilstream.data.values import ValueColumn
+from veilstream.release.quantiles import CellEstimates
 from veilstream.values.release import Release
 from veilstream.values.values import NoiseLaw
 from veilstream.values.weighted import half_width_of_sum
@@ -58,13 +62,38 @@ def estimates_of_all(releases: Sequence[Release], measures: ValueMeasures, level
         numbers = np.stack([np.asarray(releases[index].values, dtype=np.float64) for index in same])
         stds = [np.broadcast_to(np.asarray(releases[index].std), numbers.shape[1:]) for index in same]
         rows, spread = numbers.reshape(-1, measures.parts), np.stack(stds).reshape(-1, measures.parts)
-        for (statistic, name), label in zip(measures.asked, measures.labels, strict=True):
-            column, where = measures.column(name)
-            parts = _Parts(column, rows[:, where], spread[:, where], law, level)
-            ends = [end.reshape(len(same), -1) for end in parts.estimate(statistic)]
+        ends = _ends_of_asked(measures, rows, spread, law, level)
+        for label, asked in zip(measures.labels, ends, strict=True):
+            value, low, high = (end.reshape(len(same), -1) for end in asked)
             for position, index in enumerate(same):
-                found[index].append(Estimate(label, ends[0][position], ends[1][position], ends[2][position]))
+                found[index].append(Estimate(label, value[position], low[position], high[position]))
     return found
+
+
+def _ends_of_asked(
+    measures: ValueMeasures, rows: Reals, spread: Reals, law: NoiseLaw, level: float
+) -> list[tuple[Reals, Reals, Reals]]:
+    """Value and ends of the interval of every statistic, in the order in which they were asked for."""
+    known: dict[tuple[str, str], tuple[Reals, Reals, Reals]] = {}
+    for statistic, name in measures.asked:
+        column, where = measures.column(statistic, name)
+        numbers, std = rows[:, where], spread[:, where]
+        if isinstance(column, ValueColumn):
+            known[statistic, name] = _Parts(column, numbers, std, law, level).estimate(cast(Statistic, statistic))
+        elif share_of(statistic) is None:
+            known[statistic, name] = CellEstimates(column, numbers, std, law, level).count()
+        elif (statistic, name) not in known:
+            known.update(_quantiles(measures, CellEstimates(column, numbers, std, law, level)))
+    return [known[pair] for pair in measures.asked]
+
+
+def _quantiles(measures: ValueMeasures, cells: CellEstimates) -> dict[tuple[str, str], tuple[Reals, Reals, Reals]]:
+    """All quantiles of one column together, so that they are in order."""
+    column: CellColumn = cells.column
+    wanted = {pair: share_of(pair[0]) for pair in measures.asked if pair[1] == column.name}
+    shares = sorted({share for share in wanted.values() if share is not None})
+    found = dict(zip(shares, cells.quantiles([float(share) for share in shares]), strict=True))
+    return {pair: found[share] for pair, share in wanted.items() if share is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,20 @@ class Measure:
         return cls(counted, every, span)
 
     @classmethod
+    def of_people(cls, steps: int, every: str | int | None, span: int = 1, bins_per_user: int = 1) -> Measure:
+        """The measure of people who are counted once over the last ``steps`` steps, in so many bins each.
+
+        >>> Measure.of_people(1, "1h").label, Measure.of_people(7, "1d").label
+        ('distinct people per hour', 'distinct people of the last 7 steps of a day')
+        """
+        each = "" if bins_per_user == 1 else f", each in at most {bins_per_user:,} bins"
+        if steps == 1:
+            return cls(f"distinct people{each}", every, span)
+        step = _step(every)
+        of_step = f" of {step[1]}" if step and step[1] else ""
+        return cls(f"distinct people of the last {steps:,} steps{of_step}{each}", None, span)
+
+    @classmethod
     def of_values(cls, column: str, every: str | int | None, span: int = 1) -> Measure:
         """The measure of counts that came aggregated in a column."""
         return cls(column, every, span)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from veilstream.arguments import checks_arguments
 from veilstream.data import Calendar, Domain
 from veilstream.data.bounding.keyed import Key
-from veilstream.data.measures import GRID, ValueMeasures
+from veilstream.data.measures import ValueMeasures
+from veilstream.data.values import GRID
 from veilstream.errors import InvalidInputError, LedgerMismatchError, OutOfOrderError
 from veilstream.mechanisms.identity import describe, recognises
 from veilstream.mechanisms.protocols import Explains, Revises, StreamMechanism
@@ -133,7 +134,8 @@ class Publisher(LedgerHolder, Generic[S]):
     def feed(self, snapshot: Sealed | NDArray[Any], t: int | None = None) -> Release:
         """Publish the snapshot of step ``t`` (by default the one after the last).
 
-        ``snapshot`` is a 1-D array of whole, non-negative counts, or a Sealed from bounded events.
+        ``snapshot`` is a 1-D array of whole, non-negative counts, or a Sealed from bounded events. ``OutOfOrderError``
+        says that a step was left out, ``BudgetExceededError`` that the window has no room for this one.
         """
         try:
             now = self._sealed(snapshot)

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from veilstream.data import Calendar, Domain
 from veilstream.data.measures import ValueMeasures
 from veilstream.errors import InvalidInputError, OutputError
+from veilstream.release.as_of import with_as_of
 from veilstream.release.estimates import estimates_of_all
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.surroundings import clean_unfinished, sync
 from veilstream.values.release import Release
 from veilstream.values.revision import Revision
-from veilstream.values.values import NoiseLaw
 
 ROWS_AT_ONCE: Final = 1 << 20
 OWN_COLUMNS: Final = ("step", "time", "value", "low", "high", "fresh", "covers", "version")
@@ -68,15 +68,12 @@ def release_tables(
     steps_at_once = max(1, ROWS_AT_ONCE // max(1, len(kept)))
     page: list[Release] = []
     as_of: list[int] = []
-    known = 0
 
     def table() -> pl.DataFrame:
         made = _table(page, kept, labels, calendar, level, measures)
         return made if measure is None else _explained(made, page, as_of, measure)
 
-    for release in ledger.releases(stream):
-        if release.fresh or release.covers == NoiseLaw.MODEL.covers:
-            known = release.t
+    for release, known in with_as_of(ledger.releases(stream)):
         if 0 <= release.t < calendar.steps:
             page.append(release)
             as_of.append(known)

@@ -9,12 +9,17 @@ from veilstream.storage.ledger import Ledger
 from veilstream.values.release import Release
 
 
-def feed_together(ledger: Ledger, feeds: Sequence[Callable[[], Release]]) -> list[Release | VeilstreamError]:
+def feed_together(
+    ledger: Ledger, feeds: Sequence[Callable[[], Release]], streams: Sequence[str] = ()
+) -> list[Release | VeilstreamError]:
     """Make the releases of ``feeds``, which are calls of publishers on ``ledger``, and commit them with one another.
 
     The releases are given after the commit. A feed that is refused has its error in the place of its release: its own
     charges stay, as always, and the others go on. If the commit fails nothing was released, and publishers derive
     anew from the ledger what they know. No other thread may use these publishers meanwhile.
+
+    ``streams`` names all streams that are fed. Where other processes publish to the same PostgreSQL ledger, that lets
+    a group take its locks in the order of all others; unnamed, groups can wait for each other until one is refused.
 
     >>> import numpy as np, veilstream as vs
     >>> with vs.Ledger.open(None) as ledger:
@@ -26,7 +31,7 @@ def feed_together(ledger: Ledger, feeds: Sequence[Callable[[], Release]]) -> lis
     """
     made: list[Release | VeilstreamError] = []
     broken: BaseException | None = None
-    with ledger.commit_together():
+    with ledger.commit_together(streams):
         for feed in feeds:
             try:
                 made.append(feed())

@@ -48,6 +48,7 @@ STATUS: Final[tuple[tuple[type[VeilstreamError], int], ...]] = (
 ASSETS: Final = {
     "app.js": "text/javascript",
     "charts.js": "text/javascript",
+    "plan.js": "text/javascript",
     "views.js": "text/javascript",
     "guide.js": "text/javascript",
     "style.css": "text/css",

@@ -24,7 +24,7 @@ SPARK_STEPS: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A release as readers get it; the interval holds the count before noise with probability ``LEVEL``."""
+    """A release as readers get it; the interval holds what ``covers`` says with probability ``LEVEL``."""
 
     step: int
     values: NDArray[Any]
@@ -32,6 +32,7 @@ class Shown:
     fresh: bool
     spent: str
     left: str
+    covers: str
 
     @property
     def size(self) -> int:
@@ -43,7 +44,7 @@ def shown(release: Release) -> Shown:
     low, high = release.interval(LEVEL)
     half = (high - low) / 2
     flat: float | NDArray[np.float64] = half if isinstance(release.std, np.ndarray) else float(half[0])
-    return Shown(release.t, release.values, flat, release.fresh, str(release.spent), str(release.left))
+    return Shown(release.t, release.values, flat, release.fresh, str(release.spent), str(release.left), release.covers)
 
 
 class StreamBoard:
@@ -137,6 +138,7 @@ def page_json(board: StreamBoard, releases: list[Shown], upto: int) -> dict[str,
         "fresh": [one.fresh for one in releases],
         "values": [one.values.tolist() for one in releases],
         "half": [one.half.tolist() if isinstance(one.half, np.ndarray) else one.half for one in releases],
+        "covers": [one.covers for one in releases],
         "spent": [one.spent for one in releases],
         "left": [one.left for one in releases],
     }

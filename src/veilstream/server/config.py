@@ -10,8 +10,9 @@ from typing import Any, Final, cast
 from veilstream.errors import InvalidInputError
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.sources import Source, open_source
+from veilstream.privacy.population import Population
 
-NAMES: Final = ("ledger", "spool", "hosts", "streams", "sources")
+NAMES: Final = ("ledger", "spool", "hosts", "populations", "streams", "sources")
 NOT_READ: Final = "nothing was opened"
 
 
@@ -22,6 +23,7 @@ class Config:
     ledger: str | None
     spool: str | None
     hosts: tuple[str, ...]
+    populations: tuple[Population, ...]
     streams: tuple[StreamDefinition, ...]
     sources: tuple[tuple[str, Source], ...]
 
@@ -44,9 +46,26 @@ def read_config(path: Path) -> Config:
         _place(path, settings.get("ledger")),
         _place(path, settings.get("spool")),
         tuple(str(host) for host in settings.get("hosts", ())),
+        tuple(_population(name, one) for name, one in _mapping(settings.get("populations", {})).items()),
         tuple(StreamDefinition.from_json({**_texts(one), "name": name}) for name, one in streams.items()),
         tuple(_source(one, streams) for one in settings.get("sources", ())),
     )
+
+
+def _population(name: str, settings: Any) -> Population:
+    given = _mapping(settings)
+    known = ("epsilon", "window", "every", "start", "zone", "delta", "unit")
+    unknown = [one for one in given if one not in known]
+    if unknown or not {"epsilon", "window"} <= set(given):
+        raise InvalidInputError(
+            name="population",
+            value=name,
+            limit=f"unknown setting {unknown[0]!r}" if unknown else "epsilon and window are needed ('user': for ever)",
+            outcome=NOT_READ,
+        )
+    texts: dict[str, Any] = {key: value if isinstance(value, int) else str(value) for key, value in given.items()}
+    window = texts.pop("window")
+    return Population(name, window=None if window == "user" else window, **texts)
 
 
 def _source(settings: Any, streams: dict[str, Any]) -> tuple[str, Source]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any, Final
 
-from veilstream.data import Domain
+from veilstream.data import Domain, Edges, Grid
 from veilstream.live.clock import Clock, moment
 from veilstream.live.definition import StreamDefinition
 from veilstream.server.board import StreamBoard
 
 MOST_RETURNS: Final = 60
+NORTH: Final = re.compile(r"lat|north|y$", re.IGNORECASE)
+"""Names of attributes that go up a map."""
 UNITS: Final = {"1s": "second", "1m": "minute", "1h": "hour", "1d": "day", "1w": "week", "1mo": "month", "1y": "year"}
 
 
@@ -18,7 +21,9 @@ def promise(definition: StreamDefinition) -> str:
     """What the guarantee means, for a reader who has never heard of it."""
     epsilon = float(definition.guarantee.epsilon)
     factor = f"{2.718281828459045 ** min(epsilon, 20):.3g}"
-    if definition.window == "user":
+    if definition.per is not None:
+        when = f"within one block of {definition.per}{' steps' if isinstance(definition.per, int) else ''}"
+    elif definition.window == "user":
         when = "in the whole stream"
     elif definition.window == 1:
         when = f"within one step of {definition.every}"
@@ -26,11 +31,21 @@ def promise(definition: StreamDefinition) -> str:
         when = f"within any {definition.window} successive {step_words(definition.every)}"
     counts = definition.counts_per_user
     most = "once" if counts == 1 else f"at most {counts} times"
+    few = ""
+    if definition.presence is not None:
+        few = f" A person counts in at most {definition.presence} steps {_few(definition)}."
+    shared = "" if definition.population is None else f" It is part of the promise about '{definition.population}'."
     return (
         f"Everything one person does {when} is hidden: with or without that person, any published result is at most "
         f"{factor} times as likely (epsilon {definition.epsilon}). In each step a person counts {most}; "
-        "random noise of a known width is added to every count, and the bands show it."
+        f"random noise of a known width is added to every count, and the bands show it.{few}{shared}"
     )
+
+
+def _few(definition: StreamDefinition) -> str:
+    if definition.per is not None:
+        return "of a block"
+    return "in all" if definition.window == "user" else "of such a stretch"
 
 
 def step_words(every: str | int) -> str:
@@ -46,6 +61,31 @@ def labels(domain: Domain) -> list[str]:
     """The name of every bin."""
     frame = domain.labels()
     return [" · ".join(str(part) for part in row) for row in frame.rows()] if domain.axes else ["total"]
+
+
+def map_grid(domain: Domain) -> dict[str, Any] | None:
+    """The borders of a map, for a domain of two numeric attributes; None for any other.
+
+    >>> from veilstream.data import Domain
+    >>> grid = map_grid(Domain.from_json({"lat": {"edges": [48, 49, 51]}, "lon": {"edges": [2, 3]}}))
+    >>> grid["x"]["name"], grid["y"]["edges"], grid["x_first"], grid["degrees"]
+    ('lon', [48.0, 49.0, 51.0], False, True)
+    """
+    axes = [
+        {"name": name, "edges": [float(edge) for edge in (axis.edges if isinstance(axis, Edges) else axis.bounds())]}
+        for name, axis in domain.axes.items()
+        if isinstance(axis, Edges | Grid)
+    ]
+    if len(axes) != 2 or len(domain.axes) != 2:
+        return None
+    first, second = axes
+    upright = NORTH.match(str(first["name"])) is not None
+    return {
+        "x": second if upright else first,
+        "y": first if upright else second,
+        "x_first": not upright,
+        "degrees": {str(axis["name"])[:3].lower() for axis in axes} == {"lat", "lon"},
+    }
 
 
 def stream_info(board: StreamBoard, clock: Clock) -> dict[str, Any]:
@@ -64,12 +104,16 @@ def stream_info(board: StreamBoard, clock: Clock) -> dict[str, Any]:
             for name, axis in definition.bound_domain.axes.items()
         },
         "labels": labels(definition.bound_domain),
+        "grid": map_grid(definition.bound_domain),
         "every": str(definition.every),
         "zone": definition.zone,
         "start": timetable.label(0),
         "epsilon": definition.epsilon,
         "delta": definition.delta,
         "window": definition.window,
+        "per": None if definition.per is None else str(definition.per),
+        "presence": definition.presence,
+        "population": definition.population,
         "mechanism": definition.mechanism,
         "bins_per_user": definition.bins_per_user,
         "counts_per_user": definition.counts_per_user,
@@ -105,6 +149,7 @@ def budget(board: StreamBoard) -> dict[str, Any]:
     return {
         "epsilon": str(definition.guarantee.epsilon),
         "window": definition.window,
+        "per": None if definition.per is None else str(definition.per),
         "spent": str(min(spent, definition.guarantee.epsilon)),
         "left": str(left),
         "returns": returns[:MOST_RETURNS],

@@ -49,6 +49,12 @@ def router(service: Service, access: Access) -> APIRouter:
         views = await asyncio.to_thread(service.operator_view)
         return {"streams": [view for view in views if grant.allows("operate", view["stream"])], "ready": service.ready}
 
+    @routes.get("/v1/populations", response_model=shapes.PopulationBudgets, responses=PROBLEMS)
+    async def populations(request: Request) -> dict[str, Any]:
+        """What each population of the ledger has spent and left, and which streams draw on it."""
+        access.require(request, "operate", "*")
+        return {"populations": await asyncio.to_thread(service.population_budgets)}
+
     @routes.get("/v1/audit", response_model=shapes.AuditLog, responses=PROBLEMS)
     async def audit(request: Request, limit: Annotated[int, Query(ge=1, le=1000)] = 200) -> dict[str, Any]:
         """Who did what, newest first."""

@@ -19,6 +19,8 @@ from veilstream.live.definition import StreamDefinition
 from veilstream.live.sources import Source, follow
 from veilstream.live.spool import Spool, SpooledStream
 from veilstream.live.stream import Inlet, define, spool_beside
+from veilstream.privacy.population import Population
+from veilstream.release.budget import BudgetStatement, as_json
 from veilstream.server.board import CACHE_BYTES, Cache, StreamBoard
 from veilstream.server.intake import Intake, Limits
 from veilstream.server.metrics import Metrics
@@ -45,6 +47,7 @@ class ServerOptions:
     hosts: tuple[str, ...] = ()
     secure: bool = False
     limits: Limits = field(default_factory=Limits)
+    populations: tuple[Population, ...] = ()
 
 
 class Service:
@@ -72,6 +75,8 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
         self.any_news = asyncio.Event()
         self.intake = Intake(self.spool, self.clock, options.limits)
+        for population in options.populations:
+            self.ledger.populations.define(population)
         for definition in options.streams:
             define(self.spool, definition, self.clock)
         for name in self.spool.names():
@@ -198,6 +203,11 @@ class Service:
             self.any_news.set()
             self.any_news = asyncio.Event()
 
+    def population_budgets(self) -> list[dict[str, Any]]:
+        """What each population of the ledger has spent and left."""
+        names = [population.name for population in self.ledger.populations.list()]
+        return [as_json(BudgetStatement.of(self.ledger, name)) for name in names]
+
     def operator_view(self) -> list[dict[str, Any]]:
         """Exact numbers for the operator alone, stream by stream."""
         views: list[dict[str, Any]] = []
@@ -211,6 +221,7 @@ class Service:
                     "taking": current.frozen,
                     "published": board.published,
                     "visible": board.visible,
+                    "left_out": None if (present := self.spool.present(current)) is None else present.left_out,
                     "problem": self.problems.get(name, (None, 0.0))[0],
                     "hours": [
                         {"hour": hour * 3600, **{key: getattr(fates, key) for key in fates.__slots__}}

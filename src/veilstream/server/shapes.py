@@ -34,6 +34,20 @@ class Spark(BaseModel):
     fresh: list[bool]
 
 
+class MapAxis(BaseModel):
+    name: str
+    edges: list[float]
+
+
+class MapGrid(BaseModel):
+    """The borders of a map. ``x_first`` says that bins go through y fastest, ``degrees`` that both are."""
+
+    x: MapAxis
+    y: MapAxis
+    x_first: bool
+    degrees: bool
+
+
 class StreamInfo(BaseModel):
     """What is public about a stream."""
 
@@ -44,12 +58,16 @@ class StreamInfo(BaseModel):
     bins: int
     attributes: dict[str, list[str]]
     labels: list[str]
+    grid: MapGrid | None
     every: str
     zone: str
     start: str
     epsilon: str
     delta: str
-    window: int | Literal["user"]
+    window: int | Literal["user"] | None
+    per: str | None
+    presence: int | None
+    population: str | None
     mechanism: str
     bins_per_user: int
     counts_per_user: int
@@ -69,7 +87,10 @@ class StreamList(BaseModel):
 
 
 class ReleasePage(BaseModel):
-    """Releases column by column. ``half`` is half the width of the interval: one number, or one for each bin."""
+    """Releases column by column. ``half`` is half the width of the interval: one number, or one for each bin.
+
+    ``covers`` says what the interval holds: the "value before noise", or the true "count" where a model says so.
+    """
 
     stream: str
     level: float
@@ -80,6 +101,7 @@ class ReleasePage(BaseModel):
     fresh: list[bool]
     values: list[list[float]]
     half: list[float | list[float]]
+    covers: list[str]
     spent: list[str]
     left: list[str]
 
@@ -96,7 +118,8 @@ class Budget(BaseModel):
     """Of the present window: what is spent, what is left, and when it comes back."""
 
     epsilon: str
-    window: int | Literal["user"]
+    window: int | Literal["user"] | None
+    per: str | None
     spent: str
     left: str
     returns: list[Returning]
@@ -164,6 +187,12 @@ class OperatorView(BaseModel):
 
     streams: list[dict[str, Any]]
     ready: bool
+
+
+class PopulationBudgets(BaseModel):
+    """One statement for each population, as `veilstream budget --json` gives it."""
+
+    populations: list[dict[str, Any]]
 
 
 class Health(BaseModel):

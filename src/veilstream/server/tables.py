@@ -17,7 +17,7 @@ CSV, PARQUET, ARROW = "text/csv", "application/vnd.apache.parquet", "application
 
 
 def table(board: StreamBoard, releases: list[Shown]) -> pl.DataFrame:
-    """Columns: step, time, one per attribute, value, low, high, fresh."""
+    """Columns: step, time, one per attribute, value, low, high, fresh, covers (what low and high hold)."""
     definition = board.definition
     labels, bins = definition.bound_domain.labels(), definition.bins
     steps = np.array([one.step for one in releases], dtype=np.int64)
@@ -33,6 +33,7 @@ def table(board: StreamBoard, releases: list[Shown]) -> pl.DataFrame:
     half = np.concatenate([np.broadcast_to(one.half, bins) for one in releases]) if releases else np.zeros(0)
     columns |= {"value": pl.Series(values), "low": pl.Series(values - half), "high": pl.Series(values + half)}
     columns["fresh"] = pl.Series([one.fresh for one in releases], dtype=pl.Boolean).gather(repeated)
+    columns["covers"] = pl.Series([one.covers for one in releases], dtype=pl.String).gather(repeated)
     return pl.DataFrame(columns)
 
 

@@ -92,8 +92,16 @@ class ClosedSteps:
         if domain is None:
             raise InvalidInputError("publisher: it was opened with a number of bins; give it the domain instead")
         limit = Limit(self.bins_per_user, self.publisher.max_contribution)
+        promise = self.publisher.guarantee
         return Settings(
-            domain, self.calendar, self.user, self.time or self.arrival, limit, self.unknown, buckets=self.buckets
+            domain,
+            self.calendar,
+            self.user,
+            self.time or self.arrival,
+            limit,
+            self.unknown,
+            buckets=self.buckets,
+            presence=None if promise.presence is None else promise,
         )
 
     def due(self, now: int) -> int:
@@ -142,9 +150,12 @@ def publish_closed(df: DataFrame, stream: ClosedSteps, clock: Clock) -> list[Rel
     _require_instants(df, stream)
     while (first := _next_step(stream)) < due:
         steps = range(first, min(due, first + stream.steps_at_once))
+        settings = stream.settings()
+        # Where people count in few steps, rows of earlier steps say who was there.
+        read = range(min(settings.looks_back_to(t) for t in steps), steps.stop)
         with on_cluster():
-            closed = df.where(_rule(stream, steps))
-        for snapshot in stream.settings().run(closed, steps, Key(stream.key), 0, stream.dropped):
+            closed = df.where(_rule(stream, read))
+        for snapshot in settings.run(closed, steps, Key(stream.key), 0, stream.dropped):
             try:
                 releases.append(stream.publisher.feed(snapshot))
             except BudgetExceededError:

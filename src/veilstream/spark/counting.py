@@ -12,9 +12,12 @@ import numpy as np
 from veilstream.data import Calendar, Domain, Dropped, Policy
 from veilstream.data.bounding.choice import Limit
 from veilstream.data.bounding.keyed import CHOICE, PEOPLE, Key
+from veilstream.data.bounding.presence import PresenceHistory
+from veilstream.data.bounding.presence_rows import PresenceLimit
 from veilstream.data.bounding.private import cleared_on_error
 from veilstream.data.encoding import Encoder
 from veilstream.data.events import read_events
+from veilstream.privacy.guarantee import Guarantee
 from veilstream.spark.environment import environment
 from veilstream.spark.jobs import bucket_count, collected, grouped, mapped, numbered, on_cluster
 from veilstream.spark.notes import Note, settle
@@ -50,13 +53,15 @@ def snapshots(
     buckets: int | None = None,
     memory_bytes: int = MEMORY_BYTES,
     dropped: Dropped | None = None,
+    presence: Guarantee | None = None,
 ) -> Iterator[Sealed]:
     """The sealed counts of every step, bounded and counted on the cluster: the same as on one machine.
 
     With the same ``key`` each count equals that of :func:`veilstream.data.bounding.bound`, whatever the partitions,
     the number of executors, and the tasks that failed and ran again. All rows are read and checked before this
     returns. ``buckets`` is the number of groups of people that are bounded apart (by default as many as
-    ``spark.sql.shuffle.partitions``). Rows left out are added to ``dropped``, for the operator alone.
+    ``spark.sql.shuffle.partitions``). Rows left out are added to ``dropped``, for the operator alone. With
+    ``presence``, a guarantee that has one, people count in few steps (docs/presence.md).
     """
     settings = Settings(
         domain,
@@ -68,6 +73,7 @@ def snapshots(
         missing_time=missing_time,
         buckets=buckets,
         memory_bytes=memory_bytes,
+        presence=presence,
     )
     secret = Key(os.urandom(32) if key is None else key)
     # A report of a crash may record this function's variables.
@@ -88,14 +94,18 @@ class Settings:
     missing_time: Policy = "error"
     buckets: int | None = None
     memory_bytes: int = MEMORY_BYTES
+    presence: Guarantee | None = None
 
     def __post_init__(self) -> None:
         # The checks of columns and policies are those of the other sources.
         read_events((), user=self.user, time=self.time, by=self.domain.names)
         Encoder(self.domain, self.calendar, self.time, self.unknown, self.missing_time)
+        if self.presence is not None:
+            # Its checks are those of the other sources.
+            PresenceHistory(self.presence, bytes(16))
 
     def run(self, df: DataFrame, steps: range, key: Key, first_t: int, dropped: Dropped) -> Iterator[Sealed]:
-        """The sealed counts of ``steps`` of the calendar; rows of other steps must not be in the DataFrame."""
+        """The sealed counts of ``steps`` of the calendar; of other steps only rows from ``looks_back_to`` are there."""
         job = Job(
             domain=self.domain,
             calendar=self.calendar,
@@ -111,10 +121,27 @@ class Settings:
             expected=environment(),
             people_key=key.derive(PEOPLE),
             choice_key=key.derive(CHOICE),
+            presence=self._presence_limit(first_t),
         )
+        rule = None if self.presence is None else self.presence.presence_rule
         with cleared_on_error(), on_cluster():
             answer = _run(df, job, dropped)
-        return _sealed(answer, job, first_t)
+        return _sealed(answer, job, first_t, rule)
+
+    def _presence_limit(self, first_t: int) -> PresenceLimit | None:
+        if self.presence is None or self.presence.presence is None:
+            return None
+        since = tuple(self.looks_back_to(step, first_t) for step in range(self.calendar.steps))
+        return PresenceLimit(self.presence.presence, since)
+
+    def looks_back_to(self, step: int, first_t: int = 0) -> int:
+        """The first step whose rows decide who counts at ``step``."""
+        promise = self.presence
+        if promise is None:
+            return step
+        if promise.per is not None:
+            return max(0, promise.per.first_of(first_t + step) - first_t)
+        return 0 if promise.w is None else max(0, step - promise.w + 1)
 
 
 def _parts(steps: int, bins: int) -> int:
@@ -160,7 +187,7 @@ def _run(df: DataFrame, job: Job, dropped: Dropped) -> _Answer:
     return _Answer(counts, ranges, table if len(ranges) == 1 else None)
 
 
-def _sealed(answer: _Answer, job: Job, first_t: int) -> Iterator[Sealed]:
+def _sealed(answer: _Answer, job: Job, first_t: int, rule: str | None) -> Iterator[Sealed]:
     tables = answer.tables()
     while True:
         with cleared_on_error():
@@ -171,11 +198,11 @@ def _sealed(answer: _Answer, job: Job, first_t: int) -> Iterator[Sealed]:
         number = np.asarray(table.column("part"))
         for part in parts:
             with cleared_on_error():
-                steps = list(_steps_of(table.filter(number == part), job, part, first_t))
+                steps = list(_steps_of(table.filter(number == part), job, part, first_t, rule))
             yield from steps
 
 
-def _steps_of(table: Any, job: Job, part: int, first_t: int) -> Iterator[Sealed]:
+def _steps_of(table: Any, job: Job, part: int, first_t: int, rule: str | None) -> Iterator[Sealed]:
     bins = job.domain.bins
     runs = [unpacked_run(value) for value in payloads(table.to_batches())]
     for step in range(job.first_step(part), job.first_step(part + 1)):
@@ -183,5 +210,5 @@ def _steps_of(table: Any, job: Job, part: int, first_t: int) -> Iterator[Sealed]
         for cells, numbers in runs:
             first, last = np.searchsorted(cells, [step * bins, (step + 1) * bins]).tolist()
             counts[cells[first:last] - step * bins] = numbers[first:last]
-        origin = Origin(job.calendar.step_time(step))
+        origin = Origin(job.calendar.step_time(step), rule)
         yield seal(counts, first_t + step, job.limit.counts_per_user, job.domain.shape or None, origin)

@@ -29,6 +29,7 @@ from veilstream.data.bounding.choice import Integers, Limit
 from veilstream.data.bounding.encoded import encode_rows
 from veilstream.data.bounding.keyed import KeyedHash
 from veilstream.data.bounding.packing import pack, unpack
+from veilstream.data.bounding.presence_rows import PresenceLimit
 from veilstream.data.calendar import Calendar
 from veilstream.data.domain import Domain
 from veilstream.data.encoding import Dropped, Encoder, Policy
@@ -55,7 +56,8 @@ Batches: TypeAlias = Iterator[Batch]
 class Job:
     """All that executors get to know. The two keys are derived from the stream's key, which stays with the driver.
 
-    Only ``steps`` of the calendar are counted; rows of others must not be among the events.
+    Only ``steps`` of the calendar are counted. With ``presence`` rows of earlier steps are among the events, to say who
+    was there; else none of others are.
     """
 
     domain: Domain
@@ -72,6 +74,7 @@ class Job:
     expected: Versions
     people_key: bytes = field(repr=False)
     choice_key: bytes = field(repr=False)
+    presence: PresenceLimit | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -216,7 +219,8 @@ def _bounded(job: Job, batches: Batches) -> Batches:
     bins, steps = job.domain.bins, job.calendar.steps
     pieces = (unpack_rows(value) for value in payloads(batches))
     edges = np.array([job.first_step(part) * bins for part in range(job.parts + 1)])
-    for cells in bounded_cells(pieces, steps, bins, job.limit, KeyedHash(job.choice_key), job.memory_bytes):
+    key = KeyedHash(job.choice_key)
+    for cells in bounded_cells(pieces, steps, bins, job.limit, key, job.memory_bytes, job.presence):
         filled, counts = counted(cells)
         ends = np.searchsorted(filled, edges).tolist()
         for part in range(job.parts):

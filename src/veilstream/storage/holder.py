@@ -28,6 +28,7 @@ class LedgerHolder:
             raise
 
     def close(self) -> None:
+        """Close the ledger, unless somebody else opened it."""
         if self._owns_ledger:
             self.ledger.close()
 

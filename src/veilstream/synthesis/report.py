@@ -7,13 +7,14 @@ import html
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.extras import drawing
 from veilstream.release.plots import BAND, INK, LINE, STYLE
+from veilstream.release.plots.labels import borders
 from veilstream.release.sinks import replacing
 from veilstream.synthesis.correlation import upper_of
 from veilstream.synthesis.graph_model import GraphModel
@@ -24,6 +25,9 @@ from veilstream.synthesis.trust import PairTrust
 
 MOST_MARGINS = 12
 MOST_PAIRS = 30
+MOST_NAMES: Final = 16
+LONGEST_NAME: Final = 14
+"""Values of an attribute whose names a panel has room for, and letters of such a name."""
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <style>body {{ font: 16px/1.5 system-ui, sans-serif; color: #22313f; max-width: 62rem; margin: 2rem auto }}
@@ -146,14 +150,27 @@ def _margins(model: TableModel, drawn: list[NDArray[np.int64]]) -> Any:
         for name, codes, panel in zip(names, drawn, axes, strict=False):
             published = shares(model.margin(name))
             shown = np.bincount(codes, minlength=published.size) / max(codes.size, 1)
-            positions = list(range(published.size))
-            panel.fill_between(positions, shown, step="mid", color=BAND, alpha=0.5, linewidth=0)
-            panel.step(positions, published, where="mid", color=LINE, linewidth=0.9)
+            _draw_margin(panel, [str(label) for label in model.domain.axes[name].labels()], published, shown)
             panel.set_title(name, fontsize=10)
             panel.set_ylim(bottom=0)
         for panel in axes[len(names) :]:
             panel.set_visible(False)
     return figure
+
+
+def _draw_margin(panel: Any, labels: list[str], published: NDArray[np.float64], shown: NDArray[np.float64]) -> None:
+    """Shares over the values of an attribute: along its numbers, or one place for each name."""
+    ends = borders(labels)
+    lined_up = ends is not None and bool(np.allclose(ends[1:, 0], ends[:-1, 1]))
+    edges = np.append(ends[:, 0], ends[-1, 1]) if ends is not None and lined_up else np.arange(len(labels) + 1) - 0.5
+    panel.stairs(shown, edges, fill=True, color=BAND, alpha=0.5, linewidth=0)
+    panel.stairs(published, edges, color=LINE, linewidth=0.9)
+    panel.margins(x=0.01)
+    if not lined_up and len(labels) <= MOST_NAMES:
+        short = [label if len(label) <= LONGEST_NAME else label[: LONGEST_NAME - 1] + "…" for label in labels]
+        panel.set_xticks(range(len(labels)), short, fontsize=7.5, rotation=60 if sum(map(len, short)) > 30 else 0)
+    elif not lined_up:
+        panel.set_xlabel("number of the value in the domain", fontsize=8)
 
 
 def _correlations(model: TableModel, drawn: list[NDArray[np.int64]]) -> Any:

@@ -116,7 +116,8 @@ def simulate(
     """Run ``mechanism`` over ``snapshots`` (steps × bins, whole numbers) with repeatable noise.
 
     Budgets are enforced as in a real stream; only the source of randomness differs. ``shape`` is the public shape of
-    the bins, for histogram methods that use neighbourhood in more dimensions.
+    the bins, for histogram methods that use neighbourhood in more dimensions. A mechanism that asks for more than the
+    guarantee allows is stopped by ``BudgetExceededError``.
 
     >>> import veilstream as vs
     >>> y = vs.simulate(vs.STREAMS["sample"](), vs.Guarantee(1, w=3), np.full((6, 2), 40), seed=7)

@@ -87,14 +87,8 @@ class SealedRunning(Opaque[tuple[NDArray[np.int64], ...]]):
 
 def merged(groups: list[Group], kernel: Kernel, row: int) -> list[Group]:
     """The groups of ``row``, from those of the row before it and one for the newest position."""
-    before, after = kernel.boundaries(row - 1), kernel.boundaries(row)
-    starts = np.append(before, row)
-    if len(after) == len(starts):
-        return groups
-    # Where a group begins that now has a neighbour joined to it, the next one is added.
-    joins = np.flatnonzero(~np.isin(starts, after))
     result = list(groups)
-    for index in joins[::-1].tolist():
+    for index in kernel.joined(row):
         result[index - 1 : index + 1] = [result[index - 1] + result[index]]
     return result
 

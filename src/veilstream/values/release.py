@@ -70,7 +70,8 @@ class Release:
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Low and high ends that hold, with probability at least ``level``, the value before noise of each bin.
 
-        Where ``covers`` says so they hold the true count of the step instead, as far as the model is right.
+        Where ``covers`` says so they hold the true count of the step instead, as far as the model is right. Of a value
+        that is not ``fresh`` they are those of the step that it repeats: what has changed since is not in them.
         """
         width = half_width(level, self.std, self.law, integer=self.values.dtype.kind == "i")
         exact = np.asarray(self.values, dtype=np.float64)
@@ -87,6 +88,6 @@ class Release:
     def _repr_html_(self) -> str:
         low, high = self.interval()
         columns = {"bin": range(len(self.values)), "value": self.values, "low": low, "high": high}
-        kind = "fresh" if self.fresh else "repeated"
+        kind = "fresh" if self.fresh else "repeated, intervals as of its last fresh step"
         caption = f"{self.stream}, step {self.t}: {kind}, spent {self.spent}, left {self.left}; intervals at 95 %"
         return html_table(caption, columns, most=SHOWN_BINS)

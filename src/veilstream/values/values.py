@@ -79,6 +79,10 @@ class Values:
 
     ``std`` is one number for all bins or one per bin. It speaks of noise alone: not of the bias of a method that
     smooths, nor of what has changed since a value was released. Under ``NoiseLaw.MODEL`` it speaks of the true count.
+
+    >>> values = Values(np.array([310, 275]), std=14.1, law=NoiseLaw.LAPLACE)
+    >>> values.fresh, values.repeated().fresh
+    (True, False)
     """
 
     numbers: Numbers

@@ -19,6 +19,14 @@ POINTS: Final[tuple[int, ...]] = (0, 513, 65)
 APART: Final = 1e-3
 """Scales nearer to each other than this part of themselves are taken to be as far apart, the larger one larger."""
 
+SMALL: Final = 1e-4
+"""Noises of less than this part of the whole are left out of a sum of many."""
+EVEN: Final = 0.1
+"""Up to this Σ part⁴ of a sum of many noises its quantile is found by cumulants."""
+FREQUENCIES: Final = 1000
+LAST_FREQUENCY: Final = 50.0
+"""Up to where a characteristic function is integrated, in units of the inverse standard deviation."""
+
 
 def half_width_of_sum(weights: Reals, std: Reals, law: NoiseLaw, level: float) -> Reals:
     """Half the width of the interval that holds Σ weight·noise with probability ``level``, over the last axis.
@@ -45,6 +53,51 @@ def half_width_of_sum(weights: Reals, std: Reals, law: NoiseLaw, level: float) -
             return np.asarray(np.sqrt((spread**2).sum(axis=-1)) * float(ndtri(1 - miss / 2)))
         case _:
             return np.asarray(spread.sum(axis=-1) * math.sqrt(max(4 / (9 * miss), 1.0)))
+
+
+def width_of_many(weights: Reals, law: NoiseLaw, level: float) -> Reals:
+    """The same for sums (rows of ``weights``) of any number of independent noises of standard deviation 1.
+
+    Few Laplace noises by inverting the characteristic function of their sum, Π 1/(1 + a²t²), where
+    P(|X| > x) = 1 − 2/π·∫ sin(tx)/t · φ(t) dt; many by cumulants.
+
+    >>> width_of_many(np.array([[1.0, 0.0], [1.0, 1.0]]), NoiseLaw.LAPLACE, 0.95).round(2)
+    array([2.12, 2.91])
+    """
+    norm = np.sqrt((weights**2).sum(axis=-1))
+    if law is not NoiseLaw.LAPLACE:
+        return half_width_of_sum(norm[:, None], np.ones(1), law, level)
+    miss = 1 - level
+    parts = np.divide(np.abs(weights), norm[:, None], out=np.zeros_like(weights), where=norm[:, None] > 0)
+    found = _many_laplace(parts, miss)
+    for index in np.flatnonzero((parts**4).sum(axis=1) > EVEN).tolist():
+        large = parts[index][parts[index] > SMALL] / math.sqrt(2)
+        found[index] = _inverted(large, miss) if large.size > 1 else math.log(1 / miss) / math.sqrt(2)
+    return np.asarray(norm * found)
+
+
+def _many_laplace(parts: Reals, miss: float) -> Reals:
+    """The quantile where no noise is much of the whole: that of a Gaussian, corrected by the fourth and sixth
+    cumulants (Cornish and Fisher, 1938), within some thousandths of itself."""
+    from scipy.special import ndtri
+
+    z = float(ndtri(1 - miss / 2))
+    fourth, sixth = 3 * (parts**4).sum(axis=1), 30 * (parts**6).sum(axis=1)
+    second = (z**5 - 10 * z**3 + 15 * z) / 720 * sixth - (3 * z**5 - 24 * z**3 + 29 * z) / 384 * fourth**2
+    return np.asarray(z + (z**3 - 3 * z) / 24 * fourth + second)
+
+
+def _inverted(scales: Reals, miss: float) -> float:
+    """The quantile of |Σ Laplace(scale)|, whose variance is about 1, by halving on its characteristic function."""
+    # Two noises leave t⁻⁵ under the integral: beyond these frequencies less than 10⁻⁹ is left.
+    t = (np.arange(FREQUENCIES) + 0.5) * (LAST_FREQUENCY / FREQUENCIES)
+    phi = np.exp(-np.log1p(np.square(np.outer(scales, t))).sum(axis=0)) / t
+    low, high = 0.0, 4 * math.log(2 / miss) + 4
+    for _ in range(40):
+        middle = (low + high) / 2
+        within = 2 / math.pi * float(np.sin(middle * t) @ phi) * (LAST_FREQUENCY / FREQUENCIES)
+        low, high = (low, middle) if within > 1 - miss else (middle, high)
+    return high
 
 
 def _laplace(scales: Reals, miss: float) -> Reals:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from veilstream.data import read_events
 from veilstream.data.bounding import bound
-from veilstream.data.measures import GRID, ONE, ValueMeasures
+from veilstream.data.measures import ValueMeasures
+from veilstream.data.values import GRID, ONE
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
@@ -24,6 +25,14 @@ from .support import CALENDAR, DOMAIN, KEY
 Row = tuple[int, int, int, float]
 MEAN = ValueMeasures.of({"mean": {"fare": (0, 100)}})
 SUM = ValueMeasures.of({"sum": {"fare": (-40, 100)}})
+FARE = {"fare": (0, 50)}
+MEASURES = {
+    "mean": MEAN,
+    "sum": SUM,
+    "variance": ValueMeasures.of({"variance": FARE}),
+    "cells": ValueMeasures.of({"quantiles": FARE}),
+    "both": ValueMeasures.of({"quantiles": FARE, "mean": FARE}),
+}
 
 rows_of_people = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 4), st.sampled_from([0.0, 7.0, 55.5, 100.0])),
@@ -43,11 +52,17 @@ def sums(rows: list[Row], measures: ValueMeasures, **options: Any) -> NDArray[np
 
 
 @settings(max_examples=60)
-@given(rows_of_people, rows_of_people, st.integers(1, 3), st.integers(1, 3), st.sampled_from(["mean", "sum", "both"]))
+@given(
+    rows_of_people,
+    rows_of_people,
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.sampled_from(["mean", "sum", "variance", "cells", "both"]),
+)
 def test_one_person_moves_a_step_by_no_more_than_was_sealed(
     others: list[Row], own: list[Row], rows: int, bins: int, kind: str
 ) -> None:
-    measures = {"mean": MEAN, "sum": SUM}.get(kind) or ValueMeasures.of({"variance": {"fare": (0, 50)}})
+    measures = MEASURES[kind]
     most = Fraction(130) if kind == "sum" else None
     limits: dict[str, Any] = {"counts_per_user": rows, "bins_per_user": bins, "most": most}
     without = [row for row in others if row[0] != 9]

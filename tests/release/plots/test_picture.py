@@ -75,15 +75,17 @@ def test_words_of_the_picture_name_measure_dates_and_freshness(tmp_path: Path) -
     with mpl.rc_context({"svg.fonttype": "none"}):
         picture = plot_releases(TABLES["repeated"], tmp_path / "a.svg", measure=Measure.of_events(20, "1h"))
         heat = plot_releases(TABLES["many"], tmp_path / "b.svg", measure="visits").read_text(encoding="utf-8")
+        again = plot_releases(TABLES["repeated"], tmp_path / "d.svg", options=PlotOptions(kind="map"))
         long = plot_releases(TABLES["long"], tmp_path / "c.svg").read_text(encoding="utf-8")
     text = picture.read_text(encoding="utf-8")
     for words in ("rows, at most 20 per person, per hour", "released afresh", "repeated", "95% interval", "UTC"):
         assert words in text
     assert re.search(r"\d\d Jan|\d\d:00", text)
-    for words in ("visits (square-root scale)", "cannot be told from zero", "from below"):
+    for words in ("visits (square-root scale)", "cannot be told from zero", "value below zero"):
         assert words in heat
-    for words in ("mean of", "lowest to highest step in it", "noise of one step"):
+    for words in ("mean of", "lowest to highest step in it", "95% interval, one step"):
         assert words in long
+    assert "released afresh; between, repeated as of then" in again.read_text(encoding="utf-8")
 
 
 def test_noise_and_negatives_have_colours_of_their_own() -> None:

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from veilstream.errors import InvalidInputError
+from veilstream.release.plot_options import PlotOptions
 from veilstream.release.plots.labels import bin_names
-from veilstream.release.plots.options import PlotOptions
 from veilstream.release.plots.style import tick_name
 from veilstream.release.plots.table import arrange, bucket_length, choose, envelope
 

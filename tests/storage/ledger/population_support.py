@@ -14,6 +14,7 @@ from veilstream import STREAMS, Guarantee, Publisher
 from veilstream.data import Calendar
 from veilstream.errors import BudgetExceededError, OutOfOrderError
 from veilstream.privacy.population import Draw, Population
+from veilstream.storage.ledger import Ledger
 
 WINDOW = 48
 RESIDENTS = Population("residents", 1, window=f"{WINDOW}h")
@@ -27,7 +28,7 @@ STREAMS_OF_FOUR = (
 BEGIN = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
 
 
-def publisher(url: str, which: int, draw: Draw = "shared") -> Publisher[Any]:
+def publisher(url: str | Ledger, which: int, draw: Draw = "shared") -> Publisher[Any]:
     name, every, guarantee, mechanism = STREAMS_OF_FOUR[which]
     calendar = Calendar("2026-01-01", "2060-01-01", every)
     return Publisher(

@@ -1,10 +1,11 @@
-"""Ledgers of schemas 0001 and 0003 open, export what they did, and every stream in them goes on."""
+"""Ledgers of schemas 0001, 0003, 0004 and 0005 open, export what they did, and every stream in them goes on."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from sqlalchemy import Connection
 
 import veilstream as vs
 from veilstream.data import Calendar, Categories, Edges
-from veilstream.errors import LedgerMismatchError
+from veilstream.errors import BudgetExceededError, LedgerMismatchError
 from veilstream.mechanisms.histograms import FilterPriority
 from veilstream.mechanisms.streams import DSAT, BudgetAbsorption, RetroactiveGrouping, Uniform
 from veilstream.metric import MetricGuarantee, SortedPoints, Space, release_points
@@ -221,4 +222,65 @@ def test_a_ledger_of_the_third_schema_verifies_exports_and_goes_on(third: Path) 
         answer = release_counts(count_levels(ROSTER, LEVELS, VALUES, bins=2), Stretching(), accounts)
         assert answer.values.numbers.tolist() == exported["accounts"][-1]["values"]
     with Ledger.open(third) as ledger:
+        assert verify(ledger) == []
+
+
+def copied(name: str, folder: Path) -> Path:
+    copy = folder / name
+    shutil.copy(FIXTURES / name, copy)
+    copy.chmod(0o600)
+    return copy
+
+
+def assert_exported(ledger: Ledger, exported: dict[str, list[dict[str, Any]]]) -> None:
+    """It verifies, and says of each stream what was said then."""
+    assert verify(ledger) == []
+    assert [spec.name for spec in ledger.streams()] == list(exported)
+    for name, (told, *rows) in exported.items():
+        assert header(ledger, ledger.spec(name)) == told
+        assert json.loads(json.dumps(export(ledger, name))) == rows
+
+
+def test_a_ledger_of_the_fourth_schema_verifies_exports_and_goes_on(tmp_path: Path) -> None:
+    """Of its streams one was compacted, and of another steps are lost."""
+    fourth = copied("v4.sqlite3", tmp_path)
+    with Ledger.open(fourth) as ledger:
+        assert_exported(ledger, json.loads((FIXTURES / "v4.export.json").read_text()))
+    days = Calendar("2024-01-01", "2024-03-01", "1d")
+    single = (1, vs.Guarantee(1, w=4), Uniform(), [7], 1)
+    for name, first in {
+        "uniform": 5,
+        "dsat": 9,
+        "absorption": 9,
+        "grouping-window": 40,
+        "long": 601,
+        "lost": 9,
+    }.items():
+        bins, guarantee, mechanism, counts, bound = STREAMS.get(name, single)
+        dated = days if name == "uniform" else None
+        with vs.Publisher(
+            bins, guarantee, mechanism, fourth, stream=name, max_contribution=bound, calendar=dated
+        ) as publisher:
+            assert [publisher.feed(np.array(counts)).t for _ in range(3)] == [first, first + 1, first + 2]
+    with Ledger.open(fourth) as ledger:
+        assert verify(ledger) == []
+
+
+def test_a_population_of_the_fifth_schema_has_what_it_had_left(tmp_path: Path) -> None:
+    fifth = copied("v5.sqlite3", tmp_path)
+    told = json.loads((FIXTURES / "v5.export.json").read_text())
+    hours = Calendar("2024-01-01", "2025-01-01", "1h")
+    with Ledger.open(fifth) as ledger:
+        assert_exported(ledger, told["streams"])
+        account = ledger.populations.account("residents")
+        assert str(account.profile().peak().pure) == told["fullest"]
+        assert account.pool.pure == 2 - Fraction(1, 4)
+        hourly = vs.Publisher(
+            3, vs.Guarantee("1/2", w=24), Uniform(), ledger, stream="hourly", calendar=hours, population="residents"
+        )
+        assert hourly.feed(np.array([1, 2, 3])).t == 9
+        wide = vs.Guarantee(account.pool.pure, w=1)
+        late = vs.Publisher(3, wide, Uniform(), ledger, stream="late", calendar=hours, population="residents")
+        with pytest.raises(BudgetExceededError, match="'hourly'"):
+            late.feed(np.array([1, 2, 3]))
         assert verify(ledger) == []

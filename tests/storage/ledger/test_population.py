@@ -26,11 +26,10 @@ from veilstream.mechanisms.histograms import FilterPriority
 from veilstream.mechanisms.streams import RetroactiveGrouping, Uniform
 from veilstream.personalised import LedgerAccounts, PersonalisedPublisher, Roster
 from veilstream.privacy.charge import Charge, Span
-from veilstream.privacy.population import EVER
+from veilstream.privacy.population import EVER, Cost
+from veilstream.privacy.population_pool import Drawn
 from veilstream.release.records import release_records
 from veilstream.storage.ledger import Ledger
-from veilstream.storage.ledger.compacting import plan_compaction
-from veilstream.storage.ledger.restoring import find_loss, record_loss
 from veilstream.storage.ledger.verifying import verify
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -230,7 +229,7 @@ def test_a_window_that_passes_the_promise_is_found(new_ledger: NewLedger) -> Non
         member(ledger, "hours", Guarantee(1, w=1)).feed(COUNTS)
         assert account.account("residents").within
         charged = account.account("residents")
-        charged.charges["hours"].append(Charge(Fraction(1, 100), Span(47, 47), "more"))
+        charged.draws["hours"].count([Drawn(47, 47, Cost(Fraction(1, 100)))])
         assert not charged.within
     assert fullest_window(url) == 1
 
@@ -247,6 +246,7 @@ def test_a_ledger_of_before_has_no_populations(new_sqlite: NewLedger) -> None:
             "DROP INDEX charges_of_blocks",
             "ALTER TABLE streams DROP COLUMN membership",
             "DROP TABLE populations",
+            "ALTER TABLE compactions DROP COLUMN pool",
             "UPDATE ledger_version SET version_num = '0004'",
         ):
             connection.execute(sa.text(statement))
@@ -262,32 +262,6 @@ def test_a_ledger_of_before_has_no_populations(new_sqlite: NewLedger) -> None:
 
 def test_the_time_of_what_counts_for_ever_is_recorded() -> None:
     assert Membership.from_json(Membership("residents", data=EVER).to_json()).data == EVER
-
-
-def test_a_stream_that_shares_ends_with_what_an_old_copy_has_forgotten(new_sqlite: NewLedger) -> None:
-    """Nobody knows what the lost steps drew; a share that was reserved is the same whatever was lost."""
-    with Ledger.open(new_sqlite()) as ledger:
-        member(ledger, "shared", Guarantee("1/4", w=1)).feed(COUNTS)
-        sure = member(ledger, "sure", Guarantee("1/4", w=48), draw="reserved")
-        sure.feed(COUNTS)
-        for name, ends in (("shared", True), ("sure", False)):
-            loss = find_loss(ledger, name, None, 4)
-            assert loss is not None
-            if ends:
-                with pytest.raises(LedgerError, match="begin a new population"):
-                    record_loss(ledger, loss)
-            else:
-                record_loss(ledger, loss)
-        assert ledger.populations.account("residents").within
-        assert verify(ledger) == []
-
-
-def test_charges_that_a_pool_counts_are_not_compacted(new_sqlite: NewLedger) -> None:
-    with Ledger.open(new_sqlite()) as ledger:
-        member(ledger, "shared", Guarantee("1/4", w=1)).feed(COUNTS)
-        assert "shares the pool" in plan_compaction(ledger, "shared").reason
-        member(ledger, "sure", Guarantee("1/4", w=48), draw="reserved").feed(COUNTS)
-        assert "pool" not in plan_compaction(ledger, "sure").reason
 
 
 def test_rows_of_running_sums_are_reserved() -> None:

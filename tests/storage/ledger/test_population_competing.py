@@ -8,11 +8,15 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
+from veilstream import Release
 from veilstream.errors import LedgerBusyError
+from veilstream.release.together import feed_together
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.verifying import verify
 
@@ -115,3 +119,36 @@ def test_a_population_survives_three_hundred_kills(new_ledger: NewLedger) -> Non
     url = new_ledger()
     kill_one_after_another(url, 300)
     assert_all_kept(url)
+
+
+@pytest.mark.xdist_group("postgres")
+def test_groups_of_steps_do_not_wait_in_a_circle(new_postgres: NewLedger) -> None:
+    """Two groups name the same streams of one pool in opposite order, and single steps come between."""
+    url = new_postgres()
+    Ledger.open(url).close()
+    names = [name for name, *_ in STREAMS_OF_FOUR]
+    failed: list[BaseException] = []
+    done: list[int] = []
+
+    def work(which: list[int]) -> None:
+        try:
+            with Ledger.open(url) as ledger:
+                streams = [publisher(ledger, number) for number in which]
+                for t in range(12):
+                    feeds = [partial(one.feed, np.array([t, 2, 3])) if t % 4 else one.skip for one in streams]
+                    made = feed_together(ledger, feeds, [names[number] for number in which])
+                    done.append(sum(isinstance(release, Release) for release in made))
+                    failed.extend(one for one in made if isinstance(one, LedgerBusyError))
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(which,)) for which in ([0, 1, 2, 3], [3, 2, 1, 0], [1], [2])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert sum(done) > 12
+    with Ledger.open(url) as ledger:
+        assert verify(ledger) == []
+    assert fullest_window(url) <= 1

@@ -14,6 +14,7 @@ import numpy as np
 
 from veilstream.data.bounding.buckets import chosen_of_part
 from veilstream.data.bounding.choice import Limit
+from veilstream.data.bounding.distinct import WindowPeople, movement_of_people, people_of_part
 from veilstream.data.bounding.encoded import encode_rows
 from veilstream.data.bounding.keyed import PEOPLE, Key
 from veilstream.data.bounding.presence import PresenceHistory
@@ -25,7 +26,8 @@ from veilstream.data.calendar import Calendar
 from veilstream.data.domain import Domain
 from veilstream.data.encoding import Dropped, Encoder, Policy
 from veilstream.data.events import Events
-from veilstream.data.measures import GRID, ValueMeasures
+from veilstream.data.measures import ValueMeasures
+from veilstream.data.values import GRID
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed, seal
@@ -41,7 +43,7 @@ class Bounded(Private):
     Close it, or use it in a ``with`` block, to free memory and disk at once.
     """
 
-    __slots__ = ("_dropped", "_key", "_runs", "calendar", "domain", "limit", "measures", "most")
+    __slots__ = ("_dropped", "_key", "_people", "_runs", "calendar", "distinct", "domain", "limit", "measures", "most")
 
     def __init__(
         self,
@@ -54,9 +56,12 @@ class Bounded(Private):
         dropped: Dropped,
         measures: ValueMeasures | None = None,
         most: Fraction | None = None,
+        distinct: int | None = None,
     ) -> None:
         self.domain, self.calendar, self.limit, self.measures, self.most = domain, calendar, limit, measures, most
+        self.distinct = distinct
         self._runs, self._key, self._dropped = runs, key, dropped
+        self._people: WindowPeople | None = None
 
     @property
     def dropped(self) -> Dropped:
@@ -69,7 +74,8 @@ class Bounded(Private):
         for part in range(self._runs.parts):
             if self._runs.closed:
                 raise InvalidInputError("bounded events: they were closed, open them again")
-            steps = self._sealed(part, first_t) if self.measures is None else self._measured(part, first_t)
+            kind = self._sealed if self.measures is None else self._measured
+            steps = kind(part, first_t) if self.distinct is None else self._distinct_people(part, first_t)
             while True:
                 with cleared_on_error():
                     snapshot = next(steps, None)
@@ -91,6 +97,20 @@ class Bounded(Private):
             counts = np.bincount(flat, minlength=self.domain.bins).astype(np.int64, copy=False)
             origin = Origin(self.calendar.step_time(step), presence_rule)
             yield seal(counts, first_t + step, self.limit.counts_per_user, self.domain.shape or None, origin)
+
+    def _distinct_people(self, part: int, first_t: int) -> Iterator[Sealed]:
+        assert self.distinct is not None
+        bins, most = self.domain.bins, self.limit.bins_per_user
+        if part == 0:
+            self._people = WindowPeople(self.distinct, bins, most, self._key)
+        assert self._people is not None
+        rule = None if self.history is None else self.history.presence_rule
+        moved = movement_of_people(bins, most, self.distinct)
+        for step, rows, counted in people_of_part(self._runs, part, most, self._key):
+            self._dropped.note_bounding(part, self._runs.rows_that_may_count(part), counted)
+            counts = self._people.counts(rows, step)
+            origin = Origin(self.calendar.step_time(step), rule)
+            yield seal(counts, first_t + step, moved, self.domain.shape or None, origin)
 
     def _measured(self, part: int, first_t: int) -> Iterator[Sealed]:
         assert self.measures is not None
@@ -141,6 +161,7 @@ def bound(
     measures: ValueMeasures | None = None,
     most: Fraction | None = None,
     missing_value: Policy = "error",
+    distinct: int | None = None,
 ) -> Bounded:
     """Read all events and let each person count in at most k bins and l1 counts per step.
 
@@ -157,6 +178,9 @@ def bound(
     With ``measures`` the values of columns are summed up instead of counting rows (docs/measures.md); ``most`` then
     bounds what one person adds to a sum in a step, and ``missing_value`` decides about rows without a value.
 
+    With ``distinct``, a number of steps, people are counted instead of rows: who was there in that many last steps,
+    each once in every one of at most ``bins_per_user`` bins (1: at each step by itself).
+
     >>> from veilstream.data import Categories
     >>> from veilstream.data import read_events
     >>> rows = {"id": [1, 1, 2], "t": [0, 0, 1], "place": ["a", "a", "b"]}
@@ -169,6 +193,13 @@ def bound(
     limit, secret = Limit(bins_per_user, counts_per_user), Key(os.urandom(32) if key is None else key)
     # A report of a crash may record this function's variables.
     del key
+    if distinct is not None and (type(distinct) is not int or distinct < 1 or measures is not None):
+        raise InvalidInputError(
+            name="distinct",
+            value=distinct,
+            limit="a whole number of steps from 1, without columns that are measured",
+            outcome="nothing was read",
+        )
     wanted = (*domain.names, *(() if measures is None else measures.names))
     missing = [name for name in wanted if name not in events.by]
     if missing:
@@ -196,7 +227,15 @@ def bound(
         runs.close()
         raise
     return Bounded(
-        runs, domain, calendar, limit=limit, key=secret, dropped=encoder.dropped, measures=measures, most=most
+        runs,
+        domain,
+        calendar,
+        limit=limit,
+        key=secret,
+        dropped=encoder.dropped,
+        measures=measures,
+        most=most,
+        distinct=distinct,
     )
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from veilstream.data.bounding.choice import Integers, Limit, Rows, choose, prune
 from veilstream.data.bounding.keyed import KeyedHash
 from veilstream.data.bounding.packing import pack, unpack
+from veilstream.data.bounding.presence_rows import PresenceLimit, rows_that_count
 from veilstream.data.bounding.runs import MAX_ROWS_AT_ONCE, SPREAD, Runs, join, shard_of
 
 MAX_BUCKETS: Final = 1 << 16
@@ -77,9 +78,15 @@ def lighten(rows: Rows, bins: int, limit: Limit, key: KeyedHash) -> Rows:
 
 
 def bounded_cells(
-    pieces: Iterable[Rows], steps: int, bins: int, limit: Limit, key: KeyedHash, memory_bytes: int
+    pieces: Iterable[Rows],
+    steps: int,
+    bins: int,
+    limit: Limit,
+    key: KeyedHash,
+    memory_bytes: int,
+    presence: PresenceLimit | None = None,
 ) -> Iterator[Integers]:
-    """The cells that count of one bucket, one entry per count, in parts of steps that follow one another.
+    """The cells that count of one bucket, one entry per count, in parts: of steps, or of people with ``presence``.
 
     A bucket that outgrows ``MAX_ROWS_AT_ONCE`` is sorted by step, beyond ``memory_bytes`` in a temporary file.
     """
@@ -95,14 +102,26 @@ def bounded_cells(
             waiting = []
     if runs is None:
         if waiting:
-            yield choose(join(waiting), bins, limit, key)
+            rows = join(waiting)
+            yield choose(rows if presence is None else rows_that_count(rows, bins, presence), bins, limit, key)
         return
     runs.finish()
     try:
+        if presence is not None:
+            yield from _chosen_of_people(runs, limit, key, presence)
+            return
         for part in range(runs.parts):
             yield chosen_of_part(runs, part, limit, key)
     finally:
         runs.close()
+
+
+def _chosen_of_people(runs: Runs, limit: Limit, key: KeyedHash, presence: PresenceLimit) -> Iterator[Integers]:
+    """The cells that count, some people at a time with all of their steps."""
+    shards = -(-sum(runs.rows(part) for part in range(runs.parts)) // MAX_ROWS_AT_ONCE) or 1
+    for shard in range(shards):
+        rows = join([runs.load(part, shard, shards) for part in range(runs.parts)])
+        yield choose(rows_that_count(rows, runs.bins, presence), runs.bins, limit, key)
 
 
 def chosen_of_part(runs: Runs, part: int, limit: Limit, key: KeyedHash) -> Integers:

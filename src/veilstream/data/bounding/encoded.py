@@ -8,7 +8,8 @@ import polars as pl
 from veilstream.data.bounding.choice import Rows
 from veilstream.data.bounding.people import identify
 from veilstream.data.encoding import Encoder
-from veilstream.data.measures import MISSING_VALUE, ValueMeasures
+from veilstream.data.measures import ValueMeasures
+from veilstream.data.values import MISSING_VALUE
 
 
 def encode_rows(
@@ -31,5 +32,5 @@ def encode_rows(
     if measures is None:
         return rows
     absent = np.stack([column == MISSING_VALUE for column in rows.values])
-    encoder.note_missing_values(absent, measures.names)
+    encoder.note_missing_values(absent, [column.name for column in measures.columns])
     return rows.where(np.flatnonzero(~absent.all(axis=0)))

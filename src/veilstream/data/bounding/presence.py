@@ -13,6 +13,7 @@ person's own rows alone. PROOF.md, "People in few steps", proves in how many ste
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -107,7 +108,7 @@ class PresenceHistory(Private):
 
     def people_counted(self, first: Words, second: Words, step: int) -> NDArray[np.bool_]:
         """Whether each of these different people, pairs of hashes sorted by the first, counts at ``step``."""
-        place, known = self._find(first, second)
+        place, known = find_pairs(self._first, self._second, first, second)
         answer = np.ones(len(first), dtype=np.bool_)
         seen = place[known]
         last = self._steps[seen, -1]
@@ -130,34 +131,15 @@ class PresenceHistory(Private):
             return guarantee.per.first_of(step)
         return NEVER + 1 if guarantee.w is None else step - guarantee.w + 1
 
-    def _find(self, first: Words, second: Words) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The places of people in the table, which is sorted by the first hash, and who is there."""
-        place = np.searchsorted(self._first, first)
-        known = np.zeros(len(first), dtype=np.bool_)
-        if not len(self._first):
-            return place, known
-        open_ = np.arange(len(first))
-        while len(open_):
-            open_ = open_[place[open_] < len(self._first)]
-            open_ = open_[self._first[place[open_]] == first[open_]]
-            same = self._second[place[open_]] == second[open_]
-            known[open_[same]] = True
-            # Two people with one first hash: the next place may be the other's.
-            open_ = open_[~same]
-            place[open_] += 1
-        return place, known
-
     def _insert(self, first: Words, second: Words, step: int) -> None:
         if not len(first):
             return
-        # Both are sorted: the new ones go where they would be among the old ones, one after another.
-        place = np.searchsorted(self._first, first) + np.arange(len(first))
-        old = np.ones(len(self._first) + len(first), dtype=np.bool_)
-        old[place] = False
         last = np.full((len(first), self._steps.shape[1]), NEVER, dtype=np.int32)
         last[:, -1] = step
-        self._first, self._second = _merged(self._first, first, old), _merged(self._second, second, old)
-        self._steps, self._counted = _merged(self._steps, last, old), _merged(self._counted, np.True_, old)
+        fresh = np.ones(len(first), dtype=np.bool_)
+        columns: list[tuple[NDArray[Any], NDArray[Any]]] = [(self._first, first), (self._second, second)]
+        columns += [(self._steps, last), (self._counted, fresh)]
+        self._first, self._second, self._steps, self._counted = insert_pairs(columns)
 
     def copy(self) -> PresenceHistory:
         """A history that goes on by itself."""
@@ -192,11 +174,38 @@ class PresenceHistory(Private):
         return other
 
 
-def _merged(known: NDArray[Any], new: NDArray[Any] | np.bool_, old: NDArray[np.bool_]) -> NDArray[Any]:
-    """A column in which the known entries go where ``old`` says, and the new ones elsewhere."""
-    merged = np.empty((len(old), *known.shape[1:]), dtype=known.dtype)
-    merged[old] = known
-    merged[~old] = new
+def find_pairs(
+    known_first: Words, known_second: Words, first: Words, second: Words
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The places of pairs in a table that is sorted by the first, and which of them are there."""
+    place = np.searchsorted(known_first, first)
+    known = np.zeros(len(first), dtype=np.bool_)
+    if not len(known_first):
+        return place, known
+    open_ = np.arange(len(first))
+    while len(open_):
+        open_ = open_[place[open_] < len(known_first)]
+        open_ = open_[known_first[place[open_]] == first[open_]]
+        same = known_second[place[open_]] == second[open_]
+        known[open_[same]] = True
+        # Two people with one first hash: the next place may be the other's.
+        open_ = open_[~same]
+        place[open_] += 1
+    return place, known
+
+
+def insert_pairs(columns: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> list[NDArray[Any]]:
+    """Columns of a table with new entries; the first column is sorted, and so are the new entries by it."""
+    known, new = columns[0]
+    # Both are sorted: the new ones go where they would be among the old ones, one after another.
+    place = np.searchsorted(known, new) + np.arange(len(new))
+    old = np.ones(len(known) + len(new), dtype=np.bool_)
+    old[place] = False
+    merged: list[NDArray[Any]] = []
+    for before, added in columns:
+        column = np.empty((len(old), *before.shape[1:]), dtype=before.dtype)
+        column[old], column[~old] = before, added
+        merged.append(column)
     return merged
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -22,14 +23,10 @@ def store_history(path: str | Path, history: PresenceHistory) -> None:
     """
     target = Path(path)
     partial = target.with_name(f".{target.name}.{os.getpid()}")
-    table = history.table()
-    head = {"format": FORMAT, "rule": history.rule, "through": history.through, "people": len(history)}
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(json.dumps(head).encode() + b"\n")
-            for name in COLUMNS:
-                np.lib.format.write_array(file, table[name], allow_pickle=False)
+            write_history(file, history)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(target)
@@ -42,22 +39,37 @@ def load_history(path: str | Path, empty: PresenceHistory) -> PresenceHistory:
     """The stored history, or ``empty`` if there is no file yet; refused if it is of another rule or key."""
     try:
         with Path(path).open("rb") as file:
-            head = json.loads(file.readline())
-            if head["format"] != FORMAT or head["rule"] != empty.rule:
-                raise InvalidInputError(
-                    name="presence history",
-                    value=str(path),
-                    limit="it belongs to another guarantee, calendar or key; give those that it was begun with, or "
-                    "begin a new stream",
-                    outcome="nothing was read",
-                )
-            table = {name: np.lib.format.read_array(file, allow_pickle=False) for name in COLUMNS}
+            return read_history(file, empty, str(path))
     except FileNotFoundError:
         return empty
+
+
+def write_history(file: IO[bytes], history: PresenceHistory) -> None:
+    """Write a history to a file that is open."""
+    table = history.table()
+    head = {"format": FORMAT, "rule": history.rule, "through": history.through, "people": len(history)}
+    file.write(json.dumps(head).encode() + b"\n")
+    for name in COLUMNS:
+        np.lib.format.write_array(file, table[name], allow_pickle=False)
+
+
+def read_history(file: IO[bytes], empty: PresenceHistory, name: str) -> PresenceHistory:
+    """The history that ``write_history`` wrote; refused if it is of another rule or key than ``empty``."""
+    try:
+        head = json.loads(file.readline())
+        if head["format"] != FORMAT or head["rule"] != empty.rule:
+            raise InvalidInputError(
+                name="presence history",
+                value=name,
+                limit="it belongs to another guarantee, calendar or key; give those that it was begun with, or "
+                "begin a new stream",
+                outcome="nothing was read",
+            )
+        table = {column: np.lib.format.read_array(file, allow_pickle=False) for column in COLUMNS}
     except (ValueError, KeyError, TypeError):
         raise InvalidInputError(
             name="presence history",
-            value=str(path),
+            value=name,
             limit="it is not a presence history; restore it from a backup",
             outcome="nothing was read",
         ) from None

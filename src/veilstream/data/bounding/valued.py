@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from veilstream.data.bounding.choice import Integers, Limit, Rows, dense_rank, smallest
 from veilstream.data.bounding.keyed import KeyedHash
 from veilstream.data.bounding.runs import MAX_ROWS_AT_ONCE, Runs
-from veilstream.data.measures import MISSING_VALUE, Places, ValueMeasures
+from veilstream.data.measures import ValueMeasures
+from veilstream.data.values import MISSING_VALUE, Places
 
 
 def choose_valued(
@@ -94,8 +95,9 @@ def sums_of_part(
         cells, values = choose_valued(runs.load(part, shard, shards), bins, limit, key, bound)
         if not len(cells):
             continue
-        divided = [column.parts_of(places) for column, places in zip(measures.columns, values, strict=True)]
-        np.add.at(sums.reshape(-1, width), cells - steps.start * bins, np.concatenate(divided, axis=1))
+        each, flat = zip(measures.columns, values, strict=True), cells - steps.start * bins
+        parts = [column.sums(flat, places, len(steps) * bins) for column, places in each]
+        sums += np.concatenate(parts, axis=1).reshape(sums.shape)
         counted += np.bincount(cells // bins - steps.start, minlength=len(steps))
     for index, step in enumerate(steps):
         yield step, sums[index].reshape(-1), int(counted[index])

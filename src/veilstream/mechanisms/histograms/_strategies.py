@@ -28,7 +28,6 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 Reals: TypeAlias = NDArray[np.float64]
 Workload: TypeAlias = Literal["bins", "ranges", "prefixes"]
@@ -174,6 +173,8 @@ def _optimised(size: int, branching: int, height: int, workload: Workload, law: 
 
 def _best_shares(energies: Reals, cells: Reals, law: Law) -> tuple[tuple[Fraction, ...], float]:
     """Shares of the levels, whose nodes cover so many ``cells``, with the least mean variance, and that variance."""
+    from scipy.optimize import minimize
+
     power = 2 if law == "laplace" else 1
 
     def error(logits: Reals) -> tuple[float, Reals]:

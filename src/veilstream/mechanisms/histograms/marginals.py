@@ -12,8 +12,6 @@ from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import dctn, idctn
-from scipy.optimize import minimize
 
 from veilstream.errors import InvalidBudgetError, InvalidInputError
 from veilstream.mechanisms.histograms._strategies import Law, Reals, exact_shares
@@ -68,6 +66,8 @@ class Marginals:
         return dict(best_shares(tuple(shape), self._wanted(len(shape)), self.noise))
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
+        from scipy.fft import dctn, idctn
+
         require_dense(x.shape)
         shares = self.shares(x.shape)
         total: Reals | float = 0.0
@@ -134,6 +134,8 @@ def _precisions(shape: tuple[int, ...], shares: dict[Subset, Fraction], law: Law
 @lru_cache(maxsize=64)
 def best_shares(shape: tuple[int, ...], wanted: tuple[Subset, ...], law: Law) -> tuple[tuple[Subset, Fraction], ...]:
     """Shares of a budget for marginals within the wanted ones that make the total variance of those least."""
+    from scipy.optimize import minimize
+
     inside = {
         part
         for marginal in wanted

@@ -31,7 +31,7 @@ class StructureFirst:
 
     The paper's programme takes O(n²k). Here boundaries lie on at most 257 evenly spaced edges, all of them up to
     256 bins: O(n log n + 256²·k), and no bucket is narrower than n/256 bins. Use ``PHP`` or ``NoiseFirst`` for
-    finer structure.
+    finer structure. ``buckets`` is k, 16 by default.
 
     >>> import numpy as np
     >>> from veilstream import Guarantee, simulate

@@ -11,7 +11,7 @@ from veilstream.mechanisms.streams.fast import Fast
 from veilstream.mechanisms.streams.fixed_rate import FixedRate
 from veilstream.mechanisms.streams.model import ModelBased
 from veilstream.mechanisms.streams.retroactive_grouping import RetroactiveGrouping
-from veilstream.mechanisms.streams.running import RunningTotal
+from veilstream.mechanisms.streams.running import MovingSum, RunningTotal
 from veilstream.mechanisms.streams.sample import Sample
 from veilstream.mechanisms.streams.scheduled import Scheduled
 from veilstream.mechanisms.streams.sliding_window import SlidingWindow
@@ -33,6 +33,7 @@ STREAMS: Final[dict[str, type[StreamMechanism[Any]]]] = {
     "scheduled": Scheduled,
     "model": ModelBased,
     "running-total": RunningTotal,
+    "moving-sum": MovingSum,
 }
 check_arguments_of(STREAMS.values())
 
@@ -45,6 +46,7 @@ __all__ = [
     "Fast",
     "FixedRate",
     "ModelBased",
+    "MovingSum",
     "RetroactiveGrouping",
     "RunningTotal",
     "Sample",

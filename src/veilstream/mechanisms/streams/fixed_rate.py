@@ -65,4 +65,5 @@ class FixedRate(PlainRelease):
         return State(state.step + 1, values), values
 
     def epsilon_of_release(self, guarantee: Guarantee) -> Fraction:
+        """What one fresh release costs."""
         return horizons.share(guarantee, self.horizon, self.interval, self)

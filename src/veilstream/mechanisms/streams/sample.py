@@ -50,4 +50,5 @@ class Sample(PlainRelease):
         return State(state.step + 1, values), values
 
     def epsilon_of_release(self, guarantee: Guarantee) -> Fraction:
+        """What one fresh release costs."""
         return guarantee.pure

@@ -54,4 +54,5 @@ class Uniform(PlainRelease):
         return State(state.step + 1), self.histogram.estimate(now, epsilon, meter)
 
     def epsilon_of_release(self, guarantee: Guarantee) -> Fraction:
+        """What one fresh release costs."""
         return horizons.share(guarantee, self.horizon, 1, self)

@@ -1,7 +1,7 @@
 """Pictures of releases: PNG, PDF, SVG, and a page that can be explored."""
 
-from veilstream.release.plots.options import MOST_PANELS, MOST_ROWS, PlotOptions
-from veilstream.release.plots.picture import SUFFIXES, bins_drawn, plot_releases
+from veilstream.release.plot_options import MOST_PANELS, MOST_ROWS, PlotOptions
+from veilstream.release.plots.picture import SUFFIXES, bins_drawn, plot_quantiles, plot_releases
 from veilstream.release.plots.style import BAND, INK, LINE, STYLE, TRUTH
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "TRUTH",
     "PlotOptions",
     "bins_drawn",
+    "plot_quantiles",
     "plot_releases",
 ]

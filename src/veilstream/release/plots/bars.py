@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from veilstream.extras import drawing
-from veilstream.release.plots.options import PlotOptions
+from veilstream.release.plot_options import PlotOptions
 from veilstream.release.plots.style import INK, LINE, QUIET, Figure, add_legend, plain_numbers
 from veilstream.release.plots.table import Released
 from veilstream.release.plots.times import moment_name
@@ -51,7 +51,7 @@ def draw_bars(figure: Figure, released: Released, options: PlotOptions, unit: st
     entries = [
         (patches.Patch(color=LINE), "released"),
         (patches.Patch(color=FADED), "cannot be told from zero"),
-        (lines.Line2D([], [], color=INK, marker="|"), f"{level:.0%} interval"),
+        (lines.Line2D([], [], color=INK, marker="|"), released.interval_name(level)),
     ]
     add_legend(figure, entries)
     if len(rows) < released.all_bins:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.extras import drawing
+from veilstream.release.plot_options import PlotOptions
 from veilstream.release.plots.labels import borders
-from veilstream.release.plots.options import PlotOptions
-from veilstream.release.plots.style import Axes, Figure, add_legend, plain_numbers
+from veilstream.release.plots.style import INK, Axes, Figure, add_legend, plain_numbers
 from veilstream.release.plots.table import Released, bucket_length, envelope
 from veilstream.release.plots.times import bucket_name, moment_name, name_time_axis, places
 
@@ -40,7 +40,18 @@ def draw_map(figure: Figure, released: Released, options: PlotOptions, unit: str
     if rows < released.all_bins:
         axes.set_ylabel(f"{rows} of {released.all_bins:,} bins, by largest sum" if options.bins is None else "bins")
     colours.bar(figure, axes, unit if length == 1 else f"{unit}, mean of {bucket_name(shown)}")
+    _mark_fresh(axes, shown)
     _legend(figure, shown, level)
+
+
+def _mark_fresh(axes: Axes, shown: Released) -> None:
+    """Marks above the columns that were released afresh, where others are repeated."""
+    fresh = shown.fresh.any(axis=0)
+    if fresh.all():
+        return
+    at = places(shown)
+    middle = ((at[:-1] + at[1:]) / 2)[fresh]
+    axes.plot(middle, np.full(len(middle), -0.5), "v", color=INK, markersize=4, clip_on=False, zorder=5)
 
 
 def draw_grids(figure: Figure, released: Released, options: PlotOptions, unit: str, level: float) -> None:
@@ -61,7 +72,9 @@ def draw_grids(figure: Figure, released: Released, options: PlotOptions, unit: s
             plane[codes[0], codes[1]] = table[:, step]
         axes.pcolormesh(edges[1], edges[0], colours.paint(*planes), rasterized=True)
         axes.grid(visible=False)
-        axes.set_title("" if released.steps == 1 else moment_name(released, int(step)), fontsize=10, loc="left")
+        again = "" if released.fresh[:, step].any() else ", repeated"
+        name = "" if released.steps == 1 else f"{moment_name(released, int(step))}{again}"
+        axes.set_title(name, fontsize=10, loc="left")
     for axes in list(grid.flat)[len(chosen) :]:
         axes.set_axis_off()
     for axes in grid.flat:
@@ -72,7 +85,8 @@ def draw_grids(figure: Figure, released: Released, options: PlotOptions, unit: s
     for axes in grid[:, 0]:
         axes.set_ylabel(released.bins.columns[0])
     colours.bar(figure, list(grid.flat), unit)
-    _legend(figure, released, level)
+    shown = "" if len(chosen) == released.steps else f"{len(chosen)} of {released.steps:,} steps; "
+    _legend(figure, released, level, shown)
 
 
 def _places(released: Released, name: str) -> tuple[NDArray[np.int64], NDArray[np.float64], list[str]]:
@@ -139,15 +153,20 @@ class Colours:
         bar.set_label(f"{unit} (square-root scale)")
 
 
-def _legend(figure: Figure, released: Released, level: float) -> None:
+def _legend(figure: Figure, released: Released, level: float, before: str = "") -> None:
     patches: Any = drawing("patches")
+    lines: Any = drawing("lines")
     unsure = (released.low <= 0) & (released.high >= 0)
-    share = float(np.mean(unsure[~np.isnan(released.value)]))
-    entries = [
-        (patches.Patch(facecolor=NOISE, edgecolor="#b5b5b8"), f"within {level:.0%} of its noise of zero, from above"),
-        (patches.Patch(facecolor=NOISE_BELOW, edgecolor="#d8b8a4"), "from below"),
-    ]
+    known = ~np.isnan(released.value)
+    share = float(np.mean(unsure[known]))
+    name = released.interval_name(level)
+    entries = [(patches.Patch(facecolor=NOISE, edgecolor="#b5b5b8"), f"{name} holds zero")]
+    if (unsure & known & (released.value < 0)).any():
+        entries.append((patches.Patch(facecolor=NOISE_BELOW, edgecolor="#d8b8a4"), "the same, value below zero"))
     if (released.high < 0).any():
-        entries.append((patches.Patch(color=BELOW), "below zero by more than its noise"))
-    title = f"{share:.0%} of the cells cannot be told from zero; of cells that are zero, chance colours {1 - level:.0%}"
-    add_legend(figure, entries, title)
+        entries.append((patches.Patch(color=BELOW), "all of it is below zero"))
+    if not released.fresh.any(axis=0).all():
+        mark = lines.Line2D([], [], color=INK, marker="v", markersize=4, linestyle="")
+        entries.append((mark, "released afresh; between, repeated as of then"))
+    chance = f"of cells that are zero, chance colours up to {1 - level:.0%}"
+    add_legend(figure, entries, f"{before}{share:.0%} of the cells cannot be told from zero; {chance}")

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.extras import drawing
-from veilstream.release.plots.options import PlotOptions
+from veilstream.release.plot_options import PlotOptions
 from veilstream.release.plots.style import BAND, INK, LINE, QUIET, TRUTH, Axes, Figure, add_legend, plain_numbers
 from veilstream.release.plots.table import Released, bucket_length, envelope
 from veilstream.release.plots.times import bucket_name, name_time_axis, places
@@ -27,7 +27,7 @@ def draw_lines(
 ) -> None:
     """Small multiples of all bins of ``released``."""
     count = len(released.names)
-    columns = 1 if count == 1 else 2 if count <= 4 else 3
+    columns = 1 if count == 1 else 2 if count in (2, 4) else 3
     rows = -(-count // columns)
     width, height = (9.0 if columns == 1 else 4.2 * columns), 1.5 + (3.4 if rows == 1 else 2.1 * rows)
     figure.set_size_inches(*(options.size or (width, height)))
@@ -41,7 +41,8 @@ def draw_lines(
             _draw_envelope(axes, one, length, known)
         else:
             _draw_series(axes, one, known)
-        axes.set_title(one.names[0], fontsize=10.5, loc="left", fontweight="bold")
+        if one.bins.width:
+            axes.set_title(one.names[0], fontsize=10.5, loc="left", fontweight="bold")
         _finish(axes, options)
     for axes in list(grid.flat)[count:]:
         axes.set_axis_off()
@@ -127,18 +128,18 @@ def _legend(figure: Figure, released: Released, level: float, with_truth: bool, 
         entries: list[tuple[Any, str]] = [
             (line([], [], color=LINE, linewidth=1.4), f"mean of {bucket}{_share(released)}"),
             (patch(color=BAND, alpha=0.4, linewidth=0), "lowest to highest step in it"),
-            (line([], [], color=INK, marker="|", linewidth=1.2), f"noise of one step, {level:.0%}"),
+            (line([], [], color=INK, marker="|", linewidth=1.2), f"{released.interval_name(level)}, one step"),
         ]
     elif released.fresh.all():
         entries = [
             (line([], [], color=LINE, linewidth=1.6), "released"),
-            (patch(color=BAND, alpha=0.35, linewidth=0), f"{level:.0%} interval"),
+            (patch(color=BAND, alpha=0.35, linewidth=0), released.interval_name(level)),
         ]
     else:
         entries = [
             (line([], [], color=LINE, linewidth=2.0, marker="o", markersize=3.5), "released afresh"),
             (line([], [], color=LINE, linewidth=0.9, alpha=0.4), "repeated: as of its last release"),
-            (patch(color=BAND, alpha=0.35, linewidth=0), f"{level:.0%} interval"),
+            (patch(color=BAND, alpha=0.35, linewidth=0), released.interval_name(level)),
         ]
     if with_truth:
         entries.append((line([], [], color=TRUTH, linewidth=1.2), "true count"))

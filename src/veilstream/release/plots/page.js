@@ -215,6 +215,14 @@ function drawMap() {
   }
 }
 
+// The step that a value is of: its own, or the last fresh one before it.
+function asOf(i, step) {
+  let s = step;
+  while (s > 0 && !fresh[i - (step - s)]) s--;
+  return s;
+}
+const repeatedFrom = (i, step) => (fresh[i] ? "" : `, repeated: as of ${moment(times[asOf(i, step)])}`);
+
 function tell() {
   if (view.hover === null) {
     told.textContent = `${names[view.bin]}: ${moment(view.from)} to ${moment(view.to)}`;
@@ -222,7 +230,7 @@ function tell() {
   }
   const i = view.bin * steps + view.hover;
   const ends = `[${number.format(value[i] - below[i])}, ${number.format(value[i] + above[i])}]`;
-  told.textContent = `${moment(times[view.hover])}: ${number.format(value[i])} ${ends}` + (fresh[i] ? "" : ", repeated");
+  told.textContent = `${moment(times[view.hover])}: ${number.format(value[i])} ${ends}` + repeatedFrom(i, view.hover);
 }
 
 function draw() { drawChart(); tell(); }
@@ -259,10 +267,12 @@ chart.addEventListener("keydown", (event) => {
 });
 map.addEventListener("click", (event) => choose(Math.min(Math.floor((event.offsetY / map.clientHeight) * names.length), names.length - 1)));
 at("save").addEventListener("click", () => {
-  const lines = ["time,value,low,high,fresh"];
-  for (let s = 0; s < steps; s++) {
-    const i = view.bin * steps + s, when = zone === null ? times[s] : new Date(times[s]).toISOString();
-    lines.push([when, value[i], value[i] - below[i], value[i] + above[i], Boolean(fresh[i])].join());
+  const lines = ["time,value,low,high,fresh,as_of"];
+  const when = (s) => (zone === null ? times[s] : new Date(times[s]).toISOString());
+  for (let s = 0, of = 0; s < steps; s++) {
+    const i = view.bin * steps + s;
+    if (fresh[i]) of = s;
+    lines.push([when(s), value[i], value[i] - below[i], value[i] + above[i], Boolean(fresh[i]), when(of)].join());
   }
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "text/csv" }));

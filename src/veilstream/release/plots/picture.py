@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,11 +12,12 @@ from veilstream.data import Categories, Domain
 from veilstream.errors import InvalidInputError
 from veilstream.extras import drawing
 from veilstream.release.measure import Measure
+from veilstream.release.plot_options import MOST_PANELS, MOST_ROWS, Kind, PlotOptions
 from veilstream.release.plots.bars import draw_bars
+from veilstream.release.plots.fan import Fan, draw_fan
 from veilstream.release.plots.heat import draw_grids, draw_map
 from veilstream.release.plots.labels import borders
 from veilstream.release.plots.lines import draw_lines
-from veilstream.release.plots.options import MOST_PANELS, MOST_ROWS, Kind, PlotOptions
 from veilstream.release.plots.page import MOST_CELLS, write_page
 from veilstream.release.plots.style import STYLE, Figure, add_words, new_figure
 from veilstream.release.plots.table import Released, arrange, choose
@@ -73,15 +75,40 @@ def plot_releases(
         write_page(path, released, title=title, subtitle=words, unit=unit, level=level, bins=options.bins)
         return Path(path)
     kind = options.kind if options.kind != "auto" else _kind(released, heat_map, options)
+    _save(path, title, words, lambda figure: _draw(figure, kind, released, options, unit, level, truth))
+    return Path(path)
+
+
+def plot_quantiles(
+    frames: Sequence[tuple[str, pl.DataFrame]],
+    path: str | Path,
+    *,
+    title: str,
+    subtitle: str = "",
+    level: float = 0.95,
+    measure: str = "quantiles",
+    options: PlotOptions = PlotOptions(),  # noqa: B008 (frozen)
+) -> Path:
+    """Draw the tables of several quantiles, in rising order, as fan charts; a page shows the middle one alone."""
+    label, middle = frames[len(frames) // 2]
+    if Path(path).suffix.lower() == ".html" or options.kind not in ("auto", "lines"):
+        unit = f"{label} {measure}"
+        return plot_releases(middle, path, title=title, subtitle=subtitle, level=level, measure=unit, options=options)
+    fan = Fan.of(frames, options)
+    _save(path, title, subtitle, lambda figure: draw_fan(figure, fan, options, measure))
+    return Path(path)
+
+
+def _save(path: str | Path, title: str, words: str, draw: Callable[[Figure], None]) -> None:
+    """Draw a picture and put it in place whole or not at all."""
     matplotlib: Any = drawing()
     with matplotlib.rc_context(STYLE):
         figure = new_figure()
-        _draw(figure, kind, released, options, unit, level, truth)
+        draw(figure)
         add_words(figure, title, words)
         with replacing(path) as unfinished:
             # Agg writes what the final name asks for, not what the temporary one does.
             figure.savefig(unfinished, dpi=150, format=Path(path).suffix.lstrip(".").lower())
-    return Path(path)
 
 
 def _kind(released: Released, heat_map: bool | None, options: PlotOptions) -> Kind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
@@ -14,12 +15,18 @@ Axes: TypeAlias = Any
 
 TITLE_INCHES: Final = 0.36
 """From the top of a figure to its legend."""
+LETTER_INCHES: Final = 0.073
+MARK_INCHES: Final = 0.55
+"""What a letter and a mark of a legend take of its width."""
 INK: Final = "#22313f"
 QUIET: Final = "#8a949e"
 LINE: Final = "#0072b2"
 BAND: Final = "#56b4e9"
 TRUTH: Final = "#d55e00"
 """Blue and vermilion of Okabe and Ito: told apart with every common kind of colour blindness, and in grey."""
+
+ROUND_STEPS: Final = [1, 2, 2.5, 5, 10]
+"""Distances of two marks, up to powers of ten."""
 
 STYLE: Final[dict[str, Any]] = {
     "font.size": 10,
@@ -59,7 +66,7 @@ def add_legend(figure: Figure, entries: Sequence[tuple[Any, str]], title: str = 
         labels,
         loc="upper left",
         bbox_to_anchor=(0.012, below),
-        ncols=len(labels),
+        ncols=-(-len(labels) // _rows(labels, figure)),
         fontsize=9,
         title=title or None,
         title_fontsize=9,
@@ -69,9 +76,21 @@ def add_legend(figure: Figure, entries: Sequence[tuple[Any, str]], title: str = 
     )
 
 
+def _rows(labels: Sequence[str], figure: Figure) -> int:
+    """How many rows of a legend hold these labels, each with its mark, within the width of the figure."""
+    needed = sum(LETTER_INCHES * len(label) + MARK_INCHES for label in labels)
+    return min(len(labels), math.ceil(needed / float(figure.get_size_inches()[0])))
+
+
+def _lines_of(legend: Any) -> int:
+    """The lines that a legend takes: its title and its rows."""
+    labels = [text.get_text() for text in legend.get_texts()]
+    return bool(legend.get_title().get_text()) + _rows(labels, legend.get_figure())
+
+
 def add_words(figure: Figure, title: str, words: str) -> None:
     """The title with room for the legend below it, and a line under the picture."""
-    lines = sum(1 + bool(legend.get_title().get_text()) for legend in figure.legends)
+    lines = sum(map(_lines_of, figure.legends))
     figure.suptitle(title + "\n" * lines, x=0.012, ha="left", fontsize=14, fontweight="bold", linespacing=1.25)
     if words:
         figure.supxlabel(words, x=0.012, ha="left", fontsize=9)
@@ -80,7 +99,7 @@ def add_words(figure: Figure, title: str, words: str) -> None:
 def plain_numbers(axis: Any, ticks: int = 4) -> None:
     """Few marks, and numbers with commas and as many digits as the distance of two marks needs."""
     ticker: Any = drawing("ticker")
-    axis.set_major_locator(ticker.MaxNLocator(ticks))
+    axis.set_major_locator(ticker.MaxNLocator(ticks, steps=ROUND_STEPS))
 
     def name(value: float, _position: int | None) -> str:
         return tick_name(value, axis.get_majorticklocs())

@@ -12,8 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
+from veilstream.release.plot_options import Moment, find_labels
 from veilstream.release.plots.labels import bin_names
-from veilstream.release.plots.options import Moment, find_labels
 from veilstream.release.sinks import OWN_COLUMNS
 
 NICE_SECONDS = tuple(
@@ -37,12 +37,18 @@ class Released:
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     fresh: NDArray[np.bool_]
+    covers: str = ""
+    """What intervals hold: the value before noise or the count; empty where the table does not say."""
     summed: int = 1
     """How many steps one column stands for."""
 
     @property
     def steps(self) -> int:
         return int(self.value.shape[1])
+
+    def interval_name(self, level: float) -> str:
+        """What an interval is called in a legend."""
+        return f"{level:.0%} interval" + (f" of the {self.covers}" if self.covers else "")
 
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> Released:
         """Some of the bins, in this order."""
@@ -89,7 +95,16 @@ def arrange(frame: pl.DataFrame, *, start: Moment | None = None, end: Moment | N
     fresh[row, column] = frame["fresh"].to_numpy()
     zone, times = _times(steps["time"])
     return Released(
-        bins, bin_names(bins), shape[0], _with_end(times), zone, tables["value"], tables["low"], tables["high"], fresh
+        bins,
+        bin_names(bins),
+        shape[0],
+        _with_end(times),
+        zone,
+        tables["value"],
+        tables["low"],
+        tables["high"],
+        fresh,
+        str(frame["covers"][-1]) if "covers" in frame.columns else "",
     )
 
 

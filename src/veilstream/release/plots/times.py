@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -16,6 +17,8 @@ DAY: Final = 86_400_000_000
 FORMATS: Final = ["%Y", "%b", "%d %b", "%H:%M", "%H:%M", "%H:%M:%S"]
 ZEROS: Final = ["", "%Y", "%d %b", "%d %b", "%H:%M", "%H:%M"]
 """A day is never a bare number: its month stands beside it."""
+OFFSETS: Final = ["", "%Y", "%Y", "%d %b %Y", "%d %b %Y", "%d %b %Y, %H:%M"]
+"""What all marks have in common, at the right end of the axis."""
 SPANS: Final = (("week", 7 * DAY), ("day", DAY), ("hour", DAY // 24), ("minute", DAY // 1440), ("second", DAY // 86400))
 
 
@@ -28,14 +31,20 @@ def name_time_axis(axes: Axes, released: Released, *, ticks: int = 6) -> None:
     """Marks and a name for the horizontal axis."""
     axes.tick_params(axis="x", labelbottom=True)
     if released.zone is None:
-        axes.set_xlabel("start of the step")
+        axes.set_xlabel("start of the step", loc="left")
         return
     dates: Any = drawing("dates")
     zone = ZoneInfo(released.zone)
     locator = dates.AutoDateLocator(minticks=3, maxticks=ticks, tz=zone)
     axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=zone, formats=FORMATS, zero_formats=ZEROS))
-    axes.set_xlabel(f"start of the step ({released.zone})")
+    axes.xaxis.set_major_formatter(date_format(locator, zone))
+    axes.set_xlabel(f"start of the step ({released.zone})", loc="left")
+
+
+def date_format(locator: Any, zone: tzinfo | None) -> Any:
+    """How the marks that ``locator`` places are written: short, and what they have in common once."""
+    dates: Any = drawing("dates")
+    return dates.ConciseDateFormatter(locator, tz=zone, formats=FORMATS, zero_formats=ZEROS, offset_formats=OFFSETS)
 
 
 def moment_name(released: Released, step: int) -> str:

@@ -5,7 +5,7 @@ export const PALETTE = ["#2f5fd0", "#d9622b", "#1c8a5a", "#9245c9", "#b8860b", "
 const DARK = ["#7ea6ff", "#ff9a66", "#58cf98", "#c58cf5", "#e6c04d", "#4fd0e3", "#ff7fb0", "#a8c95a", "#a99bff", "#e09a6f",
   "#7fc0e0", "#d09cc9"];
 
-const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const dark = () => document.documentElement.dataset.theme === "dark";
 export const colour = (index) => (dark() ? DARK : PALETTE)[index % PALETTE.length];
 
@@ -62,7 +62,7 @@ export class Series {
   }
 }
 
-function translucent(hex, alpha) {
+export function translucent(hex, alpha) {
   const n = parseInt(hex.slice(1), 16);
   return `rgba(${n >> 16},${(n >> 8) & 255},${n & 255},${alpha})`;
 }

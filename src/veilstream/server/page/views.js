@@ -1,6 +1,7 @@
 // The views: all streams, one stream, and what the operator sees.
 import { api, announce, connection, element, follow } from "./app.js";
 import { Brush, HeatMap, LineChart, Series, colour, moment, round, sparkline } from "./charts.js";
+import { Plan } from "./plan.js";
 
 const MOST_MULTIPLES = 12;
 const fraction = (text) => { const [a, b = "1"] = text.split("/"); return Number(a) / Number(b); };
@@ -13,6 +14,7 @@ const plural = (every) => {
 };
 
 function windowWords(info) {
+  if (info.per !== null) return `in each block of ${info.per}`;
   if (info.window === "user") return "for ever";
   if (info.window === 1) return `per ${plural(info.every)}`;
   return `in any ${info.window} steps`;
@@ -61,7 +63,7 @@ class StreamPage {
   constructor(main, info, series) {
     Object.assign(this, { main, info, series });
     this.bins = info.bins <= 4 ? [...Array(info.bins).keys()] : this.largest(Math.min(4, info.bins));
-    this.kind = info.bins === 1 ? "chart" : info.bins <= MOST_MULTIPLES ? "multiples" : "heat";
+    this.kind = info.bins === 1 ? "chart" : info.grid ? "map" : info.bins <= MOST_MULTIPLES ? "multiples" : "heat";
     if (location.hash) this.kind = location.hash.slice(1);
     this.stage = element("div", {});
     this.status = element("p", { class: "muted small" });
@@ -93,7 +95,8 @@ class StreamPage {
   }
 
   toolbar() {
-    const kinds = { chart: "Compare", multiples: "Each bin", heat: "Heat map", table: "Table" };
+    const kinds = { chart: "Compare", multiples: "Each bin", heat: "Heat map", map: "Map", table: "Table" };
+    if (!this.info.grid) delete kinds.map;
     if (this.info.bins === 1) { delete kinds.multiples; delete kinds.heat; }
     this.buttons = Object.entries(kinds).map(([kind, label]) => element("button",
       { type: "button", data: { kind }, "aria-pressed": String(kind === this.kind), onclick: () => this.choose(kind) }, label));
@@ -143,7 +146,8 @@ class StreamPage {
       this.stage.replaceChildren(element("p", { class: "notice" }, `Nothing is published yet; the first release comes at ${countdown(this.info).slice(5)}.`));
       return;
     }
-    ({ chart: () => this.drawChart(), multiples: () => this.drawMultiples(), heat: () => this.drawHeat(), table: () => this.drawTable() }[this.kind] || (() => this.drawChart()))();
+    ({ chart: () => this.drawChart(), multiples: () => this.drawMultiples(), heat: () => this.drawHeat(),
+      map: () => (this.info.grid ? this.drawMap() : this.drawChart()), table: () => this.drawTable() }[this.kind] || (() => this.drawChart()))();
   }
 
   drawChart() {
@@ -189,6 +193,14 @@ class StreamPage {
     this.parts = [map];
   }
 
+  drawMap() {
+    const holder = element("div", { class: "chart" });
+    this.stage.replaceChildren(holder);
+    const plan = new Plan(holder, this.series);
+    plan.update();
+    this.parts = [plan];
+  }
+
   drawTable() {
     const s = this.series, rows = [], most = 400;
     for (let i = s.step.length - 1; i >= 0 && rows.length < most; i--) {
@@ -208,7 +220,7 @@ class StreamPage {
 
   key() {
     const entry = (kind, text) => element("span", {}, element("i", { class: kind }), text);
-    if (this.kind === "heat") return [entry("strong", "many"), entry("pale", "noise alone explains it"), entry("negative", "below zero, by noise")];
+    if (this.kind === "heat" || this.kind === "map") return [entry("strong", "many"), entry("pale", "noise alone explains it"), entry("negative", "below zero, by noise")];
     if (this.kind === "table") return [];
     return [entry("band", "95% interval"), entry("fresh", "fresh release"), entry("repeated", "repeated: no new look at the data")];
   }
@@ -232,7 +244,8 @@ class StreamPage {
     const fill = element("div", {});
     fill.style.width = `${share * 100}%`;
     const next = budget.returns[0];
-    const where = budget.window === "user" ? "for the whole stream" : `in the present window of ${budget.window} steps`;
+    const where = budget.per !== null ? `in the present block of ${budget.per}`
+      : budget.window === "user" ? "for the whole stream" : `in the present window of ${budget.window} steps`;
     this.budget.replaceChildren(
       element("div", { class: "meter", role: "meter", "aria-valuemin": "0", "aria-valuemax": "100", "aria-valuenow": String(Math.round(share * 100)), "aria-label": "Budget spent" }, fill),
       element("p", { class: "small" }, `ε ${short(String(spent))} of ${short(budget.epsilon)} spent ${where}, ${short(budget.left)} left.`),

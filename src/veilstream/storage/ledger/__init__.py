@@ -10,7 +10,7 @@ house is in :func:`veilstream.storage.ledger.exporting.export`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, fields, replace
 from functools import partial
@@ -31,9 +31,11 @@ from veilstream.storage.ledger.backend import Backend, connect
 from veilstream.storage.ledger.chain import digest_of_stream, find_key, last_mark
 from veilstream.storage.ledger.decisions import ARCHIVE, last_decision
 from veilstream.storage.ledger.group import CommitGroup
+from veilstream.storage.ledger.locking import lock_together
 from veilstream.storage.ledger.marks import Marks, check_mark, server_folder
 from veilstream.storage.ledger.opening import LOCK_STREAM, open_stream
 from veilstream.storage.ledger.population_book import Populations, admit_member
+from veilstream.storage.ledger.population_shared import PoolMemory
 from veilstream.storage.ledger.readers import grant_reader
 from veilstream.storage.ledger.records import Mark, moment
 from veilstream.storage.ledger.rows import (
@@ -74,6 +76,7 @@ class Ledger:
         """How far each stream was seen; of a ledger on a server known once a stream was opened for writing."""
         self._server_is_known = False
         self._remembered: dict[str, Remembered] = {}
+        self._pools = PoolMemory(self.marks)
         self._group: CommitGroup | None = None
 
     @classmethod
@@ -81,7 +84,8 @@ class Ledger:
     def open(cls, url: str | Path | None, *, timeout: float = 30) -> Self:
         """Open or create a ledger: a path, a ``sqlite:///`` or ``postgresql://`` URL, ``None`` for memory.
 
-        ``timeout`` is how many seconds to wait for another process before :class:`LedgerBusyError`.
+        ``timeout`` is how many seconds to wait for another process before ``LedgerBusyError``. ``LedgerVersionError``
+        says that a newer version wrote it, ``LedgerError`` that it is no ledger or cannot be reached.
         """
         return cls(connect(url, timeout))
 
@@ -198,6 +202,7 @@ class Ledger:
                 stream,
                 self._backend.label,
                 remembered,
+                self._pools,
                 before_commit=self._backend.check_file,
                 commit=commit,
                 after_commit=partial(self._committed, stream),
@@ -218,7 +223,7 @@ class Ledger:
     def _find_marks(self, connection: Connection, key: bytes) -> None:
         """The marks of a ledger on a server lie with the user, named by a digest of its key."""
         if connection.dialect.name == "postgresql" and not self.marks.known:
-            self.marks = Marks(None, server_folder(sha256(b"ledger" + key).hexdigest()[:32]))
+            self.marks = self._pools.marks = Marks(None, server_folder(sha256(b"ledger" + key).hexdigest()[:32]))
 
     def _check_place(self, connection: Connection) -> None:
         """Refuse to write to an archive, or on another server than before; the first step records the server."""
@@ -238,7 +243,7 @@ class Ledger:
     def _writing(self) -> Generator[tuple[Connection, Callable[[], None]]]:
         """A connection for one step, and what commits it: by itself, or within the group of this thread."""
         if (group := self._my_group()) is not None:
-            with group.step() as step:
+            with self._backend.explained(), group.step() as step:
                 yield step
             return
         with self._backend.write() as connection:
@@ -248,13 +253,15 @@ class Ledger:
         return self._group if self._group is not None and self._group.is_mine() else None
 
     @contextmanager
-    def commit_together(self) -> Generator[None]:
+    def commit_together(self, names: Sequence[str] = ()) -> Generator[None]:
         """Steps of this thread inside the block are committed at its end, all with one wait for the disk.
 
         What they released must not be shown before: :func:`veilstream.release.together.feed_together` sees to that.
-        If the block raises, nothing of it was committed.
+        If the block raises, nothing of it was committed. Streams that are named are locked first, in the order in
+        which everybody locks: nobody waits in a circle.
         """
         with self._backend.write() as connection:
+            lock_together(connection, names)
             group = self._group = CommitGroup(connection)
             try:
                 yield
@@ -275,6 +282,7 @@ class Ledger:
         if (group := self._my_group()) is not None:
             group.note(stream, mark)
             group.on_failure(self._remembered.clear)
+            group.on_failure(self._pools.forget)
             return
         self.marks.note(stream, mark)
         self._backend.committed()
@@ -356,6 +364,7 @@ class Ledger:
             return grant_reader(connection, role, self._backend.label)
 
     def close(self) -> None:
+        """Close the connection; what was committed stays."""
         self._backend.close()
 
     def __enter__(self) -> Self:

@@ -29,6 +29,7 @@ from veilstream.storage.ledger.schema import (
     counter,
     failures,
     losses,
+    populations,
     secret_keys,
     snapshots,
     steps,
@@ -75,6 +76,8 @@ def _copy(source: Connection, target: Connection, label: str, plans: Sequence[Pl
         _copy_stream(source, target, stream_id, end, plan)
         _write_summary(source, target, label, stream_id, end, plan)
         last = max(last, end.seq)
+    for row in source.execute(sa.select(populations)).mappings().all():
+        target.execute(sa.insert(populations), dict(row))
     target.execute(sa.update(counter).values(seq=last))
     record_decision(target, label, ARCHIVE, None, {plan.stream: plan.through for plan in plans})
 

@@ -20,6 +20,7 @@ from sqlalchemy import Connection, Row
 
 from veilstream.errors import LedgerError
 from veilstream.storage.ledger.packing import PLANES, content_of, digest_of, pack, restored
+from veilstream.storage.ledger.prepared import Prepared
 from veilstream.storage.ledger.schema import arrays, secret_arrays
 
 IN_CLAUSE: Final = 500
@@ -75,13 +76,12 @@ class Named:
 def store_public(connection: Connection, stream_id: int, named: Sequence[Named]) -> list[int]:
     """Row numbers of public arrays, in their order; only content that is new is written."""
     known: dict[str, int] = {}
-    for part in _chunks(sorted({one.digest for one in named})):
-        rows = connection.execute(FIND, {"stream": stream_id, "digests": part})
-        known.update({row.digest: row.id for row in rows})
+    for digest in {one.digest for one in named}:
+        known.update(dict(FIND.rows(connection, {"stream": stream_id, "digest": digest})))
     for one in named:
         if one.digest not in known:
             row = {"stream_id": stream_id, **one.row(lasting=True)}
-            known[one.digest] = int(connection.execute(INSERT, row).scalar_one())
+            known[one.digest] = int(INSERT.value(connection, row))
     return [known[one.digest] for one in named]
 
 
@@ -149,9 +149,11 @@ def _chunks(items: list[Any]) -> Iterable[list[Any]]:
 
 
 _stream: sa.BindParameter[int] = sa.bindparam("stream")
-INSERT: Final = sa.insert(arrays).returning(arrays.c.id)
-FIND: Final = sa.select(arrays.c.id, arrays.c.digest).where(
-    arrays.c.stream_id == _stream, arrays.c.digest.in_(sa.bindparam("digests", expanding=True))
+INSERT: Final = Prepared(sa.insert(arrays).returning(arrays.c.id))
+FIND: Final = Prepared(
+    sa.select(arrays.c.digest, arrays.c.id).where(
+        arrays.c.stream_id == _stream, arrays.c.digest == sa.bindparam("digest")
+    )
 )
 FETCH: Final = sa.select(arrays).where(arrays.c.id.in_(sa.bindparam("ids", expanding=True)))
 SLOTS: Final = (

@@ -78,6 +78,7 @@ class Backend:
         self.label = label
         self.timeout = timeout
         self._engine = engine
+        self._beginning = {begin: engine.execution_options(veilstream_begin=begin) for begin in (READ, WRITE)}
         self._lock = lock
         self._hide = hide
         self._shared: Connection | None = None
@@ -109,7 +110,7 @@ class Backend:
                     self._shared = None
 
     def _connect(self, begin: str) -> Connection:
-        return self._engine.connect().execution_options(veilstream_begin=begin)
+        return self._beginning[begin].connect()
 
     @contextmanager
     def _guarded(self, started: float) -> Generator[None]:
@@ -123,6 +124,17 @@ class Backend:
         if self._lock is not None and not self._lock.acquire(timeout=self.timeout):
             raise self._busy(started)
         try:
+            with self.explained(started):
+                yield
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+
+    @contextmanager
+    def explained(self, started: float | None = None) -> Generator[None]:
+        """What the database raises, in our own words."""
+        started = time.monotonic() if started is None else started
+        try:
             yield
         except DBAPIError as error:
             raise self._explain(error, started) from None
@@ -132,9 +144,6 @@ class Backend:
                 value=self.label,
                 limit=f"a row is damaged, or no row can be as asked for ({type(error).__name__})",
             ) from None
-        finally:
-            if self._lock is not None:
-                self._lock.release()
 
     def back_up(self, copy: Path) -> None:
         """Copy the database page by page, consistent at one moment."""

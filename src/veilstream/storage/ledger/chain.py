@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from veilstream.errors import LedgerError
+from veilstream.storage.ledger.prepared import Prepared
 from veilstream.storage.ledger.records import IN_PAGES, Fields, Mark, Rows, events_since, plain
 from veilstream.storage.ledger.schema import (
     chain,
@@ -53,7 +54,7 @@ def checked_key(found: bytes | None, label: str) -> bytes:
 
 def digest_of_entry(key: bytes, stream_id: int, before: Mark, number: int, rows: Iterable[list[Any]]) -> str:
     """The digest of an entry: of the one before it and of all rows that it covers."""
-    text = json.dumps([stream_id, number, before.digest, list(rows)], separators=(",", ":"))
+    text = _narrow([stream_id, number, before.digest, list(rows)])
     return hmac.digest(key, text.encode(), "sha256").hex()
 
 
@@ -84,7 +85,7 @@ def append(connection: Connection, key: bytes, stream_id: int, end: Mark, rows: 
     number = end.number + 1
     mark = Mark(number, digest_of_entry(key, stream_id, end, number, rows), end.charge, end.seq, end.failure)
     columns = {"number": number, "digest": mark.digest, "charge": mark.charge, "seq": mark.seq, "failure": mark.failure}
-    connection.execute(APPEND, {"stream_id": stream_id, **columns})
+    APPEND.changed(connection, {"stream_id": stream_id, **columns})
     return mark
 
 
@@ -181,6 +182,7 @@ def _what(rows: Sequence[list[Any]]) -> str:
     return f"rows ({first[0]} {first[1]} to {last[0]} {last[1]})"
 
 
+_narrow: Final = json.JSONEncoder(separators=(",", ":")).encode
 _stream: sa.BindParameter[int] = sa.bindparam("stream")
 KEY: Final = sa.select(secret_keys.c.key).where(secret_keys.c.purpose == PURPOSE)
 LAST: Final = sa.select(chain).where(chain.c.stream_id == _stream).order_by(chain.c.number.desc()).limit(1)
@@ -197,7 +199,7 @@ ENTRIES: Final = (
     .order_by(chain.c.number)
 )
 ENTRY: Final = sa.select(chain.c.digest).where(chain.c.stream_id == _stream, chain.c.number == sa.bindparam("number"))
-APPEND: Final = sa.insert(chain)
+APPEND: Final = Prepared(sa.insert(chain))
 LAST_COMPACTION: Final = (
     sa.select(compactions).where(compactions.c.stream_id == _stream).order_by(compactions.c.entry.desc()).limit(1)
 )

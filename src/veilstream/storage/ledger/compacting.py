@@ -1,9 +1,9 @@
 """Making a ledger smaller: charges that no window can reach any more give way to an exact summary of them.
 
 The summary is a snapshot of the accountant, which later charges see exactly as they would have seen the charges
-(PROOF.md, "Snapshots"). The commit that takes the rows away says in the chain which entry the summary belongs to, so
-that the chain goes on; what was before it is kept in an archive that is checked by itself, or given up, as the holder
-chooses.
+(PROOF.md, "Snapshots"), and for a population what they cost each of its windows. The commit that takes the rows away
+says in the chain which entry the summary belongs to, so that the chain goes on; what was before it is kept in an
+archive that is checked by itself, or given up, as the holder chooses.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Table
 
 from veilstream.errors import LedgerError
+from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.chain import base_of, broken
-from veilstream.storage.ledger.population import shares_a_pool
+from veilstream.storage.ledger.population_book import enrolled_stream
+from veilstream.storage.ledger.population_draws import packed_draws, read_until
 from veilstream.storage.ledger.recomputing import accountant_at, row_of
 from veilstream.storage.ledger.records import COMPACTION, IN_PAGES, LOSS, Mark, Rows, record
 from veilstream.storage.ledger.schema import (
@@ -68,17 +70,15 @@ def plan_compaction(ledger: Ledger, stream: str) -> Plan:
         stream_id: int = connection.execute(sa.select(streams.c.id).where(streams.c.name == stream)).scalar_one()
         row = row_of(connection, stream_id)
         period = Guarantee.from_json(row["guarantee"]).period
-        if shares_a_pool(row):
-            return Plan(
-                stream, reason="it shares the pool of a population, and data of any time may still draw on that"
-            )
         if period is None:
             return Plan(stream, reason="one budget lasts for the whole stream, so that every charge still counts")
         head, base = head_of(connection, stream_id), base_of(connection, stream_id)
+        last = connection.execute(sa.select(sa.func.max(charges.c.id))).scalar_one() or 0
         passed = [
             row
             for row in numbered(connection, stream_id)
-            if head is not None and row["t"] <= head - period and row["entry"] > base.number
+            # SQLite gives the number of a last row that was deleted again: the ledger keeps its last charge.
+            if head is not None and row["t"] <= head - period and row["entry"] > base.number and row["charge"] < last
         ]
         if not passed:
             return Plan(stream, reason="no snapshot lies before every window that can still change")
@@ -102,7 +102,7 @@ def compact(ledger: Ledger, plan: Plan, *, keep_releases: bool, archived: bool) 
         end = mark_at(connection, stream_id, plan.through)
         if end is None or plan.through <= base_of(connection, stream_id).number:
             raise LedgerError(name="stream", value=plan.stream, limit="it was compacted meanwhile; plan anew")
-        summary = _write_summary(connection, ledger.label, stream_id, plan, end)
+        summary, pool = _write_summary(connection, ledger.label, stream_id, plan, end)
         removed = _removed(connection, stream_id)
         _delete(connection, stream_id, end, keep_releases=keep_releases)
         row = {
@@ -116,13 +116,16 @@ def compact(ledger: Ledger, plan: Plan, *, keep_releases: bool, archived: bool) 
             "removed_steps": removed[1] + (0 if keep_releases else plan.steps),
             "kept": digest_of_kept(connection, stream_id, end),
             "archived": archived,
+            "pool": pool,
         }
         transaction.commit_event(compactions, "compaction", COMPACTION, row)
     ledger.shrink()
 
 
-def _write_summary(connection: Connection, label: str, stream_id: int, plan: Plan, end: Mark) -> str:
-    """Put the body back into the snapshot that becomes the summary; its digest."""
+def _write_summary(
+    connection: Connection, label: str, stream_id: int, plan: Plan, end: Mark
+) -> tuple[str, bytes | None]:
+    """Put the body back into the snapshot that becomes the summary; its digest, and what its population keeps."""
     known = accountant_at(connection, label, stream_id, end.charge)
     if known.now is None or plan.t > known.now:
         known.advance(plan.t)
@@ -132,7 +135,13 @@ def _write_summary(connection: Connection, label: str, stream_id: int, plan: Pla
     )
     if connection.execute(here.values(body=body)).rowcount != 1:
         raise broken(label, plan.stream, "a snapshot is not what its charges add up to")
-    return digest
+    return digest, pool_summary(connection, label, stream_id, end, known)
+
+
+def pool_summary(connection: Connection, label: str, stream_id: int, end: Mark, known: Accountant) -> bytes | None:
+    """What the charges up to ``end`` cost windows of the stream's population; None if it belongs to none."""
+    found = enrolled_stream(connection, label, row_of(connection, stream_id))
+    return None if found is None else packed_draws(read_until(connection, *found, end.charge), known.open_blocks)
 
 
 def _removed(connection: Connection, stream_id: int) -> tuple[int, int]:
@@ -146,7 +155,9 @@ def _delete(connection: Connection, stream_id: int, end: Mark, *, keep_releases:
         connection.execute(sa.delete(table).where(table.c.stream_id == stream_id, *conditions))
 
     drop(charges, charges.c.id <= end.charge)
-    drop(failures, failures.c.id <= end.failure)
+    drop(
+        failures, failures.c.id <= end.failure, failures.c.id < sa.select(sa.func.max(failures.c.id)).scalar_subquery()
+    )
     drop(chain, chain.c.number < end.number)
     drop(snapshots, snapshots.c.entry < end.number)
     drop(compactions, compactions.c.entry <= end.number)

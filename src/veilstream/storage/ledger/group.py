@@ -5,10 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Final
 
+import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from veilstream.storage.ledger.prepared import Prepared
 from veilstream.storage.ledger.records import Mark
+
+SAVEPOINT: Final = Prepared(sa.text("SAVEPOINT step"))
+UNDO: Final = Prepared(sa.text("ROLLBACK TO SAVEPOINT step"))
+KEEP: Final = Prepared(sa.text("RELEASE SAVEPOINT step"))
 
 
 class CommitGroup:
@@ -31,12 +38,20 @@ class CommitGroup:
     @contextmanager
     def step(self) -> Generator[tuple[Connection, Callable[[], None]]]:
         """A connection for one step, and what commits it within the group."""
-        savepoint = self.connection.begin_nested()
+        committed = False
+
+        def commit() -> None:
+            nonlocal committed
+            KEEP.changed(self.connection, {})
+            committed = True
+
+        SAVEPOINT.changed(self.connection, {})
         try:
-            yield self.connection, savepoint.commit
+            yield self.connection, commit
         finally:
-            if savepoint.is_active:
-                savepoint.rollback()
+            if not committed:
+                UNDO.changed(self.connection, {})
+                KEEP.changed(self.connection, {})
 
     def note(self, stream: str, mark: Mark) -> None:
         """Remember where the chain of a stream will end."""

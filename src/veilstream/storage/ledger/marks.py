@@ -31,6 +31,7 @@ class Marks:
     def __init__(self, file: Path | None, folder: Path | None = None) -> None:
         self._file = file
         self._folder = folder
+        self._paths: dict[str, Path] = {}
 
     @property
     def known(self) -> bool:
@@ -39,19 +40,31 @@ class Marks:
 
     def path(self, stream: str) -> Path | None:
         """Where the mark of a stream lies."""
+        if stream not in self._paths and self.known:
+            self._paths[stream] = self._path(stream)
+        return self._paths.get(stream)
+
+    def _path(self, stream: str) -> Path:
         name = f"{quote(stream, safe='')}.mark"
         if self._file is not None:
             return self._file.with_name(f"{self._file.name}.{name}")
-        return None if self._folder is None else self._folder / name
+        assert self._folder is not None
+        return self._folder / name
 
     def all(self) -> dict[str, Mark]:
         """Every mark that there is, by stream."""
         folder = self._folder if self._file is None else self._file.parent
         prefix = "" if self._file is None else f"{self._file.name}."
         paths = [] if folder is None else list(folder.glob(f"{glob.escape(prefix)}*.mark"))
-        names = [unquote(path.name.removeprefix(prefix).removesuffix(".mark")) for path in paths]
-        found = {name: self.seen(name) for name in sorted(names)}
+        quoted = [path.name.removeprefix(prefix).removesuffix(".mark") for path in paths]
+        found = {unquote(name): self.seen(unquote(name)) for name in sorted(quoted) if not self._of_another(name)}
         return {name: mark for name, mark in found.items() if mark is not None}
+
+    def _of_another(self, name: str) -> bool:
+        """Whether a mark is that of a ledger beside this one, whose name begins like its own."""
+        parts = name.split(".")
+        beside = [] if self._file is None else [".".join(parts[:count]) for count in range(1, len(parts))]
+        return any(self._file.with_name(f"{self._file.name}.{one}").is_file() for one in beside if self._file)
 
     def seen(self, stream: str) -> Mark | None:
         """The furthest end of the stream that was seen; a file that is no mark counts as none."""
@@ -59,7 +72,8 @@ class Marks:
         if path is None:
             return None
         try:
-            number, digest, *t = path.read_text(encoding="ascii").split()
+            with path.open("rb", buffering=0) as file:
+                number, digest, *t = file.read().decode("ascii").split()
             return Mark(int(number), digest, t=int(t[0]) if t and t[0] != NOWHERE else None)
         except (OSError, ValueError):
             # A loss of power may have left less than a mark.

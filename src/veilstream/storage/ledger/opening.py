@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from veilstream.storage.ledger.chain import KEY, check_stream, checked_key
+from veilstream.storage.ledger.prepared import Prepared
 from veilstream.storage.ledger.records import Mark
 from veilstream.storage.ledger.schema import chain, charges, failures, losses, secret_arrays, steps, streams
 
@@ -44,9 +45,12 @@ def open_stream(connection: Connection, stream: str, label: str) -> Opened | Non
     """
     if connection.dialect.name == "postgresql":
         connection.execute(LOCK_STREAM, {"name": stream})
-    row = connection.execute(OPEN, {"name": stream}).mappings().one_or_none()
-    if row is None:
+    found = OPEN.rows(connection, {"name": stream})
+    if not found:
         return None
+    row = dict(zip(COLUMNS, found[0], strict=True))
+    # SQLite has no truth values of its own, and the digest of a row tells 1 from True.
+    row["per_timestamp"] = bool(row["per_timestamp"])
     key = checked_key(row["chain_key"], label)
     check_stream(key, row, label)
     end = Mark()
@@ -67,7 +71,7 @@ def _last(table: sa.Table, column: sa.ColumnElement[int], name: str) -> sa.Label
     return largest.scalar_subquery().label(name)
 
 
-OPEN: Final = (
+_OPEN: Final = (
     sa.select(
         streams,
         chain.c.number,
@@ -97,3 +101,5 @@ OPEN: Final = (
     )
     .where(streams.c.name == sa.bindparam("name"))
 )
+COLUMNS: Final = tuple(str(column.key) for column in _OPEN.selected_columns)
+OPEN: Final = Prepared(_OPEN)

@@ -9,26 +9,24 @@ from __future__ import annotations
 import hmac
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from fractions import Fraction
-from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from veilstream.errors import InvalidInputError, LedgerError
-from veilstream.privacy.charge import Charge, Span
+from veilstream.privacy.charge import Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.population import EVER, Cost, Membership, Population
-from veilstream.privacy.population_pool import Member, Usage
+from veilstream.privacy.population_pool import Member
 from veilstream.privacy.population_time import EPOCH, TimeGrid
 from veilstream.storage.ledger.chain import check_stream, find_key
 from veilstream.storage.ledger.records import Fields
-from veilstream.storage.ledger.schema import charges, populations, streams
+from veilstream.storage.ledger.schema import populations, streams
 from veilstream.storage.ledger.spec import UNRECORDED
 
 
@@ -141,16 +139,25 @@ def known_population(
     return found
 
 
-def enrolled(connection: Connection, key: bytes | None, population: str, label: str) -> list[Enrolled]:
-    """The streams of a population, each as it was registered."""
-    rows = connection.execute(sa.select(streams).where(streams.c.membership.is_not(None)).order_by(streams.c.id))
+Checked: TypeAlias = dict[int, tuple[tuple[Any, ...], Enrolled]]
+"""Rows of streams as they were when they were checked, and what they say."""
+
+
+def enrolled(
+    connection: Connection, key: bytes | None, population: str, label: str, known: Checked | None = None
+) -> list[Enrolled]:
+    """The streams of a population, each as it was registered; those that are ``known`` are not checked again."""
+    checked_rows: Checked = {} if known is None else known
     found: list[Enrolled] = []
-    for row in rows.mappings():
-        membership = Membership.from_json(row["membership"])
-        if membership.population == population:
+    for row in connection.execute(MEMBERS):
+        values = tuple(row)
+        if row.id not in checked_rows or checked_rows[row.id][0] != values:
             if key is not None:
-                check_stream(key, row, label)
-            found.append(of_row(row, membership))
+                check_stream(key, row._mapping, label)
+            checked_rows[row.id] = values, of_row(row._mapping, Membership.from_json(row.membership))
+        member = checked_rows[row.id][1]
+        if member.membership.population == population:
+            found.append(member)
     return found
 
 
@@ -160,11 +167,6 @@ def of_row(row: Fields, membership: Membership) -> Enrolled:
     anchor: dict[str, Any] | None = None if text in (None, UNRECORDED) else json.loads(text)
     calendar = None if anchor is None else TimeGrid(**anchor)
     return Enrolled(row["id"], row["name"], membership, Guarantee.from_json(row["guarantee"]), calendar)
-
-
-def shares_a_pool(row: Fields) -> bool:
-    """Whether charges of the stream of a row count in a pool."""
-    return row["membership"] is not None and Membership.from_json(row["membership"]).draw == "shared"
 
 
 def reserved(population: Population, members: Iterable[Enrolled]) -> Cost:
@@ -177,47 +179,4 @@ def reserved(population: Population, members: Iterable[Enrolled]) -> Cost:
     return sum(apart.values(), Cost())
 
 
-def drawn(
-    connection: Connection, population: Population, members: Sequence[Enrolled], cells: Span | None
-) -> dict[str, list[Charge]]:
-    """By stream, the charges of ``members`` that may touch ``cells`` (None: all), with the whole of their blocks."""
-    found: dict[str, list[Charge]] = {}
-    for member in members:
-        steps = None if cells is None else member.steps_in(population, cells)
-        found[member.name] = _charges(connection, member.id, steps)
-    return found
-
-
-def usages(population: Population, members: Sequence[Enrolled], made: dict[str, list[Charge]]) -> list[Usage]:
-    """What charges of several streams cost the windows of a population."""
-    return [usage for one in members for usage in one.member(population).usages(made[one.name])]
-
-
-def _charges(connection: Connection, stream_id: int, steps: Span | None) -> list[Charge]:
-    query = DRAWN.where(charges.c.stream_id == stream_id)
-    if steps is None:
-        return [_charge(row) for row in connection.execute(query)]
-    near = query.where(charges.c.last >= steps.first, charges.c.first <= steps.last)
-    found = [_charge(row) for row in connection.execute(near)]
-    open_blocks = sorted({charge.block for charge in found if charge.block is not None})
-    if open_blocks:
-        # A window that touches any charge of a block pays the largest of all.
-        whole = connection.execute(query.where(charges.c.block.in_(open_blocks)))
-        found = [charge for charge in found if charge.block is None] + [_charge(row) for row in whole]
-    return found
-
-
-def _charge(row: Any) -> Charge:
-    return Charge(
-        _fraction(row.epsilon), Span(row.first, row.last), row.purpose, _fraction(row.mu_squared), block=row.block
-    )
-
-
-@lru_cache(maxsize=1024)
-def _fraction(text: str) -> Fraction:
-    return Fraction(text)
-
-
-DRAWN: Final = sa.select(
-    charges.c.epsilon, charges.c.mu_squared, charges.c.first, charges.c.last, charges.c.block, charges.c.purpose
-).where(charges.c.outcome != "lost")
+MEMBERS: Final = sa.select(streams).where(streams.c.membership.is_not(None)).order_by(streams.c.id)

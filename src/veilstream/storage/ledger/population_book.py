@@ -12,10 +12,11 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerError, LedgerMismatchError
-from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.population import EVER, Cost, Draw, Membership, Population
-from veilstream.privacy.population_pool import Profile
+from veilstream.privacy.population_limit import ALL_OF_TIME, PoolDraws
+from veilstream.privacy.population_pool import StreamDraws
+from veilstream.privacy.population_profile import Profile
 from veilstream.privacy.population_time import TimeGrid
 from veilstream.storage.ledger.chain import find_key
 from veilstream.storage.ledger.population import (
@@ -23,27 +24,27 @@ from veilstream.storage.ledger.population import (
     checked,
     data_cells,
     digest_of_population,
-    drawn,
     enrolled,
     find_population,
     known_population,
     of_row,
     readable_key,
     reserved,
-    usages,
 )
-from veilstream.storage.ledger.records import moment
+from veilstream.storage.ledger.population_draws import read_draws
+from veilstream.storage.ledger.population_losses import full_until
+from veilstream.storage.ledger.records import Fields, moment
 from veilstream.storage.ledger.schema import populations
 from veilstream.storage.ledger.spec import StreamSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A population with its streams and all that they were charged, as of one moment."""
+    """A population with its streams and all that they have drawn, as of one moment."""
 
     population: Population
     members: Sequence[Enrolled]
-    charges: dict[str, list[Charge]]
+    draws: dict[str, StreamDraws]
 
     @property
     def reserved(self) -> Cost:
@@ -62,7 +63,7 @@ class Account:
     def profile(self, members: Sequence[Enrolled] | None = None) -> Profile:
         """What windows cost by the charges of some streams, by default of those that share the pool."""
         chosen = self.sharing if members is None else members
-        return Profile(usages(self.population, chosen, self.charges), self.population.guarantee.w)
+        return PoolDraws.of([self.draws[member.name] for member in chosen], self.population.guarantee.w).together
 
     def room(self, w: int | None, every: str) -> Fraction:
         """The largest epsilon that a stream with windows of ``w`` such steps could reserve now.
@@ -167,7 +168,18 @@ def account_of(connection: Connection, name: str, label: str) -> Account:
     key = readable_key(connection, label)
     population = known_population(connection, key, name, label)
     members = enrolled(connection, key, name, label)
-    return Account(population, members, drawn(connection, population, members, None))
+    read = read_draws(connection, population, members, None)
+    return Account(population, members, {draws.member.name: draws for draws in read})
+
+
+def enrolled_stream(connection: Connection, label: str, row: Fields) -> tuple[Population, Enrolled] | None:
+    """The population to which the stream of a row belongs, and the stream as that sees it; None if to none."""
+    if row["membership"] is None:
+        return None
+    membership = Membership.from_json(row["membership"])
+    return known_population(connection, find_key(connection, label), membership.population, label), of_row(
+        row, membership
+    )
 
 
 def admit_member(connection: Connection, spec: StreamSpec, label: str) -> None:
@@ -187,8 +199,9 @@ def admit_member(connection: Connection, spec: StreamSpec, label: str) -> None:
     share, others = candidate.cost(population), reserved(population, members)
     together = reserved(population, [*members, candidate])
     sharing = [member for member in members if member.membership.draw == "shared"]
-    spent = drawn(connection, population, sharing, None) if membership.draw == "reserved" else {}
-    full = Profile(usages(population, sharing if spent else [], spent), population.guarantee.w).peak()
+    _check_losses(population, membership, full_until(connection, population, sharing, label))
+    spent = read_draws(connection, population, sharing, None) if membership.draw == "reserved" else []
+    full = PoolDraws.of(spent, population.guarantee.w).together.peak()
     if not (together + full).fits(population.cap):
         raise BudgetExceededError(
             f"stream {spec.name!r} would reserve {share} of population {population.name!r}: {others} of "
@@ -200,6 +213,19 @@ def admit_member(connection: Connection, spec: StreamSpec, label: str) -> None:
             next_step="reserve less (a smaller epsilon, or a window of the stream as long as the population's), or "
             "draw 'shared'",
         )
+
+
+def _check_losses(population: Population, membership: Membership, unknown: int | None) -> None:
+    """Refuse shares of what nobody knows to be left."""
+    if unknown is None or (unknown != ALL_OF_TIME and membership.draw == "shared"):
+        return
+    raise BudgetExceededError(
+        name="draw",
+        value=membership.draw,
+        limit=f"of population {population.name!r} steps are lost, and nobody knows what they drew",
+        outcome="nothing was registered",
+        next_step="define another population" if unknown == ALL_OF_TIME else "draw 'shared', with data from later on",
+    )
 
 
 def _check_unit(population: Population, membership: Membership) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
 import sqlalchemy as sa
@@ -24,7 +25,7 @@ STEP: Final = tuple(
 )
 FAILURE: Final = tuple(column.name for column in failures.c if column.name != "stream_id")
 SNAPSHOT: Final = ("entry", "t", "digest")
-COMPACTION: Final = tuple(column.name for column in compactions.c if column.name != "stream_id")
+COMPACTION: Final = tuple(column.name for column in compactions.c if column.name not in ("stream_id", "pool"))
 LOSS: Final = tuple(column.name for column in losses.c if column.name != "stream_id")
 
 
@@ -54,6 +55,12 @@ def moment() -> str:
 def record(kind: str, names: Sequence[str], row: Fields, *digests: str | None) -> list[Any]:
     """A row as the chain sees it: its columns by name, and its arrays by their digests."""
     return [kind, *[plain(row[name]) for name in names], *digests]
+
+
+def event(kind: str, names: Sequence[str], row: Fields) -> list[Any]:
+    """The record of a row about the stream itself; with the digest of what a compaction keeps for a population."""
+    pool = row.get("pool")
+    return record(kind, names, row) if pool is None else record(kind, names, row, sha256(bytes(pool)).hexdigest())
 
 
 def plain(value: Any) -> Any:
@@ -106,11 +113,10 @@ def events_since(connection: Connection, stream_id: int, since: Mark) -> dict[in
     """By number of entry, what else entries behind ``since`` cover: snapshots, compactions, losses."""
     found: dict[int, list[list[Any]]] = {}
     for kind, table, names in EVENTS:
-        query = sa.select(*[table.c[name] for name in names]).where(
-            table.c.stream_id == stream_id, table.c.entry > since.number
-        )
+        columns = [column for column in table.c if column.name in (*names, "pool")]
+        query = sa.select(*columns).where(table.c.stream_id == stream_id, table.c.entry > since.number)
         for row in connection.execute(query).mappings():
-            found.setdefault(row["entry"], []).append(record(kind, names, row))
+            found.setdefault(row["entry"], []).append(event(kind, names, row))
     return found
 
 

@@ -14,6 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
+from sqlalchemy import Connection
+
 from veilstream.errors import LedgerError
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge, Span
@@ -22,7 +24,7 @@ from veilstream.privacy.presence import BEGINNING
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.backend import copy_database
 from veilstream.storage.ledger.marks import Marks
-from veilstream.storage.ledger.population import shares_a_pool
+from veilstream.storage.ledger.population_losses import record_gone
 from veilstream.storage.ledger.records import LOSS, Mark
 from veilstream.storage.ledger.schema import losses
 from veilstream.storage.ledger.servers import record_server
@@ -97,13 +99,6 @@ def _holds(ledger: Ledger, stream: str, seen: Mark) -> bool:
 
 def record_loss(ledger: Ledger, loss: Loss) -> Mark:
     """Write down that steps are lost: their budget is spent, the mechanism's state is dropped, the mark is replaced."""
-    if shares_a_pool({"membership": ledger.spec(loss.stream).membership}):
-        raise LedgerError(
-            name="stream",
-            value=loss.stream,
-            limit="it shares the pool of a population, of which nobody knows what was lost; begin a new population",
-            outcome="nothing was recorded",
-        )
     if loss.resume is None:
         raise LedgerError(
             name="stream",
@@ -166,8 +161,14 @@ def restore_in_place(ledger: Ledger, last_steps: Mapping[str, int], *, apply: bo
                 record_loss(ledger, loss)
         with ledger.writing() as connection:
             record_server(connection, ledger.label)
+            _record_gone(connection, ledger.label, restored.gone)
             connection.commit()
     return restored
+
+
+def _record_gone(connection: Connection, label: str, gone: list[str]) -> None:
+    if gone:
+        record_gone(connection, label, gone)
 
 
 def restore_file(backup: Path, ledger: Path, last_steps: Mapping[str, int], *, apply: bool) -> Restored:
@@ -190,6 +191,9 @@ def restore_file(backup: Path, ledger: Path, last_steps: Mapping[str, int], *, a
                 ends = {loss.stream: loss for loss in restored.losses if loss.resume is not None}
                 for loss in ends.values():
                     record_loss(copy, loss)
+                with copy.writing() as connection:
+                    _record_gone(connection, copy.label, restored.gone)
+                    connection.commit()
         if apply:
             _put_in_place(partial, ledger, aside)
             for stream in ends:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import sqlalchemy as sa
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from sqlalchemy import Connection, RowMapping
 from veilstream.errors import LedgerError, LedgerVersionError
 from veilstream.privacy.charge import Charge, Span
 from veilstream.storage.ledger.arrays import fetch_public
+from veilstream.storage.ledger.prepared import Prepared
 from veilstream.storage.ledger.schema import STEP_FORMAT, charges, steps, streams
 from veilstream.values.boxes import Boxes
 from veilstream.values.release import Payload, Release
@@ -56,9 +57,10 @@ def rows_of(label: str) -> Generator[None]:
         ) from None
 
 
-def read_releases(connection: Connection, query: sa.Executable, chosen: dict[str, int], label: str) -> list[Release]:
+def read_releases(connection: Connection, query: Prepared, chosen: dict[str, int], label: str) -> list[Release]:
     """The releases that one of the queries below finds, in the order of their commits."""
-    rows = cast("Sequence[tuple[Any, ...]]", connection.execute(query, chosen).all())
+    rows = query.rows(connection, chosen)
+    names, payloads = _streams(connection, {row[-1] for row in rows})
     named: set[int | None] = set()
     with rows_of(label):
         for row in rows:
@@ -74,16 +76,29 @@ def read_releases(connection: Connection, query: sa.Executable, chosen: dict[str
             named.update(row[2:5])
         arrays = fetch_public(connection, {number for number in named if number is not None}, label)
     found: list[Release] = []
+    made: dict[tuple[Any, ...], Values] = {}
     with rows_of(label):
-        # There may be a million of them: columns by their place are much quicker than by their name.
-        for seq, _, values, stds, corners, std, law, fresh, t, spent, left, stream, payload in rows:
-            noise = (math.nan if std is None else std) if stds is None else arrays[stds]
-            if corners is None:
-                released: Payload = Values(arrays[values], noise, LAWS[law], bool(fresh))
-            else:
-                released = _boxes(payload, arrays[corners], arrays[values], noise)
-            found.append(Release(stream, seq, t, released, _fraction(spent), _fraction(left)))
+        # There may be a million of them: columns by their place are much quicker than by their name, and small
+        # streams release the same values again and again.
+        for seq, _, values, stds, corners, std, law, fresh, t, spent, left, stream in rows:
+            released: Payload | None = made.get((values, stds, std, law, fresh)) if corners is None else None
+            if released is None:
+                noise = (math.nan if std is None else std) if stds is None else arrays[stds]
+                if corners is None:
+                    released = made[values, stds, std, law, fresh] = Values(
+                        arrays[values], noise, LAWS[law], bool(fresh)
+                    )
+                else:
+                    released = _boxes(payloads[stream], arrays[corners], arrays[values], noise)
+            found.append(Release(names[stream], seq, t, released, _fraction(spent), _fraction(left)))
     return found
+
+
+def _streams(connection: Connection, ids: set[int]) -> tuple[dict[int, str], dict[int, str]]:
+    """Names of streams, and what their payloads are, by their number."""
+    chosen = sa.select(streams.c.id, streams.c.name, streams.c.payload).where(streams.c.id.in_(sorted(ids)))
+    rows = connection.execute(chosen).all()
+    return {row.id: row.name for row in rows}, {row.id: row.payload for row in rows}
 
 
 def _boxes(payload: str, corners: NDArray[Any], values: NDArray[Any], std: float | NDArray[Any]) -> Boxes:
@@ -148,13 +163,15 @@ _COLUMNS: Final[Sequence[sa.Column[Any]]] = (
     steps.c.t,
     steps.c.spent,
     steps.c.left,
-    streams.c.name,
-    streams.c.payload,
+    steps.c.stream_id,
 )
-_RELEASE: Final = sa.select(*_COLUMNS).join(streams, streams.c.id == steps.c.stream_id)
-RELEASES: Final = _RELEASE.where(steps.c.seq > sa.bindparam("after")).order_by(steps.c.seq).limit(sa.bindparam("size"))
-RELEASES_OF_STREAM: Final = RELEASES.where(steps.c.stream_id == sa.bindparam("stream"))
-RELEASE_AT: Final = _RELEASE.where(steps.c.stream_id == sa.bindparam("stream"), steps.c.t == sa.bindparam("time"))
+_RELEASE: Final = sa.select(*_COLUMNS)
+_LATER: Final = _RELEASE.where(steps.c.seq > sa.bindparam("after")).order_by(steps.c.seq).limit(sa.bindparam("size"))
+RELEASES: Final = Prepared(_LATER)
+RELEASES_OF_STREAM: Final = Prepared(_LATER.where(steps.c.stream_id == sa.bindparam("stream")))
+RELEASE_AT: Final = Prepared(
+    _RELEASE.where(steps.c.stream_id == sa.bindparam("stream"), steps.c.t == sa.bindparam("time"))
+)
 CHARGES: Final = (
     sa.select(charges)
     .where(charges.c.stream_id == sa.bindparam("stream"), charges.c.id > sa.bindparam("after"))

@@ -167,7 +167,8 @@ snapshots = Table(
 )
 
 # What an entry took away: all charges and failures up to the entry ``through``, of which a snapshot is the summary.
-# ``kept`` is the digest of the steps and losses from before that are still here.
+# ``kept`` is the digest of the steps and losses from before that are still here, ``pool`` what the charges cost the
+# windows of the stream's population.
 compactions = Table(
     "compactions",
     metadata,
@@ -184,6 +185,7 @@ compactions = Table(
     Column("kept", Text, nullable=False),
     Column("archived", Boolean, nullable=False),
     Column("recorded", Text, nullable=False),
+    Column("pool", LargeBinary),
 )
 
 # Steps ``first..last`` that were published and are not here, after an old copy was put back; their whole budget counts

@@ -29,8 +29,9 @@ from veilstream.storage.ledger.chain import (
 )
 from veilstream.storage.ledger.opening import Opened
 from veilstream.storage.ledger.payloads import corners, frozen_payload, viewed_payload
-from veilstream.storage.ledger.population_shared import SharedPool, shared_pool
-from veilstream.storage.ledger.records import CHARGE, FAILURE, STEP, Mark, moment, record
+from veilstream.storage.ledger.population_shared import PoolMemory, SharedPool, shared_pool
+from veilstream.storage.ledger.prepared import Prepared
+from veilstream.storage.ledger.records import CHARGE, FAILURE, STEP, Mark, event, moment, record
 from veilstream.storage.ledger.rows import RELEASE_AT, ChargeRow, read_charges, read_releases, rows_of
 from veilstream.storage.ledger.schema import (
     STEP_FORMAT,
@@ -66,6 +67,7 @@ class Transaction:
         stream: str,
         label: str,
         remembered: Remembered,
+        pools: PoolMemory,
         *,
         before_commit: Callable[[], None],
         commit: Callable[[], None],
@@ -82,7 +84,7 @@ class Transaction:
         self._label = label
         self._open = True
         self._key = opened.key
-        self._pool = shared_pool(connection, opened.key, opened.stream_id, opened.membership, label)
+        self._pool = shared_pool(connection, opened.key, opened.stream_id, opened.membership, label, pools)
         self.mark = opened.mark
         self.head = opened.head
 
@@ -169,8 +171,8 @@ class Transaction:
             "recorded": moment(),
             **columns,
         }
-        seq = int(self._connection.execute(NEXT_SEQ).scalar_one())
-        self._connection.execute(INSERT_STEP, {"seq": seq, **row})
+        seq = int(NEXT_SEQ.value(self._connection, {}))
+        INSERT_STEP.changed(self._connection, {"seq": seq, **row})
         digests = {one: named.digest for one, named in public.items()}
         arrays = [digests.get(name) for name in ("values_array", "std_array", "corners_array")]
         written.append(record("step", STEP, {"seq": seq, **row}, *arrays))
@@ -252,7 +254,7 @@ class Transaction:
         ]
         written: list[list[Any]] = []
         for row in rows:
-            number = int(self._connection.execute(INSERT_CHARGE, row).scalar_one())
+            number = int(INSERT_CHARGE.value(self._connection, row))
             named_by = [None if row[name] is None else next(digests) for name in ("bins_array", "starts_array")]
             written.append(record("charge", CHARGE, {"id": number, **row}, *named_by))
         return written
@@ -280,8 +282,8 @@ class Transaction:
             "new_entry": self.mark.number,
             "new_mac": digest_of_state(self._key, self.mark.digest, t, header, digests),
         }
-        if self._connection.execute(UPDATE_STATE, row).rowcount == 0:
-            self._connection.execute(INSERT_STATE, row)
+        if UPDATE_STATE.changed(self._connection, row) == 0:
+            INSERT_STATE.changed(self._connection, row)
 
     def _commit(self, t: int | None) -> None:
         """Commit what touched step ``t``, the furthest one so far unless the stream's head is further."""
@@ -306,9 +308,9 @@ class Transaction:
         """
         self._check_open()
         written = self._write_charges(t, charges, LOST, ())
-        event = {**row, "entry": self.mark.number + 1, "recorded": moment()}
-        self._connection.execute(sa.insert(table), {"stream_id": self._stream_id, **event})
-        written.append(record(kind, names, event))
+        made = {**row, "entry": self.mark.number + 1, "recorded": moment()}
+        self._connection.execute(sa.insert(table), {"stream_id": self._stream_id, **made})
+        written.append(event(kind, names, made))
         self._append(written)
         self._commit(t if charges else None)
         return self.mark
@@ -352,9 +354,9 @@ HEAD: Final = sa.select(
     LOST_UNTIL.scalar_subquery(),
 )
 STATE: Final = sa.select(secret_states.c.header, secret_states.c.slots).where(secret_states.c.stream_id == _stream)
-NEXT_SEQ: Final = sa.update(counter).values(seq=counter.c.seq + 1).returning(counter.c.seq)
-INSERT_STEP: Final = sa.insert(steps)
-INSERT_CHARGE: Final = sa.insert(charges).returning(charges.c.id)
+NEXT_SEQ: Final = Prepared(sa.update(counter).values(seq=counter.c.seq + 1).returning(counter.c.seq))
+INSERT_STEP: Final = Prepared(sa.insert(steps))
+INSERT_CHARGE: Final = Prepared(sa.insert(charges).returning(charges.c.id))
 INSERT_BLOCK: Final = sa.insert(blocks)
 INSERT_FAILURE: Final = sa.insert(failures).returning(failures.c.id)
 _new_state: Final[dict[str, sa.BindParameter[Any]]] = {
@@ -364,5 +366,7 @@ _new_state: Final[dict[str, sa.BindParameter[Any]]] = {
     "entry": sa.bindparam("new_entry"),
     "mac": sa.bindparam("new_mac"),
 }
-UPDATE_STATE: Final = sa.update(secret_states).where(secret_states.c.stream_id == _stream).values(**_new_state)
-INSERT_STATE: Final = sa.insert(secret_states).values(stream_id=_stream, **_new_state)
+UPDATE_STATE: Final = Prepared(
+    sa.update(secret_states).where(secret_states.c.stream_id == _stream).values(**_new_state)
+)
+INSERT_STATE: Final = Prepared(sa.insert(secret_states).values(stream_id=_stream, **_new_state))

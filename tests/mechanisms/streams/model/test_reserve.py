@@ -25,10 +25,11 @@ def test_windows_stay_within_the_budget_and_the_reserve_holds(
     for looks, part, length in wanted:
         if period.last is not None and step > period.last:
             break
-        room = book.room(step, period)
-        assert room >= period.kept
+        kept = 3 * period.even // 4
+        room = book.room(step, period, kept)
+        assert room >= kept
         steps = length if period.last is None else min(length, period.last - step + 1)
-        amount = int(Fraction(part) * book.room(step, period, steps))
+        amount = int(Fraction(part) * book.room(step, period, kept, steps))
         if looks and amount > 0:
             book = book.charged(step + steps - 1, amount, step, period)
             spans.append((step, step + steps - 1, amount))
@@ -43,6 +44,6 @@ def test_windows_stay_within_the_budget_and_the_reserve_holds(
 def test_looks_at_every_step_get_uniforms_share() -> None:
     period, book = Period(12), Book.empty()
     for step in range(50):
-        assert book.room(step, period) >= period.even
+        assert book.room(step, period, 3 * period.even // 4) >= period.even
         book = book.charged(step, period.even, step, period)
     assert book.ends.size <= 13

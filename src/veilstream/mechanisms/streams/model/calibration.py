@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -26,32 +27,71 @@ BETWEEN: Final = 1.2
 """Steps without a look are wider than those with one, from which widths are learned."""
 POOLED: Final = 0.05
 """Of the weights over all bins in each bin's own."""
+MISSED: Final = 0.05
+"""Of looks that should lie outside of the interval that was foreseen for them."""
+PACE: Final = 0.15
+"""How far one look outside of its interval widens the next ones, in logarithms."""
+WIDEST: Final = 1.5
+"""The largest logarithm of the factor on standard deviations."""
+UNCHECKED: Final = (1.5, 0.2)
+"""Part by which variances grow where noise hides all that could check them, between looks and after one: what is not
+seen strays upwards further than a normal law tells."""
+NORMAL: Final = 1.96
+HEAVIER: Final = math.log(20) / math.sqrt(2) / NORMAL
+"""The half width of a 95 % interval of Laplace noise over that of normal noise of the same standard deviation."""
 _FACTORS, _SCATTERS, _PARTS, _LOG_PRIOR = (np.array(column)[:, None] for column in zip(*WAYS, strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
-    """``evidence`` for each way of being wider, (..., ways, bins)."""
+    """``evidence`` for each way of being wider, (..., ways, bins), and the logarithm of a ``factor`` for all, (..., 1).
+
+    The ways follow from likelihoods and so from the shape that errors are thought to have. The factor does not: each
+    look that lies outside of the 95 % interval foreseen for it widens all later ones, and looks inside take that back,
+    so that in the long run no more than one in twenty lies outside (adaptive conformal inference, Gibbs and Candès
+    2021). A look tells of the interval as much as its variance is due to the count and not to its ``noise``; what it
+    does not tell is met with a margin. All of this is made of looks.
+    """
 
     evidence: Floats
+    factor: Floats
+    noise: float
+    """The variance of the last look's noise."""
 
     @classmethod
-    def begun(cls, shape: tuple[int, ...]) -> Self:
-        *runs, bins = shape
-        return cls(np.zeros((*runs, len(WAYS), bins)))
+    def begun(cls, look: Look) -> Self:
+        *runs, bins = look.numbers.shape
+        return cls(np.zeros((*runs, len(WAYS), bins)), np.zeros((*runs, 1)), look.variance)
 
     def learned(self, look: Look, prior: Mixture) -> Calibration:
-        gap = (look.numbers - prior.mean)[..., None, :]
-        log_density, _ = likelihood(gap, _widths(prior), look)
+        gap = look.numbers - prior.mean
+        widths = _widths(prior)
+        log_density, _ = likelihood(gap[..., None, :], widths, look)
         evidence = FORGETTING * self.evidence + log_density
-        return Calibration(evidence - evidence.max(axis=-2, keepdims=True))
+        foreseen = self._mixed(widths) * np.exp(2 * self.factor)
+        total = foreseen + look.variance
+        informative = foreseen / total
+        noisy = HEAVIER if look.scale is not None else 1.0
+        limit = NORMAL * (informative + (1 - informative) * noisy)
+        outside = np.square(gap) > np.square(limit) * total
+        step = PACE * np.mean(informative * (outside - MISSED), axis=-1, keepdims=True)
+        factor = np.clip(self.factor + step, 0.0, WIDEST)
+        return Calibration(evidence - evidence.max(axis=-2, keepdims=True), factor, look.variance)
 
     def variance(self, prior: Mixture, look: Look | None) -> Floats:
-        """Of the count around the published value, after a look or without one."""
+        """Of the count around the published value, after a look or without one; for a 95 % interval as if normal."""
+        widths = _widths(prior) * np.exp(2 * self.factor)[..., None, :]
+        widths *= 1 + UNCHECKED[look is not None] * self.noise / (widths + self.noise)
+        if look is None:
+            return BETWEEN * self._mixed(widths)
+        known = look.variance / (widths + look.variance)
+        # What is left is the look's own noise where nothing was foreseen.
+        tails = 1.0 if look.scale is None else 1 + (HEAVIER**2 - 1) * np.square(1 - known)
+        return self._mixed(widths * known * tails)
+
+    def _mixed(self, widths: Floats) -> Floats:
         weights = softmax(self.evidence + _LOG_PRIOR)
         weights = (1 - POOLED) * weights + POOLED * weights.mean(axis=-1, keepdims=True)
-        widths = _widths(prior)
-        widths = BETWEEN * widths if look is None else widths * look.variance / (widths + look.variance)
         variance: Floats = np.einsum("...jb,...jb->...b", weights, widths)
         return variance
 

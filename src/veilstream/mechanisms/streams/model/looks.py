@@ -12,9 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.mechanisms.streams.model.bank import Mixture
+from veilstream.mechanisms.streams.model.experts import LEVELS
 from veilstream.mechanisms.streams.model.observation import Floats, Look
 from veilstream.mechanisms.streams.model.periods import Period
-from veilstream.mechanisms.streams.model.plans import block_plan, expected_errors, gaps_of, target, wanted_gap, watch
+from veilstream.mechanisms.streams.model.plans import (
+    RESERVES,
+    block_plan,
+    expected_errors,
+    gaps_of,
+    quiet_needed,
+    reserve,
+    target,
+    wanted_gap,
+    watch,
+)
 from veilstream.mechanisms.streams.model.reserve import Book
 from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.counts import Sealed
@@ -54,15 +65,16 @@ class Reason(StrEnum):
 class Looks:
     """``gap`` is the index of the gap between looks, ``due`` the next look's step, ``quiet`` the steps since an alarm.
 
-    ``patience`` grows with every alarm and wears off with time.
+    ``patience`` grows with every alarm and wears off with time. Both have the shape (..., 1): of many simulated runs
+    each has its own, so that only gaps set them apart.
     """
 
     book: Book = field(default_factory=Book.empty)
     block: NoiseBlock | None = None
     gap: int = 0
     due: int = 0
-    quiet: int = 0
-    patience: float = 1.0
+    quiet: Floats = field(default_factory=lambda: np.zeros(1))
+    patience: Floats = field(default_factory=lambda: np.ones(1))
     reason: Reason = Reason.WAITING
 
     def in_block(self) -> bool:
@@ -88,11 +100,11 @@ def pure_look(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period
     plan = None if opening or gap > 1 else block_plan(period, now.size)
     if plan is not None:
         length = plan.length if period.last is None else min(plan.length, period.last - step + 1)
-        if plan.amount <= looks.book.room(step, period, length):
+        if plan.amount <= looks.book.room(step, period, period.kept(reserve(gap, period)), length):
             noisy, block = meter.block_laplace(now, budget * Fraction(plan.amount, period.units), length, "look")
             book = looks.book.charged(step + length - 1, plan.amount, step, period)
             return replace(looks, block=block, book=book, reason=Reason.BLOCK), _as_look(noisy)
-    amount = min(wanted, looks.book.room(step, period))
+    amount = min(wanted, _room(looks.book, step, period, gap))
     noisy = meter.laplace(now, budget * Fraction(amount, period.units), "look")
     return replace(looks, book=looks.book.charged(step, amount, step, period), block=None), _as_look(noisy)
 
@@ -103,7 +115,7 @@ def watched(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period, 
     A step between looks that brings a sudden change is then looked at after all. The noise of a total is that of one
     number, however many bins there are, so that what moves many bins shows.
     """
-    amount = watch(period, now.size)
+    amount = watch(gaps_of(period)[looks.gap], period, now.size)
     if amount < 1:
         return looks, False
     noisy = meter.laplace(now.total(), meter.guarantee.pure * period.share * Fraction(amount, period.units), "watch")
@@ -114,37 +126,66 @@ def watched(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period, 
     return replace(looks, book=book, gap=0 if alarmed else looks.gap), alarmed
 
 
-def alarming(look: Look, prior: Mixture) -> NDArray[np.bool_]:
-    """Whether a look is too far from what was foreseen, in one bin or in the sum of all."""
+def surprise_of(look: Look, prior: Mixture) -> Floats:
+    """How far beyond what was foreseen a look is where it is too far, in one bin or in the sum of all; else 0.
+
+    It is the mean over bins of v² − S, for surprises v of variance S.
+    """
     total = prior.variance + look.variance
     surprise = look.numbers - prior.mean
     bins = surprise.shape[-1]
     most: NDArray[np.bool_] = np.max(np.abs(surprise) / np.sqrt(total), axis=-1) > math.log(
         bins / FALSE_ALARM
     ) / math.sqrt(2)
-    if bins < FEWEST_TOGETHER:
-        return most
-    together: NDArray[np.bool_] = np.abs(surprise.sum(axis=-1)) > TOGETHER * np.sqrt(total.sum(axis=-1))
-    return most | together
+    if bins >= FEWEST_TOGETHER:
+        most |= np.abs(surprise.sum(axis=-1)) > TOGETHER * np.sqrt(total.sum(axis=-1))
+    beyond: Floats = np.where(most, np.maximum(np.mean(np.square(surprise) - total, axis=-1), 0.0), 0.0)
+    return beyond
 
 
 def planned(
-    looks: Looks, step: int, weights: Floats, seasons: int, period: Period, alarmed: NDArray[np.bool_], meter: Meter
+    looks: Looks, step: int, weights: Floats, seasons: int, period: Period, surprise: Floats, unit: float, meter: Meter
 ) -> Looks:
-    """The next look, by the errors that the experts expect of every gap; after an alarm at once."""
+    """The next look, by the errors that the experts expect of every gap.
+
+    After a surprise steps as large as it are taken for usual: where looks at every step, of variance ``unit``, would
+    not have shown it, they do not help. Otherwise it is an alarm, and the next looks follow as closely as it asks for.
+    """
     gaps = gaps_of(period)
     table = expected_errors(period, weights.shape[-1], seasons)
     costs: Floats = np.einsum("ge,...eb->...g", table, weights)
     current: NDArray[np.int64] = np.full(costs.shape[:-1], looks.gap, dtype=np.int64)
-    longest = sum(gap <= 1 + looks.quiet / (2 * looks.patience) for gap in gaps) - 1
+    needed = quiet_needed(period)
+    longest = np.sum(needed <= looks.quiet / looks.patience, axis=-1) - 1
     chosen = wanted_gap(costs, current, longest)
-    index = int(meter.branch(np.where(alarmed, -1, np.minimum(chosen, 0) if looks.in_block() else chosen)))
+    steps = surprise / (unit * gaps[looks.gap])
+    expert = np.minimum(np.searchsorted(LEVELS, steps), len(LEVELS) - 1)
+    close = table[:, expert].argmin(axis=0)
+    alarmed = (surprise > 0) & (close < np.maximum(looks.gap, 1))
+    chosen = np.where(alarmed, np.minimum(close, chosen), chosen)
+    index = int(meter.branch(np.where(looks.in_block(), 0, chosen)))
     patience = 1 + (looks.patience - 1) * math.exp(-gaps[looks.gap] / (8 * period.window))
-    if index < 0:
-        most = max(PATIENCE, period.window / 2)
-        patience = min(patience * PATIENCE, most)
-        return replace(looks, gap=0, quiet=0, patience=patience, due=step + 1, reason=Reason.ALARM)
-    return replace(looks, gap=index, quiet=looks.quiet + 1, patience=patience, due=step + gaps[index])
+    more = np.minimum(patience * PATIENCE, max(PATIENCE, period.window / 2))
+    sudden = alarmed[..., None]
+    return replace(
+        looks,
+        gap=index,
+        due=step + gaps[index],
+        quiet=np.where(sudden, more * needed[index], looks.quiet + 1),
+        patience=np.where(sudden, more, patience),
+        reason=Reason.ALARM if alarmed.all() else looks.reason,
+    )
+
+
+def _room(book: Book, step: int, period: Period, gap: int) -> int:
+    """For a look, with the reserve of the gap; after longer gaps with the largest that there still is."""
+    room = 0
+    for _, part in RESERVES:
+        kept = period.kept(min(part, reserve(gap, period)))
+        room = book.room(step, period, kept)
+        if room >= kept:
+            break
+    return room
 
 
 def _as_look(noisy: Values) -> Look:

@@ -147,11 +147,11 @@ class ModelBased:
             if not sudden:
                 return self._published(replace(state, looks=looks.waited(), belief=belief), prior, prior, None)
         looks, look = self._look(looks, step, now, meter, period)
-        alarmed = look_plans.alarming(look, prior)
+        surprise = look_plans.surprise_of(look, prior)
         belief, prior, weights = _learned(belief, look, prior, time)
         looks = replace(looks, due=step + 1)
         if not (guarantee.mu_squared or self.safe) and len(gaps_of(period)) > 1:
-            looks = look_plans.planned(looks, step, weights, len(self.periods), period, alarmed, meter)
+            looks = look_plans.planned(looks, step, weights, len(self.periods), period, surprise, bank.unit, meter)
         return self._published(replace(state, looks=looks, belief=belief), belief.bank.believed, prior, look)
 
     def _opened(self, state: State, now: Sealed, meter: Meter, period: Period) -> tuple[State, Values]:
@@ -161,13 +161,13 @@ class ModelBased:
         shape = look.numbers.shape
         unit = _unit(now, meter.guarantee, period)
         bank = Bank.begun(look, unit, self.periods, bool(meter.guarantee.mu_squared))
-        belief = Belief(bank, Shock.begun(shape[:-1]), Calibration.begun(shape), Usual.begun(shape[:-1]))
+        belief = Belief(bank, Shock.begun(shape[:-1]), Calibration.begun(look), Usual.begun(shape[:-1]))
         nothing = Mixture(look.numbers, np.full(shape, 1e9 * look.variance))
         looks = replace(looks, due=state.step + 1, reason=Reason.OPENING)
         if opening and not meter.guarantee.mu_squared:
-            calm = np.zeros(shape[:-1], dtype=np.bool_)
-            looks = replace(looks, quiet=period.window // QUIET_AT_FIRST)
-            looks = look_plans.planned(looks, state.step, bank.weights(0), len(self.periods), period, calm, meter)
+            calm = np.zeros(shape[:-1])
+            looks = replace(looks, quiet=np.full((*shape[:-1], 1), period.window / QUIET_AT_FIRST))
+            looks = look_plans.planned(looks, state.step, bank.weights(0), len(self.periods), period, calm, unit, meter)
         begun = State(state.step, looks, belief, origin=now.span.last, latest=now.span.last)
         return self._published(begun, bank.believed, nothing, look)
 

@@ -23,8 +23,6 @@ MOST_PHASES: Final = 300
 """Phases of a day or a week: each costs six numbers per bin."""
 MOST_PHASES_OF_A_YEAR: Final = 60
 """A year in more steps takes too long to come round."""
-KEPT: Final = Fraction(3, 4)
-"""Of Uniform's charge, what is kept for each step to come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +53,9 @@ class Period:
         """Uniform's charge for a step, in units."""
         return self.units // self.window
 
-    @property
-    def kept(self) -> int:
-        """What is kept for every step to come, in units."""
-        return int(KEPT * self.units / self.window)
+    def kept(self, reserve: Fraction) -> int:
+        """A part of Uniform's charge, to be kept for every step to come, in units."""
+        return int(reserve * self.even)
 
     def begins(self, step: int) -> bool:
         """Whether a stretch of its own begins at ``step``."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
+from itertools import count
 from typing import Final
 
 import numpy as np
@@ -14,10 +17,12 @@ from veilstream.mechanisms.streams.model.observation import Floats
 from veilstream.mechanisms.streams.model.periods import Period
 from veilstream.trusted.block_noise import block_variance
 
-GAPS: Final = (1, 2, 3, 5, 7, 11, 17, 23, 37, 59, 97)
+GAPS: Final = (1, 2, 3, 5, 7, 11, 17, 23, 37, 59, 97, 151, 211)
 """Steps from look to look: primes, which no season meets at the same phases only."""
-FEWEST_LOOKS: Final = 4
-"""In a window."""
+RESERVES: Final = ((4, Fraction(3, 4)), (2, Fraction(1, 2)), (1, Fraction(1, 4)))
+"""Looks in a window, at least, and what is kept for every step to come between such, in parts of Uniform's charge."""
+SHORTEST_WITH_GAPS: Final = 4
+"""Shorter windows are looked at at every step."""
 LARGEST_WATCH: Final = 4
 """Between looks the total over all bins is watched at every step for at most this part of Uniform's charge."""
 SMALLEST_WATCH: Final = 20
@@ -37,22 +42,61 @@ SLOWEST: Final = 1e-6
 
 
 def gaps_of(period: Period) -> tuple[int, ...]:
-    """The gaps that leave enough looks in a window."""
-    return tuple(gap for gap in GAPS if gap == 1 or (not period.steady and -(-period.window // gap) >= FEWEST_LOOKS))
+    """The gaps between looks to choose from: up to a window, and the first prime beyond it.
+
+    >>> gaps_of(Period(window=10)), gaps_of(Period(window=1))
+    ((1, 2, 3, 5, 7, 11), (1,))
+    """
+    if period.steady or period.window < SHORTEST_WITH_GAPS:
+        return (1,)
+    within = tuple(gap for gap in GAPS if gap < period.window)
+    return within if period.last is not None else (*within, _prime_from(period.window))
 
 
-def watch(period: Period, bins: int) -> int:
-    """What it costs to watch the total at one step, in units."""
-    return period.even // min(max(bins, LARGEST_WATCH), SMALLEST_WATCH)
+def _prime_from(number: int) -> int:
+    return next(n for n in count(number) if all(n % divisor for divisor in range(2, math.isqrt(n) + 1)))
+
+
+def looks_in_window(gap: int, period: Period) -> int:
+    return -(-period.window // gap)
+
+
+def reserve(gap: int, period: Period) -> Fraction:
+    """What is kept for every step to come while looks lie ``gap`` steps apart, in parts of Uniform's charge."""
+    return next(part for looks, part in RESERVES if looks_in_window(gap, period) >= looks)
+
+
+@lru_cache(maxsize=64)
+def quiet_needed(period: Period) -> Floats:
+    """For each gap the steps without an alarm after which it is worth its risk.
+
+    After a change in a gap the next window is looked at with 1/r of Uniform's noise, where r is the reserve. That costs
+    no more than Uniform over all w/r steps if the w(1/r − 1) steps before it cost next to nothing.
+    """
+    usual = RESERVES[0][1]
+    kept = [reserve(gap, period) for gap in gaps_of(period)]
+    paid = [0.0 if part == usual else float(period.window * (1 / part - 1)) for part in kept]
+    return np.maximum(2.0 * (np.array(gaps_of(period)) - 1), paid)
+
+
+def watch(gap: int, period: Period, bins: int) -> int:
+    """What it costs to watch the total at one step between looks, in units; half the reserve is left for a look."""
+    return min(period.even // min(max(bins, LARGEST_WATCH), SMALLEST_WATCH), period.kept(reserve(gap, period)) // 2)
 
 
 def target(gap: int, period: Period, bins: int) -> int:
-    """What a look every ``gap`` steps costs in the long run, in units."""
+    """What a look every ``gap`` steps costs in the long run, in units.
+
+    Just before the next look a window has n = ⌈w/gap⌉ looks, w − gap watched steps and gap − 1 that may still be used.
+    """
     if gap == 1:
         return period.even
-    looks, watches = -(-period.window // gap), period.window * watch(period, bins)
+    kept = period.kept(reserve(gap, period))
+    watched = max(period.window - gap, 0) * watch(gap, period, bins)
+    later = min(gap, period.window) - 1
     return min(
-        (period.units - watches - (gap - 1) * period.kept) // looks, period.units - (period.window - 1) * period.kept
+        (period.units - watched - later * kept) // looks_in_window(gap, period),
+        period.units - (period.window - 1) * kept,
     )
 
 
@@ -96,23 +140,20 @@ def expected_errors(period: Period, bins: int, seasons: int) -> Floats:
     rows: list[Floats] = []
     for gap in gaps_of(period):
         noise = at_every_step if gap == 1 else (period.even / target(gap, period, bins)) ** 2
+        later = np.arange(gap + 1)[:, None]
+        left = persistence ** (2 * later)
+        grown = step * np.where(persistence < 1, (1 - left) / np.maximum(1 - persistence**2, 1e-12), later)
         settled = step + noise
         for _ in range(400):
-            settled = settled * noise / (settled + noise)
-            for _ in range(gap):
-                settled = persistence**2 * settled + step
+            settled = left[-1] * settled * noise / (settled + noise) + grown[-1]
         after = settled * noise / (settled + noise)
-        total = np.zeros_like(after)
-        for _ in range(gap):
-            total += np.sqrt(after)
-            after = persistence**2 * after + step
-        rows.append(total / gap)
+        rows.append(np.sqrt(left[:-1] * after + grown[:-1]).mean(axis=0))
     return np.array(rows)
 
 
-def wanted_gap(costs: Floats, current: NDArray[np.int64], longest: int) -> NDArray[np.int64]:
+def wanted_gap(costs: Floats, current: NDArray[np.int64], longest: NDArray[np.int64]) -> NDArray[np.int64]:
     """The index of the gap to go on with, from expected ``costs`` (..., gaps), the ``current`` index and a limit."""
-    allowed: NDArray[np.bool_] = np.arange(int(costs.shape[-1])) <= longest
+    allowed: NDArray[np.bool_] = np.arange(int(costs.shape[-1])) <= longest[..., None]
     best = np.where(allowed, costs, np.inf).argmin(axis=-1)
     now = np.take_along_axis(costs, current[..., None], axis=-1)[..., 0]
     then = np.take_along_axis(costs, best[..., None], axis=-1)[..., 0]

@@ -17,8 +17,9 @@ class Book:
 
     >>> period = Period(window=8)
     >>> book = Book.empty()
-    >>> room = book.room(0, period)
-    >>> book.charged(0, room, 0, period).room(1, period) >= period.kept
+    >>> kept = 3 * period.even // 4
+    >>> room = book.room(0, period, kept)
+    >>> book.charged(0, room, 0, period).room(1, period, kept) >= kept
     True
     """
 
@@ -35,12 +36,12 @@ class Book:
         live = self.ends > now - period.window
         return Book(np.append(self.ends[live], end), np.append(self.amounts[live], amount))
 
-    def room(self, now: int, period: Period, length: int = 1) -> int:
+    def room(self, now: int, period: Period, kept: int, length: int = 1) -> int:
         """The most that looks at ``length`` successive steps from ``now`` on may cost together, in units.
 
             room = min over j of [ε − Σ of charges that a window ending at now + j counts − ρ·max(0, j − length + 1)],
 
-        0 ≤ j < w + length − 1, where ρ = ¾ε/w is kept for every later step.
+        0 ≤ j < w + length − 1, where ρ = ``kept`` units are kept for every later step.
 
         Lemma. If every charge is at most the room at its time, no window costs more than ε, and the room for a single
         look is at least ρ at every step. Proof: no window costs more than ε because each bracket says so of the windows
@@ -56,5 +57,5 @@ class Book:
         ends, amounts = self.ends[counted], self.amounts[counted]
         sums = np.append(np.cumsum(amounts[::-1])[::-1], 0)
         until = np.append(np.minimum(ends + (period.window - 1 - now), furthest), furthest)
-        brackets = period.units - sums - period.kept * np.maximum(until - length + 1, 0)
+        brackets = period.units - sums - kept * np.maximum(until - length + 1, 0)
         return int(brackets.min())

@@ -41,7 +41,16 @@ class RowsState:
 
 def next_row(state: RowsState, now: Sealed, kernel: Kernel, unit: Fraction, meter: Meter) -> tuple[RowsState, Values]:
     """The total with the present row, which costs a timestamp of weight 1 the amount ``unit`` of μ²."""
-    decay = float(kernel.decay)
+    after, std = measured_row(state, now, kernel, unit, meter, decay=float(kernel.decay))
+    assert after.sums is not None
+    spread = std * row_spread(kernel, after.sums.last - after.sums.start)
+    return after, Values(after.total, spread, NoiseLaw.GAUSSIAN)
+
+
+def measured_row(
+    state: RowsState, now: Sealed, kernel: Kernel, unit: Fraction, meter: Meter, *, decay: float
+) -> tuple[RowsState, float]:
+    """The state with the present row, in which a total falls by ``decay`` at each step, and the row's own noise."""
     before = state.sums
     sums = SealedRunning.opened_with(now, kernel) if before is None else before.extended(now)
     noisy = meter.row_of(sums, unit, "total")
@@ -57,9 +66,7 @@ def next_row(state: RowsState, now: Sealed, kernel: Kernel, unit: Fraction, mete
         weights = sums.profile.pieces()[1][:-1] / float(1 << WEIGHT_BITS)
         newest = measured - _weighted(estimates[:-1], weights)
         estimates, total = [*estimates[:-1], newest], total + newest
-    row = sums.last - sums.start
-    spread = noisy.std * row_spread(kernel, row)
-    return RowsState(sums, estimates, total, total), Values(total, spread, NoiseLaw.GAUSSIAN)
+    return RowsState(sums, estimates, total, total), float(noisy.std)
 
 
 def _weighted(estimates: list[Reals], weights: Reals) -> Reals:
@@ -69,8 +76,9 @@ def _weighted(estimates: list[Reals], weights: Reals) -> Reals:
     total = np.zeros(math.prod(shape))
     for estimate, weight in zip(estimates, weights.tolist(), strict=True):
         if weight:
+            alike = estimate if estimate.shape == shape else np.ascontiguousarray(np.broadcast_to(estimate, shape))
             # One pass over both, where a product and a sum would be three.
-            daxpy(np.ascontiguousarray(np.broadcast_to(estimate, shape)).reshape(-1), total, a=weight)
+            daxpy(alike.reshape(-1), total, a=weight)
     return total.reshape(shape)
 
 
@@ -81,17 +89,24 @@ def row_spread(kernel: Kernel, row: int) -> float:
     (1.0, 1.82)
     """
     size = max(64, 1 << (row + 1).bit_length())
-    raised = 1 + GROUPING / kernel.detail**2 * math.log2(row + 1)
-    return float(math.sqrt(_variances(kernel, size)[row]) * raised)
+    return float(math.sqrt(_variances(kernel, size)[row]) * raised_by_groups(kernel, row))
+
+
+def raised_by_groups(kernel: Kernel, row: int) -> float:
+    """By how much groups raise the noise at a row, at most."""
+    return 1 + GROUPING / kernel.detail**2 * math.log2(row + 1)
 
 
 @lru_cache(maxsize=16)
 def _variances(kernel: Kernel, rows: int) -> Reals:
     """Σ of the squared entries of every row of A·C⁻¹, weights taken age by age."""
-    weights = weights_of_ages(kernel, rows) / float(1 << FINE_BITS)
-    powers: Reals = np.power(float(kernel.decay), np.arange(rows, dtype=np.float64))
-    factor = _product(_inverse(weights), powers)
-    return np.cumsum(factor**2)
+    return variances_of(kernel, np.power(float(kernel.decay), np.arange(rows, dtype=np.float64)))
+
+
+def variances_of(kernel: Kernel, workload: Reals) -> Reals:
+    """The same where a released number counts an age k with ``workload[k]``."""
+    weights = weights_of_ages(kernel, len(workload)) / float(1 << FINE_BITS)
+    return np.asarray(np.cumsum(_product(_inverse(weights), workload) ** 2))
 
 
 def _inverse(series: Reals) -> Reals:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -122,4 +123,9 @@ class RunningTotal:
 
     def _unit(self, guarantee: Guarantee) -> Fraction:
         """What a row costs a timestamp that it reads with weight 1, of μ²."""
-        return round_down(guarantee.mu_squared / self.kernel.cost(self.horizon))
+        return _unit_of(self.kernel, self.horizon, guarantee.mu_squared)
+
+
+@lru_cache(maxsize=64)
+def _unit_of(kernel: Kernel, horizon: int | None, mu_squared: Fraction) -> Fraction:
+    return round_down(mu_squared / kernel.cost(horizon))

@@ -1,0 +1,31 @@
+"""``python -m delivery [--offline]``: wheel and sdist into ``dist``, with a bill of materials and their sums."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+
+from delivery import materials
+from delivery.building import ROOT, build_twice, date_of_commit, write_sums
+from delivery.installing import check_consumer, check_extras
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m delivery", description=__doc__)
+    parser.add_argument("--offline", action="store_true", help="install nothing: no index is at hand")
+    given = parser.parse_args()
+    out = ROOT / "dist"
+    for old in out.glob("*") if out.exists() else ():
+        old.unlink()
+    built = build_twice(out)
+    print("built twice, byte for byte the same: " + ", ".join(path.name for path in built), flush=True)
+    if not given.offline:
+        (wheel,) = (path for path in built if path.suffix == ".whl")
+        check_extras(wheel)
+        check_consumer(wheel)
+    date = datetime.fromtimestamp(date_of_commit(), UTC)
+    print(f"{materials.write(out, date.isoformat().replace('+00:00', 'Z')).name}, {write_sums(out).name}")
+
+
+if __name__ == "__main__":
+    main()

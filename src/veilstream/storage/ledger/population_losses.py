@@ -1,0 +1,72 @@
+"""What a pool does not know of itself, after an old copy of its ledger was put back.
+
+Of steps that are lost nobody knows what they drew, only that all of it fitted. So windows that hold a cell up to the
+last of them count as full, and draws go on with data from behind them: PROOF.md, "Rollbacks of a pool". A stream that
+is not in the copy at all may have drawn on any population at any time: pools of such a ledger have ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import sqlalchemy as sa
+from sqlalchemy import Connection
+
+from veilstream.errors import LedgerError
+from veilstream.privacy.population import Population
+from veilstream.privacy.population_limit import ALL_OF_TIME
+from veilstream.storage.ledger.chain import last_mark
+from veilstream.storage.ledger.decisions import last_decision, record_decision
+from veilstream.storage.ledger.marks import Marks, check_mark
+from veilstream.storage.ledger.population import Enrolled
+from veilstream.storage.ledger.schema import losses, populations, streams
+
+GONE: Final = "gone streams"
+
+
+def full_until(connection: Connection, population: Population, sharing: Sequence[Enrolled], label: str) -> int | None:
+    """The last cell up to which nobody knows what was drawn on a pool; None if all is known."""
+    decided = last_decision(connection, label, GONE, None)
+    if decided is not None and population.name in decided["populations"]:
+        return ALL_OF_TIME
+    lost = connection.execute(LOST_STEPS, {"streams": [member.id for member in sharing]}).all()
+    by_id = {member.id: member.member(population).cells_at for member in sharing}
+    cells = [ALL_OF_TIME if (at := by_id[row.stream_id]) is None else at(row.last)[1] for row in lost]
+    return max(cells, default=None)
+
+
+def record_gone(connection: Connection, label: str, gone: Iterable[str]) -> None:
+    """Write down that streams are not in the ledger any more, which ends the pools of its populations."""
+    names = list(connection.execute(sa.select(populations.c.name)).scalars())
+    record_decision(connection, label, GONE, None, {"streams": sorted(gone), "populations": names})
+
+
+def refuse_rolled_back(
+    connection: Connection, marks: Marks, members: Sequence[Enrolled], population: str, label: str
+) -> None:
+    """Refuse to draw on a pool if a stream that shares it, or any that is not here, was seen further than it is."""
+    for member in members:
+        end = last_mark(connection, member.id)
+        check_mark(connection, member.id, member.name, label, end, marks.seen(member.name))
+    seen = marks.all()
+    gone = sorted(set(seen) - set(connection.execute(sa.select(streams.c.name)).scalars())) if seen else []
+    decided = last_decision(connection, label, GONE, None) if gone else None
+    unknown = [name for name in gone if decided is None or name not in decided["streams"]]
+    if unknown:
+        raise LedgerError(
+            name="population",
+            value=population,
+            limit=f"streams that were seen are not in ledger {label} ({', '.join(map(repr, unknown))}), which may have "
+            "drawn on it",
+            outcome="nothing was released",
+            next_step="put the latest ledger back, or record what is lost (`veilstream ledger restore`)",
+        )
+
+
+_streams: sa.BindParameter[Sequence[int]] = sa.bindparam("streams", expanding=True)
+LOST_STEPS: Final = (
+    sa.select(losses.c.stream_id, sa.func.max(losses.c.last).label("last"))
+    .where(losses.c.stream_id.in_(_streams))
+    .group_by(losses.c.stream_id)
+)
