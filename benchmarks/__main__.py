@@ -34,6 +34,7 @@ SUITES: Final = {
     "sparse-histograms": "benchmarks.sparse_histograms",
     "synthesis": "benchmarks.synthesis",
     "tables": "benchmarks.tables",
+    "tables-million": "benchmarks.tables_million",
     "personalised": "benchmarks.personalised",
     "metric": "benchmarks.metric",
     "audit": "benchmarks.audit",

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 PYTHON: Final = os.environ.get("DPMM_PYTHON", "")
 KEPT: Final = os.environ.get("DPMM_DRAWN", "")
 """A directory in which rows that the peers drew are kept."""
+ONLY_KEPT: Final = bool(os.environ.get("DPMM_ONLY_KEPT", ""))
+"""Whether peers whose rows are not kept are left out instead of fitted."""
 DELTA: Final = 1e-9
 FITTINGS: Final = 1000
 """Steps of the last fit of a model, as in AIM's own code; MST's own makes 10000."""
@@ -83,9 +85,18 @@ class GraphicalModel:
         return np.asarray(np.minimum(coarse * np.array(widths) + inside, np.array(table.shape) - 1), dtype=np.int64)
 
 
+def may_draw(model: GraphicalModel, epsilon: Fraction, seed: int, key: str) -> bool:
+    """Whether rows are kept already, or peers may be fitted now."""
+    return not ONLY_KEPT or _kept(model, epsilon, seed, key).exists()
+
+
+def _kept(model: GraphicalModel, epsilon: Fraction, seed: int, key: str) -> Path:
+    return Path(KEPT) / f"{key}-{model.name}-{epsilon.numerator}_{epsilon.denominator}-{seed}.npz"
+
+
 def kept_draw(model: GraphicalModel, table: CodedTable, epsilon: Fraction, seed: int, key: str) -> Drawn:
     """Rows of a peer, from DPMM_DRAWN if they were drawn in a run that was broken off: a fit may take many minutes."""
-    path = Path(KEPT) / f"{key}-{model.name}-{epsilon.numerator}_{epsilon.denominator}-{seed}.npz"
+    path = _kept(model, epsilon, seed, key)
     if KEPT and path.exists():
         stored = np.load(path)
         return Drawn(np.asarray(stored["codes"], dtype=np.int64), float(stored["seconds"]), float(stored["megabytes"]))

@@ -129,7 +129,10 @@ def _fitted(coarse: list[Reals], total: float, tables: Sequence[Marginal], copul
     for pair in sorted(more, key=lambda pair: (-gain[pair], pair)):
         if gain[pair] > FAINTEST and fits(law.sizes, [*scopes, pair]):
             scopes.append(pair)
-    held = [table for table in wide if fits(law.sizes, [*scopes, table.scope])]
+    held: list[Marginal] = []
+    for table in wide:
+        if fits(law.sizes, [*scopes, *(other.scope for other in held), table.scope]):
+            held.append(table)
     law = Junction(coarse, [*scopes, *(table.scope for table in held)])
     targets: dict[Scope, Reals] = {pair: near[pair] if pair in tree else more[pair] for pair in scopes}
     law.fit(targets, SWEEPS)
