@@ -121,7 +121,8 @@ def _errors(found: dict[tuple[str, str, str], Reals]) -> Table:
         f"trained on drawn rows, processor seconds. {', '.join(TUNED)} were looked at while shares were chosen, "
         f"{', '.join(judged)} were not. {', '.join(PEERS)} and 'auto, δ' have δ = {DELTA:g}, the others 0; "
         "'independent' has the exact margins and no noise. The peers draw by dpmm's sampler that does not round; AIM's "
-        "model has at most 4 MB and its fits between rounds 50 steps. Where a peer is missing, its fit did not end in time.",
+        "model has at most 4 MB and its fits between rounds 50 steps. Where a peer is missing, its fit did not end in "
+        "time.",
         ["table", "ε", "model", *MEASURES],
         rows,
     )

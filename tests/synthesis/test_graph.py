@@ -19,6 +19,7 @@ from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.synthesis import DPCopula, GraphModel, MarginalGraph, TableDomain, TablePublisher, fit, read_rows
+from veilstream.synthesis.junction import MOST_CELLS
 from veilstream.synthesis.kinds import automatic, for_domain
 from veilstream.testing.recording import Recording, RecordingMeter, ReplayingMeter
 from veilstream.testing.simulation import SeededSource
@@ -116,6 +117,17 @@ def test_small_attributes_have_every_pair_measured_if_rows_allow_it() -> None:
     held = {pair for names in many.measured for pair in itertools.combinations(names, 2)}
     assert len(held) == 6
     assert few.measured == ()
+
+
+def test_the_law_of_many_small_attributes_stays_within_its_memory() -> None:
+    rng = np.random.default_rng(8)  # noqa: TID251 (test data)
+    common = rng.standard_normal((3000, 1))
+    codes = (rng.standard_normal((3000, 20)) + common > 0).astype(np.int64)
+    names = [f"q{axis}" for axis in range(20)]
+    domain = TableDomain({name: Categories([0, 1]) for name in names})
+    model, _ = simulated(dict(zip(names, codes.T, strict=True)), domain, 2, MarginalGraph())
+    assert len(model.measured) > 1
+    assert sum(2 ** len(clique) for clique in model.graph().law.cliques) <= MOST_CELLS
 
 
 def test_dependence_of_three_that_no_pair_shows_is_kept() -> None:
