@@ -42,6 +42,7 @@ EPSILONS: Final = ("1",)
 RUNS: Final = 1
 PEERS: Final = tuple(os.environ.get("DPMM_PEERS", "AIM,MST").split(","))
 MOST_MARGINALS: Final = 60
+LEAST_MISSING: Final = 0.01
 MEASURES: Final = ("2-way", "3-way", "ranges", "correlations", "AUC", "seconds")
 
 
@@ -59,7 +60,7 @@ class Ours:
         layout = mechanism.layout(domain.shape)
         columns = [np.ascontiguousarray(column) for column in table.codes.T]
         rows = ordered_rows(columns, content_hashes(columns, Key(bytes(16))), domain.shape, 0)
-        guarantee = guarantee_of(epsilon, Fraction(str(self.delta)))
+        guarantee = guarantee_of(epsilon, Fraction(str(self.delta)), self.mechanism)
         meter = Session(Accountant(guarantee, layout.size), ExactSampler(SeededSource(seed))).at(0)
         values = mechanism.estimate(layout.seal(rows), guarantee.pure, meter)
         return model_of(domain, layout, np.asarray(values.numbers, dtype=np.float64), epsilon)
@@ -140,17 +141,20 @@ def _ratios(found: dict[tuple[str, str, str], Reals]) -> list[Table]:
         for name, ratio in ratios.items():
             rows.append([peer, ours, name, *(f"{number:.2f}" for number in ratio)])
         if ratios:
-            mean = np.exp(np.log(np.maximum(list(ratios.values()), 1e-4)).mean(axis=0))
+            mean = np.exp(np.nanmean(np.log(np.maximum(list(ratios.values()), 1e-4)), axis=0))
             rows.append([peer, ours, "geometric mean", *(f"**{number:.2f}**" for number in mean)])
     if not rows:
         return []
-    notes = "Error divided by the peer's at ε = 1, in the same run; of AUC what is missing to 1. Below 1 is better."
+    notes = (
+        "Error divided by the peer's at ε = 1, in the same run; of AUC what is missing to 1, at least 0.01. Below "
+        "1 is better. Of a fit whose time was not taken there is no ratio."
+    )
     return [Table("Against the peers", notes, ["peer", "model", "table", *MEASURES], rows)]
 
 
 def _wrong(numbers: Reals) -> Reals:
     wrong = numbers.copy()
-    wrong[4] = 1 - wrong[4]
+    wrong[4] = max(1 - wrong[4], LEAST_MISSING)
     return wrong
 
 
