@@ -24,6 +24,7 @@ SUITES: Final = {
     "stream-utility": "benchmarks.stream_utility",
     "model": "benchmarks.model",
     "measures": "benchmarks.measures",
+    "measure-bounds": "benchmarks.measure_bounds",
     "totals": "benchmarks.totals",
     "fast": "benchmarks.fast",
     "grouping": "benchmarks.grouping",

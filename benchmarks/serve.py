@@ -24,7 +24,7 @@ from veilstream.live import open_stream
 from veilstream.live.clock import SettableClock, WallClock, moment
 from veilstream.server.bodies import ARROW, CSV, NDJSON, PARQUET
 
-ROWS, BATCHES, CLIENTS, BINS, ROUNDS = 50_000, 40, 4, 1_000, 7
+ROWS, BATCHES, CLIENTS, BINS, ROUNDS = 50_000, 40, 4, 1_000, 3
 PAGE_STEPS, PAGE_BINS = 10_000, 12
 
 

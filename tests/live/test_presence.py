@@ -54,7 +54,7 @@ def by_file(visits: list[tuple[int, int, int]], guarantee: Guarantee, key: bytes
 
 
 @pytest.mark.parametrize("promise", PROMISES)
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(VISITS, st.lists(st.booleans(), min_size=STEPS, max_size=STEPS))
 def test_the_same_people_count_as_in_one_pass_over_a_file(
     tmp_path_factory: pytest.TempPathFactory, promise: str, visits: list[tuple[int, int, int]], again: list[bool]

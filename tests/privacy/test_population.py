@@ -114,13 +114,13 @@ def named(found: list[DrawnStream]) -> list[DrawnStream]:
 WINDOWS = st.sampled_from([None, 1, 2, 3, 5])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(streams(), max_size=3), WINDOWS)
 def test_the_fullest_window_equals_brute_force(found: list[DrawnStream], w: int | None) -> None:
     assert PoolDraws.of([one.draws(w) for one in named(found)], w).together.peak() == by_definition(found, w)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(streams(), min_size=1, max_size=3), WINDOWS, st.data())
 def test_charges_one_by_one_and_their_summaries_are_all_of_them(
     found: list[DrawnStream], w: int | None, data: st.DataObject
@@ -142,7 +142,7 @@ def test_charges_one_by_one_and_their_summaries_are_all_of_them(
     assert sum((one.ever.always for one in pool.streams.values()), Cost()) == by_definition(found, None)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.lists(streams(), max_size=2), streams(), st.sampled_from([None, 1, 2, 4]), st.sampled_from([1, 2, 3]))
 def test_a_pool_admits_what_brute_force_admits(
     found: list[DrawnStream], mine: DrawnStream, w: int | None, limit: int

@@ -63,7 +63,7 @@ def feed_all(url: str, steps: int) -> None:
 def test_a_compacted_pool_has_what_it_had_left(new_ledger: NewLedger, tmp_path: Path) -> None:
     """Four streams of different steps, some of them stopped inside a block of comparisons."""
     url = new_ledger()
-    feed_all(url, 30)
+    feed_all(url, 20)
     with Ledger.open(url) as ledger:
         before, full = windows(ledger), fullest_window(url)
         plans = [plan_compaction(ledger, name) for name, *_ in STREAMS_OF_FOUR]
@@ -77,7 +77,7 @@ def test_a_compacted_pool_has_what_it_had_left(new_ledger: NewLedger, tmp_path: 
         assert verify(ledger) == []
     with Ledger.open(tmp_path / "archive.db") as archived:
         assert verify(archived) == []
-    feed_all(url, 12)
+    feed_all(url, 8)
     with Ledger.open(url) as ledger:
         assert verify(ledger) == []
         account = ledger.populations.account("residents")
@@ -161,7 +161,7 @@ def test_what_is_remembered_is_what_is_recorded(new_ledger: NewLedger) -> None:
     ]
     refused = 0
     with Ledger.open(url) as first, Ledger.open(url) as second:
-        for t in range(60):
+        for t in range(30):
             for number, (name, guarantee, mechanism) in enumerate(streams):
                 stream = hourly((first, second)[(t + number) % 2], name, guarantee, mechanism=mechanism)
                 try:

@@ -25,6 +25,7 @@ from veilstream.privacy.population import EVER, Cost, Membership, Population
 from veilstream.privacy.population_pool import Member
 from veilstream.privacy.population_time import EPOCH, TimeGrid
 from veilstream.storage.ledger.chain import check_stream, find_key
+from veilstream.storage.ledger.prepared import Prepared
 from veilstream.storage.ledger.records import Fields
 from veilstream.storage.ledger.schema import populations, streams
 from veilstream.storage.ledger.spec import UNRECORDED
@@ -148,17 +149,16 @@ def enrolled(
 ) -> list[Enrolled]:
     """The streams of a population, each as it was registered; those that are ``known`` are not checked again."""
     checked_rows: Checked = {} if known is None else known
-    found: list[Enrolled] = []
-    for row in connection.execute(MEMBERS):
-        values = tuple(row)
-        if row.id not in checked_rows or checked_rows[row.id][0] != values:
+    raw = RAW_MEMBERS.rows(connection, {})
+    if any(row[0] not in checked_rows or checked_rows[row[0]][0] != row for row in raw):
+        rows = {row["id"]: row for row in connection.execute(MEMBERS).mappings()}
+        for values in raw:
+            row = rows[values[0]]
             if key is not None:
-                check_stream(key, row._mapping, label)
-            checked_rows[row.id] = values, of_row(row._mapping, Membership.from_json(row.membership))
-        member = checked_rows[row.id][1]
-        if member.membership.population == population:
-            found.append(member)
-    return found
+                check_stream(key, row, label)
+            checked_rows[row["id"]] = values, of_row(row, Membership.from_json(row["membership"]))
+    found = [checked_rows[row[0]][1] for row in raw]
+    return [member for member in found if member.membership.population == population]
 
 
 def of_row(row: Fields, membership: Membership) -> Enrolled:
@@ -180,3 +180,4 @@ def reserved(population: Population, members: Iterable[Enrolled]) -> Cost:
 
 
 MEMBERS: Final = sa.select(streams).where(streams.c.membership.is_not(None)).order_by(streams.c.id)
+RAW_MEMBERS: Final = Prepared(MEMBERS)

@@ -19,7 +19,8 @@ from veilstream.privacy.population_pool import Drawn, StreamDraws
 from veilstream.privacy.population_profile import Profile
 from veilstream.storage.ledger.chain import LAST_COMPACTION
 from veilstream.storage.ledger.population import Enrolled
-from veilstream.storage.ledger.schema import charges
+from veilstream.storage.ledger.prepared import Prepared
+from veilstream.storage.ledger.schema import charges, streams
 
 
 def read_draws(
@@ -72,10 +73,10 @@ def last_charge(connection: Connection, members: Collection[int]) -> int:
 def drawn_since(connection: Connection, members: Collection[int], last: int) -> tuple[int, dict[int, list[Drawn]]]:
     """The number of the last charge of some streams, and by stream those behind the one of number ``last``."""
     found: defaultdict[int, list[Drawn]] = defaultdict(list)
-    for row in connection.execute(SINCE, {"streams": list(members), "last": last}):
-        last = max(last, row.id)
-        if row.outcome != LOST:
-            found[row.stream_id].append(_drawn(row))
+    for number, stream_id, outcome, epsilon, mu_squared, first, until, block in SINCE.rows(connection, {"last": last}):
+        last = number
+        if outcome != LOST and stream_id in members:
+            found[stream_id].append(Drawn(first, until, _cost(epsilon, mu_squared), block))
     return last, found
 
 
@@ -118,9 +119,12 @@ LOST: Final = "lost"
 _columns: Final = (charges.c.epsilon, charges.c.mu_squared, charges.c.first, charges.c.last, charges.c.block)
 _streams: sa.BindParameter[Sequence[int]] = sa.bindparam("streams", expanding=True)
 DRAWN: Final = sa.select(*_columns).where(charges.c.outcome != LOST)
-SINCE: Final = (
+SINCE: Final = Prepared(
     sa.select(charges.c.id, charges.c.stream_id, charges.c.outcome, *_columns)
-    .where(charges.c.stream_id.in_(_streams), charges.c.id > sa.bindparam("last"))
+    .where(
+        charges.c.id > sa.bindparam("last"),
+        charges.c.stream_id.in_(sa.select(streams.c.id).where(streams.c.membership.is_not(None))),
+    )
     .order_by(charges.c.id)
 )
 LAST: Final = sa.select(sa.func.max(charges.c.id)).where(charges.c.stream_id.in_(_streams))

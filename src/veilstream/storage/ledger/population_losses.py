@@ -20,20 +20,21 @@ from veilstream.storage.ledger.chain import last_mark
 from veilstream.storage.ledger.decisions import last_decision, record_decision
 from veilstream.storage.ledger.marks import Marks, check_mark
 from veilstream.storage.ledger.population import Enrolled
-from veilstream.storage.ledger.schema import losses, populations, streams
+from veilstream.storage.ledger.prepared import Prepared
+from veilstream.storage.ledger.schema import decisions, losses, populations, streams
 
 GONE: Final = "gone streams"
 
 
 def full_until(connection: Connection, population: Population, sharing: Sequence[Enrolled], label: str) -> int | None:
     """The last cell up to which nobody knows what was drawn on a pool; None if all is known."""
-    decided = last_decision(connection, label, GONE, None)
-    if decided is not None and population.name in decided["populations"]:
-        return ALL_OF_TIME
-    lost = connection.execute(LOST_STEPS, {"streams": [member.id for member in sharing]}).all()
-    by_id = {member.id: member.member(population).cells_at for member in sharing}
-    cells = [ALL_OF_TIME if (at := by_id[row.stream_id]) is None else at(row.last)[1] for row in lost]
-    return max(cells, default=None)
+    if KNOWN_GONE.rows(connection, {"kind": GONE}):
+        decided = last_decision(connection, label, GONE, None)
+        if decided is not None and population.name in decided["populations"]:
+            return ALL_OF_TIME
+    lost: dict[int, int] = dict(LOST_STEPS.rows(connection, {}))
+    members = [(member.member(population).cells_at, lost[member.id]) for member in sharing if member.id in lost]
+    return max([ALL_OF_TIME if cells_at is None else cells_at(last)[1] for cells_at, last in members], default=None)
 
 
 def record_gone(connection: Connection, label: str, gone: Iterable[str]) -> None:
@@ -64,9 +65,5 @@ def refuse_rolled_back(
         )
 
 
-_streams: sa.BindParameter[Sequence[int]] = sa.bindparam("streams", expanding=True)
-LOST_STEPS: Final = (
-    sa.select(losses.c.stream_id, sa.func.max(losses.c.last).label("last"))
-    .where(losses.c.stream_id.in_(_streams))
-    .group_by(losses.c.stream_id)
-)
+LOST_STEPS: Final = Prepared(sa.select(losses.c.stream_id, sa.func.max(losses.c.last)).group_by(losses.c.stream_id))
+KNOWN_GONE: Final = Prepared(sa.select(decisions.c.id).where(decisions.c.kind == sa.bindparam("kind")).limit(1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Self
 
 import numpy as np
@@ -54,9 +54,9 @@ class Calibration:
     """
 
     evidence: Floats
-    factor: Floats
-    noise: float
-    """The variance of the last look's noise."""
+    factor: Floats = field(default_factory=lambda: np.zeros(1))
+    noise: float = 0.0
+    """The variance of the last look's noise. States of earlier versions have neither, and learn both."""
 
     @classmethod
     def begun(cls, look: Look) -> Self:

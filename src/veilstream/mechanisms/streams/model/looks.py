@@ -73,9 +73,14 @@ class Looks:
     block: NoiseBlock | None = None
     gap: int = 0
     due: int = 0
-    quiet: Floats = field(default_factory=lambda: np.zeros(1))
-    patience: Floats = field(default_factory=lambda: np.ones(1))
+    quiet: Floats | float = 0.0
+    patience: Floats | float = 1.0
     reason: Reason = Reason.WAITING
+
+    def __post_init__(self) -> None:
+        # States of earlier versions hold one number.
+        for name in ("quiet", "patience"):
+            object.__setattr__(self, name, np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64)))
 
     def in_block(self) -> bool:
         return self.block is not None and self.block.left > 0

@@ -43,8 +43,8 @@ class MovingSum:
     last ω are added up: y = A·C⁻¹·m, A being the matrix of moving sums. Weights c_k = β^k·binom(2k, k)/4^k are the
     square root of decayed sums; they forget what is a few windows old, so that a step pays for about ln(ω)/π rows
     for ever. The noise grows with the logarithm of ω, where fresh noise on every window grows with its root and sums of
-    noisy counts do as well. Without delta it is such a sum of noisy counts. ``detail`` is the number of groups for every
-    doubling of the age.
+    noisy counts do as well. Without delta it is such a sum of noisy counts. ``detail`` is the number of groups for
+    every doubling of the age.
 
     >>> import numpy as np
     >>> from veilstream import Guarantee, simulate
