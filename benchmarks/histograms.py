@@ -78,13 +78,18 @@ def held_back() -> Sequence[Table]:
     ranges, bins = _errors(held_back_lines(DATA), (4096,), methods)
     return [
         hindsight("Lines held back, ranges", _HELD_BACK, ranges, "auto"),
-        hindsight("Lines held back, single bins", _HELD_BACK, bins, "auto, bins"),
+        hindsight("Lines held back, single bins", _HELD_BACK_BINS, bins, "auto, bins"),
     ]
 
 
 _HELD_BACK: Final = (
     "Lines of 4,096 bins that nothing was tuned on. Errors over that of the method that is best in hindsight for the "
     "line and epsilon; `auto` (told what it is for), the seven methods of least geometric mean, and OpenDP's tree."
+)
+
+
+_HELD_BACK_BINS: Final = (
+    f"{_HELD_BACK} `haar` was added after a first run on these lines, so for single bins they flatter it and `auto`."
 )
 
 

@@ -27,8 +27,8 @@ NUMBERS: Final = frozenset(
     ]
 )
 """Attributes of coded files whose values have an order."""
-TUNED: Final = ("Adult", "NLTCS", "CDNOW", "Bicycles")
-"""The tables that were looked at while shares and limits were chosen."""
+TUNED: Final = ("Adult", "NLTCS", "IPUMS", "CDNOW", "Bicycles", "Breast cancer", "Digits")
+"""The tables that were looked at, some only for one limit, while shares and limits were chosen."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -146,7 +146,8 @@ def _ratios(found: dict[tuple[str, str, str], Reals]) -> list[Table]:
     if not rows:
         return []
     notes = (
-        "Error divided by the peer's at ε = 1, in the same run; of AUC what is missing to 1, at least 0.01. Below "
+        "Error divided by the peer's at ε = 1, the peer's rows kept from earlier runs where DPMM_DRAWN has "
+        "them; of AUC what is missing to 1, at least 0.01. Below "
         "1 is better. Of a fit whose time was not taken there is no ratio."
     )
     return [Table("Against the peers", notes, ["peer", "model", "table", *MEASURES], rows)]

@@ -64,7 +64,7 @@ class Selection:
         triples = self._triples(graph.sizes)
         further = self.count - min(self.count, attributes - 1)
         further = min(max(further, 1) if triples else further, self.count - choices)
-        left = [scope for scope in [*pairs, *triples] if scope not in tree]
+        left: list[Scope] = [scope for scope in [*pairs, *triples] if scope not in tree]
         share = self.share / max(len(tree) + further, 1)
         tables = self.budget.tables(self.rows, graph.labels, tree, share * len(tree), self.meter) if tree else []
         worth = True
@@ -127,6 +127,8 @@ class Selection:
 
     def _triples(self, sizes: Sequence[int]) -> list[Scope]:
         most = NOISE_OF_TRIPLE * self.margins.total / self.budget.noise_of(self.share / self.count)
+        # The model's vector has room for so many cells on average.
+        most = min(most, self.layout.most_cells / self.layout.most_tables)
         triples = itertools.combinations(range(len(sizes)), 3)
         cells: dict[Scope, int] = {scope: math.prod(sizes[axis] for axis in scope) for scope in triples}
         readable = [scope for scope, size in cells.items() if size <= most]

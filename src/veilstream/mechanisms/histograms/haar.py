@@ -17,7 +17,7 @@ from veilstream.values.values import NoiseLaw, Values
 
 Reals = NDArray[np.float64]
 THRESHOLD: Final = 0.75
-"""Of the largest that noise alone makes of a step; chosen on margins of Adult."""
+"""Of the largest that noise alone makes of a step; chosen on margins of five real tables."""
 SHARE: Final = Fraction(1, 20)
 """Of the budget, for the total."""
 
