@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from benchmarks.coverage_others import others
 from benchmarks.report import Table, progress
 from veilstream.mechanisms.histograms import HISTOGRAMS
 from veilstream.mechanisms.session import Session
@@ -50,7 +51,8 @@ def run() -> Sequence[Table]:
             "least, mean and largest share of bins over lines and epsilons. Only `low` and `high` promise it.",
             ["method", "columns", "least", "mean", "largest"],
             rows,
-        )
+        ),
+        others(lines["MEDCOST"]),
     ]
 
 

@@ -10,7 +10,6 @@ import json
 import resource
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -52,12 +51,12 @@ def run(*, quick: bool = False) -> Sequence[Table]:
     return tables
 
 
-def _processor_seconds(words: Sequence[str], folder: Path | None = None) -> tuple[float, float, str]:
-    """Seconds of the processor and of the clock that a process took, and what it wrote."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+def _processor_seconds(words: Sequence[str], folder: Path | None = None) -> tuple[float, str]:
+    """Seconds of the processor that a process took, and what it wrote."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([sys.executable, *words], check=True, capture_output=True, text=True, cwd=folder)
-    clock, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, clock, done.stdout
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
 
 
 def _starts() -> Table:
@@ -82,7 +81,7 @@ def _starts() -> Table:
 def _pictures(folder: Path, files: Sequence[RealFile]) -> Table:
     rows: list[list[str]] = []
     for file in files:
-        seconds, _, out = _processor_seconds(["-c", COMMAND, *file.words(folder), "--json"])
+        seconds, out = _processor_seconds(["-c", COMMAND, *file.words(folder), "--json"])
         told: dict[str, Any] = json.loads(out)
         job = vs.publish(file.path, **file.call(folder))
         drawn = job.plot()
@@ -111,16 +110,14 @@ def _finished(folder: Path, file: RealFile) -> Table:
     for name, outputs in TABLES.items():
         words = ["-c", COMMAND, *file.words(folder)[:-2], *outputs, "--json"]
         taken = [_processor_seconds(words, folder) for _ in range(3)]
-        assert json.loads(taken[0][2])["released_now"] == 0
-        rows.append(
-            [name, f"{min(seconds for seconds, _, _ in taken):.2f}", f"{min(clock for _, clock, _ in taken):.2f}"]
-        )
+        assert json.loads(taken[0][1])["released_now"] == 0
+        rows.append([name, f"{min(seconds for seconds, _ in taken):.2f}"])
         progress(f"first hour: nothing new {rows[-1]}")
     return Table(
         "Publishing nothing new",
         f"The command of the bicycles again, on its finished stream of {HOURS:,} steps: best of 3, with the start of "
         f"Python. Aim: {FINISHED_AIM:g} s to look at.",
-        ["again", "s of processor", "s of the clock"],
+        ["again", "s of processor"],
         rows,
     )
 

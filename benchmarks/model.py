@@ -8,6 +8,7 @@ package measures nothing again.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -50,8 +51,8 @@ DEPENDS: Final[dict[str, tuple[str, ...]]] = {
 """Mechanism -> its files among those of all stream mechanisms; every other is a model."""
 
 
-def run(quick: bool = False) -> Sequence[Table]:
-    """All tables; ``quick`` makes one run at two settings and prints them."""
+def run(quick: bool = False, finished: bool = False) -> Sequence[Table]:
+    """All tables; ``quick`` makes one run at two settings, ``finished`` leaves empty what is not measured yet."""
     runs = 1 if quick else RUNS
     settings = QUICK if quick else (*PURE, *GAUSSIAN)
     streams, stressed = [*TUNED, *UNTOUCHED], [stream.name for stream in stress()]
@@ -64,6 +65,8 @@ def run(quick: bool = False) -> Sequence[Table]:
         wanted += _wanted(["model without a horizon"], streams, USER, runs)
         wanted += _wanted(PACED, streams, PACED_AT, 1)
     distinct = list({measurement.digest(): measurement for measurement in wanted}.values())
+    if finished:
+        distinct = _recorded(distinct)
     found = run_measurements(distinct, RECORDS, workers=1, progress=_progress, any_code=True)
     means = model_tables.known(found)
     summaries = [model_tables.summary(means, settings)]
@@ -79,6 +82,13 @@ def run(quick: bool = False) -> Sequence[Table]:
         text = "\n\n".join(table.markdown() for table in summaries)
         PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), "model", text), encoding="utf-8")
     return [*summaries, *tables]
+
+
+def _recorded(wanted: Sequence[Measurement]) -> list[Measurement]:
+    """Those that earlier runs have recorded."""
+    lines = (RECORDS / "finished.ndjson").read_text(encoding="utf-8").splitlines()
+    known = {json.loads(line)["measurement"] for line in lines}
+    return [measurement for measurement in wanted if measurement.digest() in known]
 
 
 def _halves(settings: Sequence[Setting]) -> list[list[Setting]]:

@@ -11,6 +11,7 @@ McKenna, Miklau, Sheldon: Winning the NIST contest, 2021; McKenna, Mullins, Shel
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from research.tables.sources import CodedTable
 
 PYTHON: Final = os.environ.get("DPMM_PYTHON", "")
+KEPT: Final = os.environ.get("DPMM_DRAWN", "")
+"""A directory in which rows that the peers drew are kept."""
+ONLY_KEPT: Final = bool(os.environ.get("DPMM_ONLY_KEPT", ""))
+"""Whether peers whose rows are not kept are left out instead of fitted."""
 DELTA: Final = 1e-9
 FITTINGS: Final = 1000
 """Steps of the last fit of a model, as in AIM's own code; MST's own makes 10000."""
@@ -41,6 +46,16 @@ MEGABYTES: Final = 4.0
 COARSE: Final = 32
 """Values to which larger domains are gathered, as AIM's authors do with numbers."""
 TABLE, DRAWN = "table.npz", "drawn.npy"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """Drawn rows, the processor seconds that fitting and drawing took, and the peak memory of the process (NaN: not
+    measured)."""
+
+    codes: NDArray[np.int64]
+    seconds: float
+    megabytes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +78,36 @@ class GraphicalModel:
         with tempfile.TemporaryDirectory() as place:
             np.savez(Path(place) / TABLE, codes=table.codes // np.array(widths), shape=shape)
             command = [PYTHON, __file__, self.name, place, str(float(epsilon)), str(seed)]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             coarse: NDArray[np.int64] = np.load(Path(place) / DRAWN)
         rng = np.random.default_rng(seed)  # noqa: TID251 (a peer, not a release)
         inside = (rng.random(coarse.shape) * widths).astype(np.int64)
         return np.asarray(np.minimum(coarse * np.array(widths) + inside, np.array(table.shape) - 1), dtype=np.int64)
+
+
+def may_draw(model: GraphicalModel, epsilon: Fraction, seed: int, key: str) -> bool:
+    """Whether rows are kept already, or peers may be fitted now."""
+    return not ONLY_KEPT or _kept(model, epsilon, seed, key).exists()
+
+
+def _kept(model: GraphicalModel, epsilon: Fraction, seed: int, key: str) -> Path:
+    return Path(KEPT) / f"{key}-{model.name}-{epsilon.numerator}_{epsilon.denominator}-{seed}.npz"
+
+
+def kept_draw(model: GraphicalModel, table: CodedTable, epsilon: Fraction, seed: int, key: str) -> Drawn:
+    """Rows of a peer, from DPMM_DRAWN if they were drawn in a run that was broken off: a fit may take many minutes."""
+    path = _kept(model, epsilon, seed, key)
+    if KEPT and path.exists():
+        stored = np.load(path)
+        return Drawn(np.asarray(stored["codes"], dtype=np.int64), float(stored["seconds"]), float(stored["megabytes"]))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    codes = model.draw(table, epsilon, seed)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    drawn = Drawn(codes, seconds, after.ru_maxrss / 1024)
+    if KEPT:
+        np.savez(path, codes=codes, seconds=drawn.seconds, megabytes=drawn.megabytes)
+    return drawn
 
 
 def _draw(name: str, place: Path, epsilon: float, seed: int) -> None:

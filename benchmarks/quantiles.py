@@ -86,12 +86,11 @@ def _opendp(_frame: pl.DataFrame, steps: Steps, _every: str, epsilon: float) -> 
     queries: list[Any] = []
     for share in SHARES:
         scores: Any = dp.t.make_quantile_score_candidates(domain, dp.symmetric_distance(), candidates, share)
-        query: Any = dp.binary_search_chain(
-            lambda scale, scores=scores: scores >> dp.m.then_noisy_max(dp.max_divergence(), scale, negate=True),
-            d_in=1,
-            d_out=epsilon / 3,
-            T=float,
-        )
+
+        def noisy(scale: float, scores: Any = scores) -> Any:
+            return scores >> dp.m.then_noisy_max(dp.max_divergence(), scale, negate=True)
+
+        query: Any = dp.binary_search_chain(noisy, d_in=1, d_out=epsilon / 3, T=float)
         queries.append(query)
     clipped = [np.clip(rows, LOW, HIGH).tolist() for rows in steps]
     return np.array([[candidates[int(query(rows))] for query in queries] for rows in clipped])

@@ -9,6 +9,7 @@
 
 # %%
 import os
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,7 +29,8 @@ table = pl.DataFrame(
         "zone": draw.choice(3, events, p=[0.6, 0.3, 0.1]),
     }
 )
-table.write_parquet("events.parquet")
+events_file = Path("events.parquet").resolve()
+table.write_parquet(events_file)
 
 # %% [markdown]
 # The same rows are counted twice with the same key: by Spark in several partitions, and by this process. Both counts
@@ -38,7 +40,7 @@ table.write_parquet("events.parquet")
 domain, steps, key = Domain({"zone": Categories(range(3))}), Calendar(0, 24, 1), os.urandom(32)
 guarantee = vs.Guarantee(2, w=24)
 spark = local_session(cores=1, settings={"spark.sql.shuffle.partitions": "4", "spark.ui.enabled": "false"})
-frame = spark.read.parquet("events.parquet").repartition(5)
+frame = spark.read.parquet(str(events_file)).repartition(5)
 cluster = vs.Publisher(domain, guarantee, vs.Uniform(), "cluster.db", calendar=steps, key=key)
 for snapshot in snapshots(frame, domain=domain, calendar=steps, user="person", time="step", key=key):
     cluster.feed(snapshot)

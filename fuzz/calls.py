@@ -42,6 +42,7 @@ ESTIMATORS: Final = {
     "Gaussian": "",
     "Geometric": "",
     "HB": "prune",
+    "Haar": "",
     "Marginals": "order marginals noise",
     "Matrix": "workload noise",
     "NoiseFirst": "price",

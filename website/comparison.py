@@ -43,6 +43,10 @@ ROWS: Final = (
         "ChosenMedian, 10⁶ points", ("seconds", "its seconds"),
     ),
     Row(
+        "running totals over 256 steps, error of one event: ours, BLT and dense of jax_privacy (optimised)", "totals",
+        "Running totals against optimised", "256", ("ours", "jax_privacy BLT, 4 buffers", "jax_privacy dense"),
+    ),
+    Row(
         "synthetic Adult, ε = 1, error of ranges: ours, MST, AIM of dpmm", "synthesis", "All methods", "Adult, ε = 1",
         ("DPCopula", "MST", "AIM"),
     ),

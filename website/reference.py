@@ -118,7 +118,9 @@ def _words(member: Member) -> Iterator[str]:
         if kind is inspect.Parameter.KEYWORD_ONLY and not starred:
             starred = True
             yield "*"
-        star = {inspect.Parameter.VAR_KEYWORD: "**", inspect.Parameter.VAR_POSITIONAL: "*"}.get(kind, "")
+        star = (
+            "**" if kind is inspect.Parameter.VAR_KEYWORD else "*" if kind is inspect.Parameter.VAR_POSITIONAL else ""
+        )
         yield f"{one.name}={one.default}" if one.default not in {"", "any"} else f"{star}{one.name}"
 
 

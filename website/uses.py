@@ -151,6 +151,10 @@ HISTOGRAM_USES: Final = {
         "a grid that is finer where records are", "points of a plane, small ε", "lines, or many dimensions",
         "Qardaji et al., ICDE 2013", "histograms", "histograms",
     ),
+    "haar": Use(
+        "noise, smoothed by wavelets", "single bins of a line", "long ranges, tables",
+        "Coifman and Donoho, 1995", "histograms", "held-back",
+    ),
     "auto": Use(
         "one of these, by the declared use and a noisy total", "data that you do not know",
         "data that you know: the choice costs a fiftieth of ε", "this project", "histograms", "histograms",

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         FilterPriority,
         Gaussian,
         Geometric,
+        Haar,
         Marginals,
         Matrix,
         NoiseFirst,
@@ -111,8 +112,8 @@ _EXPORTS: Final = {
     "veilstream.jobs.call": "publish",
     "veilstream.live": "StreamDefinition open_async_stream open_stream",
     "veilstream.mechanisms.histograms": (
-        "DAWA EFPA HB HISTOGRAMS PHP PSD AdaptiveGrid Auto Barak DPCube FilterPriority Gaussian Geometric Marginals "
-        "Matrix NoiseFirst Privelet StructureFirst"
+        "DAWA EFPA HB HISTOGRAMS PHP PSD AdaptiveGrid Auto Barak DPCube FilterPriority Gaussian Geometric Haar "
+        "Marginals Matrix NoiseFirst Privelet StructureFirst"
     ),
     "veilstream.mechanisms.streams": (
         "DSAT DSFT STREAMS BudgetAbsorption BudgetDistribution Fast FixedRate ModelBased MovingSum RetroactiveGrouping "
@@ -164,6 +165,7 @@ __all__ = [
     "Geometric",
     "Grid",
     "Guarantee",
+    "Haar",
     "InvalidBudgetError",
     "InvalidDomainError",
     "InvalidInputError",

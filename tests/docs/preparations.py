@@ -25,7 +25,10 @@ NOT_RUN: dict[str, str] = {
 SHORTER: dict[str, Callable[[str], str]] = {
     "docs/privacy.md": lambda text: text.replace("100000", "1000 --workers 1"),
     "docs/synthesis.md": lambda text: text.replace("100000", "1000"),
-    "docs/compare.md": lambda text: text.replace("--epsilon 1/10 ", "--mechanism uniform --mechanism sample "),
+    "docs/advise.md": lambda text: text.replace("error=50)", "error=50, runs=2)"),
+    "docs/compare.md": lambda text: text.replace(
+        "--epsilon 1/10 ", "--mechanism uniform --mechanism sample --runs 2 "
+    ).replace('["1/2", 1]', "[1]"),
 }
 """What a page does for long is made short."""
 

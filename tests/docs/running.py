@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sybil import Example, Sybil
-from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
+from sybil.parsers.markdown import CodeBlockParser
 
 from tests.cli.support import veilstream
 
@@ -24,9 +24,9 @@ def run_page(page: str, changed: Callable[[str], str] = str) -> dict[str, Any]:
     Python blocks share their names. Blocks in ``sh`` run in this process where all their lines are calls of veilstream,
     else in bash. ``changed`` makes what a page does for long short.
     """
+    python = CodeBlockParser(language="python", evaluator=lambda example: _run_python(example, changed(example.parsed)))
     commands = CodeBlockParser(language="sh", evaluator=lambda example: run_commands(changed(example.parsed)))
-    parser = Sybil(parsers=[PythonCodeBlockParser(), commands], path=str(ROOT))
-    document = parser.parse(ROOT / page)
+    document = Sybil(parsers=[python, commands], path=str(ROOT)).parse(ROOT / page)
     document.namespace["__name__"] = "__main__"
     for example in document.examples():
         _evaluate(example)
@@ -51,6 +51,11 @@ def run_commands(script: str) -> None:
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "src")}
     ended = subprocess.run(["bash", "-euc", script], env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+def _run_python(example: Example, source: str) -> None:
+    lines_before = "\n" * (example.line + example.parsed.line_offset)
+    exec(compile(lines_before + source, example.path, "exec"), example.namespace)
 
 
 def _evaluate(example: Example) -> None:

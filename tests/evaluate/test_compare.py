@@ -91,7 +91,12 @@ def test_the_picture_shows_the_intervals_of_the_table(
 ) -> None:
     """What is drawn is caught on its way: the same ends, so the same Student quantiles."""
     drawn: list[Any] = []
-    monkeypatch.setattr(Axes, "fill_between", lambda _axes, _at, low, high, **_: drawn.append((low, high)))
+
+    def bars(axes: Axes, at: Any, mean: Any, ends: Any, label: str, **_: Any) -> None:
+        drawn.append((mean - ends[0], mean + ends[1]))
+        axes.plot(at, mean, label=label)
+
+    monkeypatch.setattr(Axes, "errorbar", bars)
     monkeypatch.setattr(
         Axes, "barh", lambda _axes, _rows, mean, xerr, **_: drawn.append((mean - xerr[0], mean + xerr[1]))
     )
@@ -100,7 +105,7 @@ def test_the_picture_shows_the_intervals_of_the_table(
     advice = compare(CALM, epsilons, 12, declared_public=True, directory=tmp_path, **settings)
     draw_comparison(advice, "absolute", tmp_path / "a.png", "calm")
     ends = np.concatenate([np.stack(pair, axis=-1) for pair in drawn])
-    # On a logarithmic axis a band ends a decade below its mean.
+    # On a logarithmic axis a bar ends a decade below its mean.
     low = pl.max_horizontal("low", pl.col("absolute") / 10) if len(epsilons) > 1 else pl.col("low")
     told = advice.ranking.select(low, "high").to_numpy()
     assert np.allclose(np.sort(ends, axis=0), np.sort(told, axis=0))

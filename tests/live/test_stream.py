@@ -263,3 +263,13 @@ def test_a_live_stream_may_release_by_models_with_the_seasons_of_its_steps(tmp_p
             assert stream.definition.make_mechanism() == ModelBased(periods=(24, 168))
             clock.tick += 2 * HOUR + HOUR // 2
             assert [release.covers for release in stream.close_due()] == ["count"] * 2
+
+
+def test_a_definition_that_names_no_mechanism_goes_on_with_the_recorded_one() -> None:
+    plain: dict[str, Any] = {"name": "visits", "user": "id", "start": "2024-01-01", "every": "1h", "epsilon": "1"}
+    plain |= {"window": 24, "domain": {"place": ["a", "b"]}}
+    left_open, begun = StreamDefinition.from_json(plain), StreamDefinition.from_json({**plain, "mechanism": "uniform"})
+    assert left_open.make_mechanism() == ModelBased(periods=(24, 168))
+    assert begun.check_same(left_open).mechanism == "uniform"
+    with pytest.raises(LedgerMismatchError):
+        left_open.check_same(begun)

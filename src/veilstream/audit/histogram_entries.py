@@ -180,6 +180,7 @@ HISTOGRAM_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
     "marginals": marginals,
     "dawa": dawa,
     "ag": partial(claims_of, HISTOGRAMS["ag"]()),
+    "haar": partial(claims_of, HISTOGRAMS["haar"]()),
     "auto": auto,
 }
 """Name in ``HISTOGRAMS`` -> its claims."""

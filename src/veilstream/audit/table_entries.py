@@ -167,7 +167,14 @@ TABLE_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
     "DPCopula": lambda: (
         _models(DPCopula()) + _models(DPCopula(split_below=3), (2, 3), deep=2 * DEEP, variant="whole model in parts")
     ),
-    "MarginalGraph": lambda: _models(MarginalGraph(margin_share=SHARE, select_share=Fraction(1, 4)), deep=DEEP // 3),
+    "MarginalGraph": lambda: (
+        _models(MarginalGraph(), deep=DEEP // 3)
+        + _models(
+            MarginalGraph(margin_share=SHARE, select_share=Fraction(2, 3)),
+            deep=DEEP // 3,
+            variant="whole model, tables chosen",
+        )
+    ),
     "Kendall": lambda: [*_kendall(), *_models(DPCopula(dependence=Kendall(), ratio=SHARE))],
     "BlockMLE": lambda: [*_block_mle(), *_models(DPCopula(dependence=BlockMLE(blocks=2), ratio=SHARE))],
     "Choice": lambda: [

@@ -104,7 +104,7 @@ def advise(
 
 def _measured(found: Advice, asked: list[str]) -> dict[str, str]:
     """How exact measures of a column are that are published in every step."""
-    from veilstream.jobs.measured import widths_of_uniform
+    from veilstream.jobs.measured_widths import widths_of_uniform
     from veilstream.privacy.guarantee import Guarantee
 
     facts = found.facts

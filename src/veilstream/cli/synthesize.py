@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 METHODS = ("auto", "pairs", "kendall", "mle", "hybrid")
 COPULAS = ("normal", "choose")
+DEFAULT_MARGINS = "noise-first"
 SUFFIXES = (".parquet", ".csv", ".ndjson")
 ROWS_OF_PAGE = 100_000
 
@@ -61,7 +62,7 @@ def synthesize(
     ] = "auto",
     margins: Annotated[
         str, typer.Option(help="How margins are published; see 'veilstream mechanisms'.")
-    ] = "noise-first",
+    ] = DEFAULT_MARGINS,
     copula: Annotated[str, typer.Option(help="normal, or choose among normal, t and empirical.")] = "normal",
     ledger: Annotated[
         str | None, typer.Option(help="The durable record. Default: FILE.ledger.db.", show_default=False)
@@ -239,7 +240,7 @@ def _mechanism(method: str, margins: str, copula: str, domain: TableDomain) -> T
                 limit="marginals have none; give --method kendall",
                 outcome="nothing was read",
             )
-        return MarginalGraph(margins=published)
+        return MarginalGraph(margins=None if margins == DEFAULT_MARGINS else published)
     return DPCopula(
         dependence=BlockMLE() if method == "mle" else Kendall(),
         margins=published,
@@ -272,6 +273,7 @@ def _write_report(
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.synthesis.quality import expected_errors, measured_errors
     from veilstream.synthesis.report import write_report
+    from veilstream.synthesis.trust import pair_trust
 
     # Always the same rows, so that a page made again asks the ledger for the same measurement.
     drawn = model.sample_codes(ROWS_OF_PAGE, seed=0)
@@ -285,5 +287,6 @@ def _write_report(
         measured = measured_errors(sealed, model, drawn, measure, book, name=f"{name} quality")
         total = model.spent + measured.epsilon
         promise_text += f" Together with what this page measured, the budget is epsilon {total}."
-    write_report(path, model, drawn, introduction=promise_text, expected=expected, measured=measured)
+    trust = pair_trust(model, mechanism, Guarantee(epsilon, w=1))
+    write_report(path, model, drawn, introduction=promise_text, expected=expected, measured=measured, trust=trust)
     return measured or expected

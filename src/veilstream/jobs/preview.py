@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.jobs.measured import expected_widths
+from veilstream.jobs.measured_widths import expected_widths
 from veilstream.jobs.prepare import PreparedJob
 from veilstream.jobs.wording import number, promise
 from veilstream.mechanisms.allocation import largest_window_sum

@@ -20,6 +20,7 @@ from veilstream.privacy.rationals import Exact
 from veilstream.release.publisher import Publisher
 from veilstream.storage.ledger import Ledger
 from veilstream.synthesis.domain import TableDomain, table_domain
+from veilstream.synthesis.graph import MarginalGraph
 from veilstream.synthesis.kinds import TableMechanism, TableModel, automatic, for_domain, model_of
 from veilstream.synthesis.rows import read_rows
 from veilstream.synthesis.types import numeric_types
@@ -105,9 +106,14 @@ class TablePublisher:
         self.publisher.close()
 
 
-def guarantee_of(epsilon: Exact, delta: Exact = 0) -> Guarantee:
-    """The guarantee of one table; with delta, a fifth of ε is for what is chosen and the rest for Gaussian noise."""
-    return Guarantee(epsilon, w=1) if delta == 0 else Guarantee(epsilon, w=1, delta=delta, pure_share="1/5")
+def guarantee_of(epsilon: Exact, delta: Exact, mechanism: TableMechanism) -> Guarantee:
+    """The guarantee of one table; for Gaussian noise, a fifth of ε is for what is chosen and the rest for the noise.
+
+    Other mechanisms need no delta: what they promise holds with any.
+    """
+    if delta == 0 or not (isinstance(mechanism, MarginalGraph) and mechanism.noise == "gaussian"):
+        return Guarantee(epsilon, w=1)
+    return Guarantee(epsilon, w=1, delta=delta, pure_share="1/5")
 
 
 @hide_frames
@@ -125,7 +131,7 @@ def fit(
     delta: Exact = 0,
     population: str | Population | Membership | None = None,
 ) -> TableModel:
-    """A private model of one table for ``epsilon``, and ``delta`` for a ``MarginalGraph(noise="gaussian")``.
+    """A private model of one table for ``epsilon``, and ``delta`` where Gaussian noise makes use of it.
 
     ``table`` is a CSV or Parquet file, or a Polars, pandas or Arrow table; ``domain`` the public bins of its
     attributes. ``copula`` says how the table is modelled: ``DPCopula`` or ``MarginalGraph``, by default what suits the
@@ -141,11 +147,12 @@ def fit(
     >>> model.spent, model.sample(5, seed=1).shape
     (Fraction(1, 2), (5, 2))
     """
+    mechanism = copula or automatic(table_domain(domain), delta)
     with TablePublisher(
         domain,
-        guarantee_of(epsilon, delta),
+        guarantee_of(epsilon, delta, mechanism),
         Uniform,
-        copula,
+        mechanism,
         ledger,
         name=name,
         rows_per_user=rows_per_user,

@@ -1,104 +1,72 @@
-"""Marginals chosen privately: a tree of pairs first, then what the tree predicts worst."""
+"""Tables of some attributes, measured where they are worth it, and the law of all attributes that they give."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.errors import InvalidBudgetError, InvalidInputError
+from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.histograms._strategies import Law
-from veilstream.mechanisms.histograms.noise_first import NoiseFirst
-from veilstream.mechanisms.histograms.segments import segment
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.privacy.rationals import rational
-from veilstream.synthesis.graph_draw import Graph, coarse_rows, pair_prediction
-from veilstream.synthesis.graph_layout import MOST_GROUPS, GraphLayout, Pair, PairTable
-from veilstream.synthesis.margins import Margins, private_margins
+from veilstream.synthesis.graph_budget import Budget
+from veilstream.synthesis.graph_choice import Selection
+from veilstream.synthesis.graph_layout import MOST_AXES, MOST_GROUPS, GraphLayout, Marginal
+from veilstream.synthesis.junction import Scope
+from veilstream.synthesis.kendall import Kendall
+from veilstream.synthesis.margins import Margins
+from veilstream.synthesis.views import best_covering
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedRows, SealedTable
-from veilstream.trusted.statistics.pair_counts import misfit_scores, pair_counts
-from veilstream.values.projection import onto_simplex
 from veilstream.values.values import Values
 
 Reals = NDArray[np.float64]
-Choose = Callable[[list[int], dict[int, Reals]], int]
 FEWEST_GROUPS: Final = 4
-ROWS_OF_CELL: Final = 4.0
+ROWS_OF_CELL: Final = 2.0
 """Groups are so wide that a cell of a pair's table has this many noises' worth of rows on average."""
-NOISE_OF_TABLE: Final = 0.08
-"""Pairs are measured as long as the noise of a table stays below this share of the rows."""
+NOISE_OF_TABLE: Final = 0.2
+"""Tables are measured as long as the noise of one stays below this share of the rows."""
+LEAST_FOR_MARGINS: Final = Fraction(1, 8)
 MOST_FOR_MARGINS: Final = Fraction(4, 5)
-SMOOTHING_PRICE: Final = 6.0
-PREDICTED_ROWS: Final = 50_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Budget:
-    """What margins and tables are measured with: ε by Laplace noise, or μ² by Gaussian noise."""
-
-    noise: Law
-    amount: Fraction
-
-    @classmethod
-    def of(cls, noise: Law, epsilon: Fraction, meter: Meter) -> _Budget:
-        if noise == "laplace":
-            return cls(noise, epsilon)
-        guarantee = meter.guarantee
-        if guarantee.mu_squared == 0 or guarantee.pure == 0:
-            raise InvalidBudgetError(f"Gaussian noise under {guarantee}: delta and pure_share must both be above 0")
-        return cls(noise, guarantee.mu_squared * epsilon / guarantee.pure)
-
-    def rate(self, l1: Fraction, share: Fraction) -> float:
-        """One over the mean absolute noise of a count for a share of the budget."""
-        if self.noise == "laplace":
-            return float(self.amount * share / l1)
-        return math.sqrt(float(self.amount * share) * math.pi / 2) / float(l1)
-
-    def measure(self, x: Sealed, share: Fraction, purpose: str, meter: Meter) -> Values:
-        if self.noise == "laplace":
-            return meter.laplace(x, self.amount * share, purpose)
-        return meter.gaussian(x, self.amount * share, purpose)
-
-    def margins(
-        self, rows: SealedRows, total: float, histogram: HistogramMechanism, share: Fraction, meter: Meter
-    ) -> Margins:
-        """Every margin for a share of the budget in all; Gaussian noise is smoothed like Laplace noise."""
-        if self.noise == "laplace":
-            return private_margins(rows, total, histogram, self.amount * share, meter)
-        part = share / len(rows.shape)
-        noisy = [self.measure(rows.margin(axis), part, "margin", meter) for axis in range(len(rows.shape))]
-        smooth = [smoothed(values, SMOOTHING_PRICE) for values in noisy]
-        counts = tuple(onto_simplex(values, total) for values in smooth)
-        return Margins(counts, total, tuple(float(np.max(values.std)) for values in noisy))
+MARGINS_BY_NOISE: Final = 30.0
+"""Share of the budget for margins, for every unit of total variation that their noise would make with all of it."""
+FOR_MARGINS_BESIDE_VIEWS: Final = Fraction(1, 20)
+NOISE_OF_VIEWS: Final = 0.25
+"""Every pair is measured where noise changes its table by at most this share of the rows."""
+NOISE_OF_CORRELATION: Final = 0.15
+"""Correlations of ordered attributes are measured if the mean absolute noise of Kendall's coefficient is below this."""
+ROWS_OF_CHOICE: Final = 0.05
+"""So many choices are made that the noise of one, in rows, is at most twice this share of all."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarginalGraph:
-    """Publishes a histogram per attribute and tables of those pairs that depend on one another, chosen privately.
+    """Publishes a histogram per attribute and tables of several attributes, and draws rows from the law they give.
 
-    ``size_share`` of ε counts the rows and ``select_share`` chooses pairs; ``margin_share`` of the rest goes to the
-    margins, in equal parts: about half by default, four fifths where there are few rows for the noise, which the noisy
-    number of rows tells. Attributes are then
-    gathered into groups, fewer the less there are rows for the budget: neighbours of an ordered attribute, rare values
-    of categories. Pairs are chosen by the exponential mechanism on the L1 distance of their table from what the model
-    so far predicts, less the noise that measuring it would add:
+    ``size_share`` of ε counts the rows. What happens then depends on public facts: the sizes of the attributes, the
+    noisy number of rows and the budget.
 
-    * first a tree: of all pairs that join two parts not yet joined, against independence (MST);
-    * then, as far as rows and budget allow, pairs that the tree predicts worst (the expected improvement of AIM).
+    * Small attributes: if a few sets of attributes that hold every pair can be measured with little noise, those are
+      (PriView; see ``best_covering``), and nothing has to be chosen.
+    * Else the margins get the more of the budget, the noisier they would be (``margin_share`` fixes it), and
+      ``select_share`` of ε chooses tables, each by the exponential mechanism (``Selection``): first a tree of pairs as
+      in MST, then those that the model predicts worst, as in AIM. "None" is a candidate every time, so that a
+      dependence that is not worth its noise is left out. Attributes are gathered into groups for the tables, fewer
+      the less there are rows for the budget: neighbours of an ordered attribute, rare values of categories.
+    * Two or more ordered attributes with many values: half of ``select_share`` measures Kendall's τ of them, if
+      its noise is small. A normal copula then predicts their tables, measured or not.
 
-    What is left measures the chosen tables in equal parts. With ``noise="gaussian"``, for guarantees with delta > 0,
-    margins and tables are paid from μ² and the pure part pays for rows and choices. A table is drawn towards
-    independence as far as it deviates from that no more than its noise does (James and Stein), so a pair that was
-    chosen for nothing does no harm. Rows come from the tree exactly, and are weighted until all other tables fit too
-    (``Graph``); values inside a group follow the margin, so attributes may have many values.
+    Every table is denoised towards what stronger ones predict of it (``denoised``), and a law of largest entropy is
+    fitted to all of them on a junction tree of bounded memory (``Junction``). Values inside a group follow the
+    margin. With ``noise="gaussian"``, for guarantees with delta > 0, margins and tables are paid from μ² and the
+    pure part pays for rows and choices.
 
     >>> import numpy as np
     >>> from veilstream.data import Categories
@@ -110,12 +78,13 @@ class MarginalGraph:
     >>> bool(((rows["x"] * rows["x"] + 1) % 4 == rows["y"]).mean() > 0.9)
     True
 
-    McKenna, Miklau, Sheldon: Winning the NIST contest, 2021 (MST); McKenna, Mullins, Sheldon, Miklau: AIM, VLDB 2022.
-    Changed: pure ε; groups; shrinkage; weighted rows instead of a junction tree, in memory that depends on the number
-    of rows drawn and not on the cliques.
+    McKenna, Miklau, Sheldon: Winning the NIST contest, 2021 (MST); McKenna, Mullins, Sheldon, Miklau: AIM, VLDB 2022;
+    Qardaji, Yang, Li: PriView, SIGMOD 2014. Changed: pure ε; groups; "none"; denoising; correlations as predictions;
+    rows drawn evenly.
     """
 
-    margins: HistogramMechanism = field(default_factory=NoiseFirst)
+    margins: HistogramMechanism | None = None
+    """Margins by a histogram mechanism, with Laplace noise only; by default plain noise, smoothed."""
     noise: Law = "laplace"
     size_share: Fraction = Fraction(1, 20)
     margin_share: Fraction | None = None
@@ -147,118 +116,90 @@ class MarginalGraph:
         if not isinstance(x, SealedTable):
             raise InvalidInputError("MarginalGraph: it publishes tables, not histograms; seal rows with its layout")
         rows, layout = x.rows, self.layout(x.rows.shape)
-        single = len(rows.shape) == 1
-        size, select = epsilon * self.size_share, epsilon * (0 if single else self.select_share)
-        measure = epsilon - size - select
-        if self.noise == "gaussian":
-            # Margins and tables have a budget of their own: the pure one is all for rows and choices.
-            size, select, measure = size * epsilon / (size + select), select * epsilon / (size + select), epsilon
-        budget = _Budget.of(self.noise, measure, meter)
+        size, select, measure = self._shares(epsilon)
         counted = meter.laplace(rows.counts(()), size, "total")
         total = max(float(counted.numbers[0]), 0.0)
-        share = Fraction(1) if single else self._for_margins(layout, total, budget.rate(rows.l1, Fraction(1)))
+        views = self._views(layout, total, Budget.of(self.noise, measure, rows.l1, meter))
+        choices = 0 if views or len(layout.shape) < 2 else math.floor(ROWS_OF_CHOICE * total * float(select / rows.l1))
+        if choices < 1 and self.noise == "laplace":
+            measure, select = measure + select, Fraction(0)
+        budget = Budget.of(self.noise, measure, rows.l1, meter)
+        share = FOR_MARGINS_BESIDE_VIEWS if views else Fraction(1)
+        if choices:
+            share = self._for_margins(layout, total, budget)
         margins = budget.margins(rows, total, self.margins, share, meter)
-        groups, count = FEWEST_GROUPS, 0
-        tables: list[PairTable] = []
-        if not single:
-            groups, count = self._plan(layout, total, rows.l1, budget, 1 - share)
-            graph = Graph.of(layout, total, list(margins.counts), groups, [])
-            tables = self._measured(x, graph, count, select, budget, 1 - share, meter)
-        numbers = layout.pack(total, margins.counts, groups, tables)
+        correlations, groups, tables = np.zeros(layout.correlations), MOST_GROUPS, list[Marginal]()
+        if views:
+            labels = layout.labels(margins.counts, groups)
+            tables = budget.tables(rows, labels, views, 1 - share, meter)
+        elif choices:
+            if self._correlated(layout, total, rows.l1, select / 2):
+                select /= 2
+                correlations = _correlations(rows, layout, margins, select, meter)
+            groups, count = self._plan(layout, total, budget, 1 - share, choices)
+            selection = Selection(rows, layout, margins, correlations, groups, count, select, budget, 1 - share, meter)
+            tables = selection.tables()
         std = np.zeros(layout.size)
         std[0] = float(np.max(counted.std))
         std[1 : 1 + sum(layout.shape)] = np.repeat(margins.std, layout.shape)
-        return Values(numbers, std)
+        return Values(layout.pack(margins, correlations, groups, tables), std)
 
-    def _for_margins(self, layout: GraphLayout, total: float, rate: float) -> Fraction:
-        """Half of the budget, or four fifths where the noise of all margins would outweigh the rows."""
+    def _shares(self, epsilon: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+        """Pure ε for the number of rows and for choices, and what margins and tables are measured for."""
+        size, select = epsilon * self.size_share, epsilon * self.select_share
+        if self.noise == "laplace":
+            return size, select, epsilon - size - select
+        # Margins and tables have a budget of their own: the pure one is all for rows and choices.
+        return size * epsilon / (size + select), select * epsilon / (size + select), epsilon
+
+    def _views(self, layout: GraphLayout, total: float, budget: Budget) -> list[Scope]:
+        """Tables that hold every pair, where attributes are so small that these are hardly noisy; else none."""
+        if len(layout.shape) < 2 or max(layout.shape) > MOST_GROUPS:
+            return []
+        spared = 1 - FOR_MARGINS_BESIDE_VIEWS
+        views, noise = best_covering(layout.shape, lambda count: budget.noise_of(spared / count))
+        enough = max(map(len, views)) <= MOST_AXES and len(views) <= layout.most_tables
+        cells = sum(math.prod(layout.shape[axis] for axis in view) for view in views)
+        return views if enough and cells <= layout.most_cells and noise <= NOISE_OF_VIEWS * total else []
+
+    def _correlated(self, layout: GraphLayout, total: float, max_contribution: Fraction, epsilon: Fraction) -> bool:
+        """Whether the noise of Kendall's coefficients of the ordered attributes is small beside 1."""
+        attributes = len(layout.numeric)
+        if attributes < 2 or total < 2:
+            return False
+        return float(max_contribution * (attributes * attributes // 2) / epsilon) * 2 / total <= NOISE_OF_CORRELATION
+
+    def _for_margins(self, layout: GraphLayout, total: float, budget: Budget) -> Fraction:
+        """The more of the budget, the larger a share of the rows the noise of margins for all of it would be."""
         if self.margin_share is not None:
             return self.margin_share
-        noise = sum(layout.shape) * len(layout.shape) / rate
-        return MOST_FOR_MARGINS if total < noise else Fraction(11, 20)
+        parts = budget.parts(layout.shape)
+        noise = sum(size * budget.noise_of(part) for size, part in zip(layout.shape, parts, strict=True)) / 2
+        wanted = Fraction(round(1024 * min(MARGINS_BY_NOISE * noise / len(parts) / max(total, 1.0), 1.0)), 1024)
+        return min(max(wanted, LEAST_FOR_MARGINS), MOST_FOR_MARGINS)
 
     def _plan(
-        self, layout: GraphLayout, total: float, l1: Fraction, budget: _Budget, share: Fraction
+        self, layout: GraphLayout, total: float, budget: Budget, share: Fraction, choices: int
     ) -> tuple[int, int]:
-        """Groups of an attribute and number of pairs, from the published number of rows, the budget and the shape.
+        """Groups of an attribute and number of tables, from the published number of rows, the budget and the shape.
 
-        Groups are as fine as a tree's tables allow, and pairs as many as leave every table readable.
+        Groups are as fine as a tree's tables allow, and tables as many as leave every one readable.
         """
         attributes = len(layout.shape)
-        tree = attributes - 1
-        side = math.sqrt(max(total, 1.0) * budget.rate(l1, share / tree) / ROWS_OF_CELL)
+        tree = min(attributes - 1, choices)
+        side = math.sqrt(max(total, 1.0) / budget.noise_of(share / tree) / ROWS_OF_CELL)
         groups = max(FEWEST_GROUPS, min(MOST_GROUPS, int(side)))
-        cells = np.mean([math.prod(min(layout.shape[a], groups) for a in pair) for pair in _pairs(attributes)])
-        count = layout.most_pairs
-        while count > tree and float(cells) / budget.rate(l1, share / count) > NOISE_OF_TABLE * total:
+        pairs = itertools.combinations((min(size, groups) for size in layout.shape), 2)
+        cells = float(np.mean([first * second for first, second in pairs]))
+        count = min(layout.most_tables, choices)
+        while count > tree and cells * budget.noise_of(share / count) > NOISE_OF_TABLE * total:
             count -= 1
         return groups, count
 
-    def _measured(
-        self,
-        x: SealedTable,
-        graph: Graph,
-        count: int,
-        select: Fraction,
-        budget: _Budget,
-        share: Fraction,
-        meter: Meter,
-    ) -> list[PairTable]:
-        pairs = _pairs(len(x.rows.shape))
-        exact = pair_counts(x.rows, graph.labels, pairs)
-        each = select / count
-        noise = 1 / budget.rate(x.rows.l1, share / count)
 
-        def choose(candidates: list[int], predictions: dict[int, Reals]) -> int:
-            scores = misfit_scores(
-                [exact[at] for at in candidates],
-                [predictions[at] for at in candidates],
-                [noise * exact[at].size for at in candidates],
-            )
-            return candidates[meter.select(scores, each, "pair")]
-
-        def measure(at: int) -> PairTable:
-            noisy = budget.measure(exact[at], share / count, "table of a pair", meter)
-            shape = tuple(graph.sizes[axis] for axis in pairs[at])
-            counts = np.asarray(noisy.numbers, dtype=np.float64).reshape(shape)
-            return PairTable(pairs[at], counts, float(np.max(noisy.std)))
-
-        tree = _chosen_tree(pairs, graph, choose)
-        tables = [measure(at) for at in tree]
-        if count > len(tree):
-            fitted = Graph.of(graph.layout, graph.total, graph.margins, graph.groups, tables)
-            drawn = coarse_rows(fitted, PREDICTED_ROWS, seed=0)
-            left = [at for at in range(len(pairs)) if at not in tree]
-            predicted = {at: pair_prediction(drawn, fitted, pairs[at]).reshape(-1) for at in left}
-            while left and len(tables) < count:
-                at = choose(left, predicted)
-                left.remove(at)
-                tables.append(measure(at))
-        return tables
-
-
-def smoothed(values: Values, price: float) -> Reals:
-    """Means over the stretches that noisy values suggest, as in ``NoiseFirst``."""
-    numbers = np.asarray(values.numbers, dtype=np.float64)
-    starts = segment(numbers, price * float(np.max(values.std)) ** 2)
-    lengths = np.diff(starts, append=numbers.size)
-    return np.repeat(np.add.reduceat(numbers, starts) / lengths, lengths)
-
-
-def _pairs(attributes: int) -> list[Pair]:
-    return list(itertools.combinations(range(attributes), 2))
-
-
-def _chosen_tree(pairs: Sequence[Pair], graph: Graph, choose: Choose) -> list[int]:
-    """The positions of pairs that join all attributes, each chosen among those that join two parts."""
-    independent = {
-        at: graph.total * np.outer(graph.coarse[j], graph.coarse[k]).reshape(-1) for at, (j, k) in enumerate(pairs)
-    }
-    part = list(range(len(graph.coarse)))
-    chosen: list[int] = []
-    while len(set(part)) > 1:
-        at = choose([n for n, (j, k) in enumerate(pairs) if part[j] != part[k]], independent)
-        j, k = pairs[at]
-        part = [part[j] if each == part[k] else each for each in part]
-        chosen.append(at)
-    return chosen
+def _correlations(rows: SealedRows, layout: GraphLayout, margins: Margins, epsilon: Fraction, meter: Meter) -> Reals:
+    """Correlations of a normal copula of the ordered attributes."""
+    axes = layout.numeric
+    counts = tuple(margins.counts[axis] for axis in axes)
+    known = Margins(counts, margins.total, tuple(margins.std[axis] for axis in axes))
+    return Kendall().correlations(rows.project(axes), known, epsilon, meter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,36 +12,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
+from veilstream.synthesis.junction import Scope
 from veilstream.synthesis.layout import MAX_VALUES
-from veilstream.synthesis.margins import shares
+from veilstream.synthesis.margins import Margins, shares
 from veilstream.trusted.rows import SealedRows, SealedTable
 
 Reals = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Pair = tuple[int, int]
 MOST_GROUPS: Final = 32
-"""Values of an attribute that a table of a pair tells apart."""
+"""Values of an attribute that a table of several tells apart."""
 MOST_PAIRS: Final = 256
+MOST_AXES: Final = 10
+"""Attributes of one table."""
+FEWEST_FOR_ORDER: Final = 8
+"""Values of an ordered attribute from which on correlations with others are measured."""
+FEWEST_CELLS: Final = 1 << 13
+"""Room for the cells of tables of many attributes, however small these are."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PairTable:
-    """A noisy table of two attributes' groups and the standard deviation of its noise."""
+class Marginal:
+    """A noisy table of the groups of two or more attributes and the standard deviation of its noise."""
 
-    pair: Pair
+    scope: Scope
     counts: Reals
     std: float
+
+    def with_another(self, other: Marginal) -> Marginal:
+        """The mean of two tables of the same attributes by their variances."""
+        weights = [1 / max(std**2, 1e-18) for std in (self.std, other.std)]
+        counts = (weights[0] * self.counts + weights[1] * other.counts) / sum(weights)
+        return Marginal(self.scope, counts, 1 / math.sqrt(sum(weights)))
 
 
 @dataclass(frozen=True, slots=True)
 class GraphLayout:
-    """The number of rows, every margin, then the number of groups and of pairs, the pairs, their noise, their tables.
+    """The number of rows, every margin, the noise of margins, correlations, the number of groups and of tables, tables.
 
-    How many pairs are measured, and which, is chosen step by step; the vector has room for all there may be.
+    How many tables are measured, and of what, is chosen step by step; the vector has room for all there may be.
     ``ordered`` says of which attributes neighbouring values are alike.
 
     >>> GraphLayout((2, 100, 50), (False, True, True)).size
-    3236
+    6339
     """
 
     shape: tuple[int, ...]
@@ -55,15 +68,30 @@ class GraphLayout:
         return tuple(range(len(self.shape)))
 
     @property
-    def most_pairs(self) -> int:
+    def most_tables(self) -> int:
         return min(math.comb(len(self.shape), 2), MOST_PAIRS)
+
+    @property
+    def most_cells(self) -> int:
+        """Cells of all tables together."""
+        widest = sorted((min(size, MOST_GROUPS) for size in self.shape), reverse=True)
+        if len(widest) < 2:
+            return 0
+        return max(self.most_tables * widest[0] * widest[1], min(self.most_tables * math.prod(widest), FEWEST_CELLS))
 
     @property
     def spare(self) -> int:
         """Numbers that are not margins."""
-        widest = sorted((min(size, MOST_GROUPS) for size in self.shape), reverse=True)
-        cells = widest[0] * widest[1] if len(widest) > 1 else 0
-        return 2 + self.most_pairs * (3 + cells)
+        return len(self.shape) + self.correlations + 2 + self.most_tables * (2 + MOST_AXES) + self.most_cells
+
+    @property
+    def numeric(self) -> tuple[int, ...]:
+        """Attributes with an order and so many values that a correlation says much of two of them."""
+        return tuple(axis for axis, size in enumerate(self.shape) if self.ordered[axis] and size >= FEWEST_FOR_ORDER)
+
+    @property
+    def correlations(self) -> int:
+        return math.comb(len(self.numeric), 2)
 
     @property
     def size(self) -> int:
@@ -75,33 +103,48 @@ class GraphLayout:
             raise InvalidInputError(f"table of shape {rows.shape} for a model of {self.shape}")
         return SealedTable(rows, (), self.spare)
 
-    def pack(self, total: float, margins: Sequence[Reals], groups: int, tables: Sequence[PairTable]) -> Reals:
+    def pack(self, margins: Margins, correlations: Reals, groups: int, tables: Sequence[Marginal]) -> Reals:
         """The vector of a model."""
-        heads = [number for table in tables for number in (*map(float, table.pair), table.std)]
-        pieces = [[total], *margins, [float(groups), float(len(tables))], heads, *(table.counts for table in tables)]
+        heads = [
+            number for table in tables for number in (table.std, float(len(table.scope)), *map(float, table.scope))
+        ]
+        pieces = [
+            [margins.total],
+            *margins.counts,
+            margins.std,
+            correlations,
+            [float(groups), float(len(tables))],
+            heads,
+            *(table.counts for table in tables),
+        ]
         numbers = np.concatenate([np.asarray(piece, dtype=np.float64).reshape(-1) for piece in pieces])
         return np.concatenate([numbers, np.zeros(self.size - numbers.size)])
 
-    def unpack(self, numbers: Reals) -> tuple[float, list[Reals], int, list[PairTable]]:
+    def unpack(self, numbers: Reals) -> tuple[Margins, Reals, int, list[Marginal]]:
         """What ``pack`` was given."""
         if numbers.shape != (self.size,):
             raise InvalidInputError(f"{numbers.size} numbers for a model of {self.size}")
-        at = 1
-        margins: list[Reals] = []
-        for size in self.shape:
-            margins.append(numbers[at : at + size])
-            at += size
-        groups, count = int(numbers[at]), int(numbers[at + 1])
-        heads = numbers[at + 2 : at + 2 + 3 * count].reshape(count, 3)
-        at += 2 + 3 * count
-        sizes = [1 + int(label.max()) for label in self.labels(margins, groups)]
-        tables: list[PairTable] = []
-        for first, second, std in heads.tolist():
-            j, k = int(first), int(second)
-            cells = sizes[j] * sizes[k]
-            tables.append(PairTable((j, k), numbers[at : at + cells].reshape(sizes[j], sizes[k]), std))
+        ends = np.cumsum([1, *self.shape]).tolist()
+        counts = [numbers[first:last] for first, last in itertools.pairwise(ends)]
+        at = ends[-1] + len(self.shape)
+        margins = Margins(tuple(counts), float(numbers[0]), tuple(numbers[ends[-1] : at].tolist()))
+        correlations = numbers[at : at + self.correlations]
+        at += self.correlations
+        groups, number = int(numbers[at]), int(numbers[at + 1])
+        at += 2
+        heads: list[tuple[Scope, float]] = []
+        for _ in range(number):
+            length = int(numbers[at + 1])
+            heads.append((tuple(map(int, numbers[at + 2 : at + 2 + length].tolist())), float(numbers[at])))
+            at += 2 + length
+        sizes = [1 + int(label.max()) for label in self.labels(margins.counts, groups)]
+        tables: list[Marginal] = []
+        for scope, std in heads:
+            shape = [sizes[axis] for axis in scope]
+            cells = math.prod(shape)
+            tables.append(Marginal(scope, numbers[at : at + cells].reshape(shape), std))
             at += cells
-        return float(numbers[0]), margins, groups, tables
+        return margins, correlations, groups, tables
 
     def labels(self, margins: Sequence[Reals], groups: int) -> list[Integers]:
         """The group of every value, attribute by attribute, from the published margins."""

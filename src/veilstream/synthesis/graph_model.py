@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
 from veilstream.synthesis.domain import TableDomain
-from veilstream.synthesis.graph_draw import Graph, coarse_rows, fine_rows
+from veilstream.synthesis.graph_fit import Graph
 from veilstream.synthesis.graph_layout import GraphLayout
 from veilstream.synthesis.margins import shares
 from veilstream.synthesis.tables import as_table, checked_rows
@@ -41,10 +41,10 @@ class GraphModel:
         return round(float(self.numbers[0]))
 
     @property
-    def pairs(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of attributes whose tables were measured, in the order in which they were chosen."""
+    def measured(self) -> tuple[tuple[str, ...], ...]:
+        """The attributes whose tables were measured, in the order in which they were chosen."""
         names = self.domain.names
-        return tuple((names[t.pair[0]], names[t.pair[1]]) for t in self.layout.unpack(self.numbers)[3])
+        return tuple(tuple(names[axis] for axis in t.scope) for t in self.layout.unpack(self.numbers)[3])
 
     @property
     def copulas(self) -> tuple[str, ...]:
@@ -63,23 +63,20 @@ class GraphModel:
         return matrix
 
     def graph(self) -> Graph:
-        """The model with its tables made consistent."""
-        total, margins, groups, tables = self.layout.unpack(self.numbers)
-        return Graph.of(self.layout, total, margins, groups, tables)
+        """The law that the published tables give."""
+        return Graph.of(self.layout, *self.layout.unpack(self.numbers))
 
     def margin(self, name: str) -> Reals:
         """The published counts of one attribute's values."""
         if name not in self.domain.names:
             raise InvalidInputError(f"attribute '{name}': the attributes are {', '.join(self.domain.names)}")
-        total, margins, _, _ = self.layout.unpack(self.numbers)
-        return total * shares(margins[self.domain.names.index(name)])
+        margins, *_ = self.layout.unpack(self.numbers)
+        return margins.total * shares(margins.counts[self.domain.names.index(name)])
 
     def sample_codes(self, rows: int | None = None, seed: int | None = None) -> list[NDArray[np.int64]]:
         """Drawn rows as codes, one column per attribute."""
         count = checked_rows(self.rows, rows)
-        graph = self.graph()
-        groups = coarse_rows(graph, count, None if seed is None else (seed, 2))
-        return fine_rows(graph, groups, None if seed is None else (seed, 3))
+        return self.graph().rows(count, None if seed is None else (seed, 2))
 
     def sample(
         self,

@@ -58,7 +58,9 @@ class Kendall:
         size = self._public_size(margins.total, len(rows.shape), rows.l1, epsilon)
         sums = meter.laplace(kendall_sums(rows, size), epsilon, "kendall")
         present = min(max(margins.total, 2.0), float(size))
-        taus = np.clip(np.asarray(sums.numbers, dtype=np.float64) / (present * (present - 1) / 2), -1.0, 1.0)
+        pairs = present * (present - 1) / 2
+        noisy = np.asarray(sums.numbers, dtype=np.float64) / pairs
+        taus = np.clip(_beyond_noise(noisy, float(np.max(sums.std)) / pairs), -1.0, 1.0)
         p = margins.probabilities()
         estimates = [latent_correlation(taus[..., at], p[j], p[k]) for at, (j, k) in enumerate(pairs_of(len(p)))]
         return np.stack(estimates, axis=-1)
@@ -69,3 +71,15 @@ class Kendall:
         # Noise wider than the Meter draws would be refused; a smaller sample has less.
         widest = math.floor(MAX_SCALE * epsilon / (max_contribution * (attributes * attributes // 2)))
         return max(2, min(round(total), LARGEST_SAMPLE, widest))
+
+
+def _beyond_noise(taus: NDArray[np.float64], std: float) -> NDArray[np.float64]:
+    """Coefficients drawn to 0 as far as all of them together are no larger than noise makes them (James and Stein).
+
+    Without it a table whose correlations are below the noise would be drawn with noise for dependence, which is worse
+    than none.
+    """
+    squares = np.square(taus).sum(axis=-1, keepdims=True)
+    expected = max(int(taus.shape[-1]) - 2, 1) * std**2
+    kept = np.maximum(1 - expected / np.maximum(squares, 1e-300), 0.0)
+    return np.asarray(taus * kept, dtype=np.float64)

@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.data import Categories
+from veilstream.privacy.rationals import Exact
 from veilstream.synthesis.copula import DPCopula
 from veilstream.synthesis.domain import TableDomain
 from veilstream.synthesis.graph import MarginalGraph
@@ -26,11 +27,16 @@ FINE: Final = Fraction(2, 3)
 """Share of attributes with an order and many values from which on a copula describes a table better."""
 
 
-def automatic(domain: TableDomain) -> TableMechanism:
+MANY_ATTRIBUTES: Final = 14
+"""Attributes from which on Gaussian noise for delta = 1e-9 is below Laplace noise at ε = 1."""
+
+
+def automatic(domain: TableDomain, delta: Exact = 0) -> TableMechanism:
     """The mechanism for a domain: ``DPCopula`` if most attributes are numbers with many values, else ``MarginalGraph``.
 
     One correlation of two fine attributes costs little noise and says much where dependence is monotone; tables of
     groups say more about categories. Which pairs are worth a table at all is chosen by the mechanism, for a charge.
+    Gaussian noise, where ``delta`` allows it, is the smaller one only if many tables share the budget.
 
     >>> from veilstream.data import Grid
     >>> type(automatic(TableDomain({n: Grid(0, 1000, 1000) for n in "xy"}))).__name__
@@ -39,7 +45,9 @@ def automatic(domain: TableDomain) -> TableMechanism:
     'MarginalGraph'
     """
     fine = [not isinstance(axis, Categories) and axis.bins > MOST_GROUPS for axis in domain.axes.values()]
-    return DPCopula() if sum(fine) >= FINE * len(fine) else MarginalGraph()
+    if sum(fine) >= FINE * len(fine):
+        return DPCopula()
+    return MarginalGraph(noise="gaussian" if delta and len(fine) >= MANY_ATTRIBUTES else "laplace")
 
 
 def for_domain(mechanism: TableMechanism, domain: TableDomain) -> TableMechanism:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,8 +21,10 @@ from veilstream.synthesis.graph_model import GraphModel
 from veilstream.synthesis.kinds import TableModel
 from veilstream.synthesis.margins import shares
 from veilstream.synthesis.quality import Errors
+from veilstream.synthesis.trust import PairTrust
 
 MOST_MARGINS = 12
+MOST_PAIRS = 30
 MOST_NAMES: Final = 16
 LONGEST_NAME: Final = 14
 """Values of an attribute whose names a panel has room for, and letters of such a name."""
@@ -36,6 +39,10 @@ img {{ max-width: 100% }}
 <h2>Margins</h2><p>Published counts (line) and drawn rows (area), as shares of all rows.</p>{margins}
 <h2>Correlations</h2><p>Of the normal scores behind the attributes: published (left), and of the drawn rows (right),
 which ties make weaker.</p>{correlations}
+<h2>Pairs of attributes</h2><p>How far the published table of a pair is from independence, and how far noise and
+sampling put it off, both as total variation in percent of the rows: the mean, and an interval that holds it with 95 %.
+Both speak as if the published model were the truth; what the model leaves out only a measurement would tell.</p>
+<table>{trust}</table>
 <h2>Random range counts</h2><p>{errors_note}</p><table>{errors}</table>
 </body></html>
 """
@@ -49,6 +56,7 @@ def write_report(
     introduction: str,
     expected: Errors,
     measured: Errors | None = None,
+    trust: Sequence[PairTrust] = (),
 ) -> Path:
     """Write the page, pictures included, to one HTML file."""
     facts = {
@@ -65,6 +73,7 @@ def write_report(
         facts="".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in facts.items()),
         margins=_picture(_margins(model, drawn)),
         correlations=_picture(_correlations(model, drawn)),
+        trust=_table_of_trust(trust),
         errors_note=_words_of_errors(measured),
         errors=_table_of_errors(model, expected, measured),
     )
@@ -74,10 +83,23 @@ def write_report(
 
 
 def _structure(model: TableModel) -> dict[str, str]:
-    """Into how many parts a copula divides the table, or which pairs a graph joins."""
+    """Into how many parts a copula divides the table, or which tables a graph has."""
     if isinstance(model, GraphModel):
-        return {"tables of pairs": ", ".join(f"{j} × {k}" for j, k in model.pairs) or "none"}
+        return {"tables": ", ".join(" × ".join(names) for names in model.measured) or "none"}
     return {"parts": str(model.layout.parts)}
+
+
+def _table_of_trust(trust: Sequence[PairTrust]) -> str:
+    heads = ("pair", "from independence", "error", "95 % interval", "advice")
+    lines = ["<tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr>"]
+    for pair in trust[:MOST_PAIRS]:
+        numbers = (f"{100 * pair.dependence:.3g}%", f"{100 * pair.error:.3g}%")
+        interval = f"{100 * pair.low:.3g}% to {100 * pair.high:.3g}%"
+        cells = (html.escape(" × ".join(pair.names)), *numbers, interval, pair.verdict)
+        lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    if len(trust) > MOST_PAIRS:
+        lines.append(f"<tr><td>and {len(trust) - MOST_PAIRS} pairs that depend less on one another</td></tr>")
+    return "".join(lines)
 
 
 def _words_of_errors(measured: Errors | None) -> str:

@@ -39,7 +39,7 @@ def people(visits: list[Visit], steps: int, domain: Domain = DOMAIN, **options: 
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(visits_of_people, st.integers(1, 4))
 def test_people_are_counted_once(visits: list[Visit], steps: int) -> None:
     """Against sets of people, without bins and with them."""
@@ -59,7 +59,7 @@ def test_people_are_counted_once(visits: list[Visit], steps: int) -> None:
         assert np.array_equal(by_bin[t], expected)
 
 
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 @given(visits_of_people, visits_of_people, st.integers(1, 3), st.integers(1, 2), st.integers(1, 3), st.data())
 def test_one_person_moves_the_counts_of_as_many_steps_as_proved(
     others: list[Visit], own: list[Visit], steps: int, bins: int, window: int, data: st.DataObject

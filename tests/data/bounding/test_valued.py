@@ -51,7 +51,7 @@ def sums(rows: list[Row], measures: ValueMeasures, **options: Any) -> NDArray[np
     return np.array([open_counts(step) for step in snapshots(rows, measures, **options)])
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(
     rows_of_people,
     rows_of_people,

@@ -18,6 +18,7 @@ from veilstream.mechanisms.histograms import (
     AdaptiveGrid,
     Auto,
     Barak,
+    Haar,
     Marginals,
     Matrix,
     NoiseFirst,
@@ -47,6 +48,7 @@ METHODS: dict[str, HistogramMechanism] = {
     "marginals": Marginals(order=1),
     "dawa": DAWA(),
     "ag": AdaptiveGrid(),
+    "haar": Haar(),
     "auto": Auto(),
     "auto for bins": Auto(use="bins"),
 }

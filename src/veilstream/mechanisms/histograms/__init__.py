@@ -12,6 +12,7 @@ from veilstream.mechanisms.histograms.filter_priority import FilterPriority
 from veilstream.mechanisms.histograms.gaussian import Gaussian
 from veilstream.mechanisms.histograms.geometric import Geometric
 from veilstream.mechanisms.histograms.grids import AdaptiveGrid
+from veilstream.mechanisms.histograms.haar import Haar
 from veilstream.mechanisms.histograms.hb import HB
 from veilstream.mechanisms.histograms.marginals import Marginals
 from veilstream.mechanisms.histograms.matrix import Matrix
@@ -39,6 +40,7 @@ HISTOGRAMS: Final[dict[str, type[HistogramMechanism]]] = {
     "marginals": Marginals,
     "dawa": DAWA,
     "ag": AdaptiveGrid,
+    "haar": Haar,
     "auto": Auto,
 }
 check_arguments_of(HISTOGRAMS.values())
@@ -57,6 +59,7 @@ __all__ = [
     "FilterPriority",
     "Gaussian",
     "Geometric",
+    "Haar",
     "Marginals",
     "Matrix",
     "NoiseFirst",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.histograms.dpcube import DPCube
 from veilstream.mechanisms.histograms.grids import AdaptiveGrid
+from veilstream.mechanisms.histograms.haar import Haar
 from veilstream.mechanisms.histograms.hb import HB
 from veilstream.mechanisms.histograms.marginals import Marginals
 from veilstream.mechanisms.histograms.noise_first import NoiseFirst
@@ -25,9 +26,8 @@ SHARE: Final = Fraction(1, 50)
 """Of the budget, for the number of records that the choice rests on."""
 FEW_RECORDS: Final = 3000.0
 """Records times ε below which ranges are better served by a grid that adapts than by a tree."""
-CROWDED_LINE, CROWDED_TABLE = 7.0, 60.0
+CROWDED_LINE, CROWDED_TABLE = 0.1, 60.0
 """Records times ε per bin above which single bins have too much structure to be joined into boxes."""
-CROWDED: Final = {1: CROWDED_LINE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Auto:
     with the public ε and shape decides the rest: what a method gains depends above all on the records times ε.
 
     * ranges: ``HB`` on a line and ``PSD`` in a table, or ``AdaptiveGrid`` where N·ε is below 3,000;
-    * bins: ``DPCube``, or ``NoiseFirst`` where N·ε is above 7 for every bin of a line, 60 of a table;
+    * bins: ``DPCube``, or where N·ε is above 1/10 for every bin of a line ``Haar``, above 60 of a table ``NoiseFirst``;
     * marginals: ``Marginals``, nothing to choose.
 
     >>> Auto(use="marginals")
@@ -66,8 +66,11 @@ class Auto:
 
     def _chosen(self, x: Sealed, strength: NDArray[np.float64], meter: Meter) -> HistogramMechanism:
         if self.use == "bins":
-            crowded = strength > CROWDED.get(len(x.shape), CROWDED_TABLE) * x.size
-            return NoiseFirst() if bool(meter.branch(crowded)) else DPCube()
+            line = len(x.shape) == 1
+            crowded = strength > (CROWDED_LINE if line else CROWDED_TABLE) * x.size
+            if not bool(meter.branch(crowded)):
+                return DPCube()
+            return Haar() if line else NoiseFirst()
         if bool(meter.branch(strength < FEW_RECORDS)):
             return AdaptiveGrid()
         return HB() if len(x.shape) == 1 else PSD()

@@ -1,0 +1,100 @@
+"""What margins and tables of a graph are measured with, and how it is divided among them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.errors import InvalidBudgetError
+from veilstream.mechanisms.histograms._strategies import Law
+from veilstream.mechanisms.histograms.haar import smoothed
+from veilstream.mechanisms.protocols import HistogramMechanism
+from veilstream.synthesis.graph_layout import Marginal
+from veilstream.synthesis.junction import Scope
+from veilstream.synthesis.margins import Margins
+from veilstream.trusted.counts import Sealed
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.rows import SealedRows
+from veilstream.trusted.statistics.marginal_counts import marginal_counts
+from veilstream.values.projection import onto_simplex
+from veilstream.values.values import Values
+
+Integers = NDArray[np.int64]
+FEWEST_SMOOTHED: Final = 12
+"""Values of an attribute from which on its margin is smoothed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """ε for Laplace noise, or μ² for Gaussian noise, on rows of which one unit has at most ``max_contribution``."""
+
+    noise: Law
+    amount: Fraction
+    max_contribution: Fraction
+
+    @classmethod
+    def of(cls, noise: Law, epsilon: Fraction, max_contribution: Fraction, meter: Meter) -> Budget:
+        """The budget for ``epsilon``, or for what goes with that share of the pure part under Gaussian noise."""
+        if noise == "laplace":
+            return cls(noise, epsilon, max_contribution)
+        guarantee = meter.guarantee
+        if guarantee.mu_squared == 0 or guarantee.pure == 0:
+            raise InvalidBudgetError(f"Gaussian noise under {guarantee}: delta and pure_share must both be above 0")
+        return cls(noise, guarantee.mu_squared * epsilon / guarantee.pure, max_contribution)
+
+    def noise_of(self, share: Fraction) -> float:
+        """The mean absolute noise of a count for a share of the budget."""
+        if self.noise == "laplace":
+            return float(self.max_contribution / (self.amount * share))
+        return float(self.max_contribution) / math.sqrt(float(self.amount * share) * math.pi / 2)
+
+    def parts(self, sizes: Sequence[int]) -> list[Fraction]:
+        """Parts of a budget for histograms of these sizes under which the sum of all their noises is least.
+
+        >>> Budget("laplace", Fraction(1), Fraction(1)).parts([1, 4])
+        [Fraction(1, 3), Fraction(2, 3)]
+        """
+        power = 1 / 2 if self.noise == "laplace" else 2 / 3
+        weights = [Fraction(round(1024 * size**power)) for size in sizes]
+        return [weight / sum(weights) for weight in weights]
+
+    def margins(
+        self, rows: SealedRows, total: float, histogram: HistogramMechanism | None, share: Fraction, meter: Meter
+    ) -> Margins:
+        """Every margin for a share of the budget in all, projected on counts ≥ 0 with the published ``total``."""
+        noisy: list[Values] = []
+        for axis, part in enumerate(self.parts(rows.shape)):
+            exact = rows.margin(axis)
+            if histogram is not None and self.noise == "laplace":
+                noisy.append(histogram.estimate(exact, self.amount * share * part, meter))
+                continue
+            raw = self._measure(exact, share * part, "margin", meter)
+            numbers, std = np.asarray(raw.numbers, dtype=np.float64), float(np.max(raw.std))
+            noisy.append(Values(smoothed(numbers, std) if exact.size >= FEWEST_SMOOTHED else numbers, std))
+        counts = tuple(onto_simplex(np.asarray(values.numbers, dtype=np.float64), total) for values in noisy)
+        return Margins(counts, total, tuple(float(np.sqrt(np.mean(np.square(values.std)))) for values in noisy))
+
+    def tables(
+        self, rows: SealedRows, labels: Sequence[Integers], scopes: Sequence[Scope], share: Fraction, meter: Meter
+    ) -> list[Marginal]:
+        """The tables of some sets of attributes, larger ones for more of the share."""
+        shapes = [tuple(1 + int(labels[axis].max()) for axis in scope) for scope in scopes]
+        parts = self.parts([math.prod(shape) for shape in shapes])
+        found: list[Marginal] = []
+        exact = marginal_counts(rows, labels, scopes)
+        for scope, shape, part, counts in zip(scopes, shapes, parts, exact, strict=True):
+            noisy = self._measure(counts, share * part, "table of attributes", meter)
+            numbers = np.asarray(noisy.numbers, dtype=np.float64).reshape(shape)
+            found.append(Marginal(scope, numbers, float(np.max(noisy.std))))
+        return found
+
+    def _measure(self, x: Sealed, share: Fraction, purpose: str, meter: Meter) -> Values:
+        if self.noise == "laplace":
+            return meter.laplace(x, self.amount * share, purpose)
+        return meter.gaussian(x, self.amount * share, purpose)

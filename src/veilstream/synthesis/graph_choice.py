@@ -1,0 +1,146 @@
+"""Which tables a graph measures: chosen privately, a tree of pairs first, then what the model predicts worst."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.random import PCG64, Generator  # noqa: TID251 (rows are drawn from a public model)
+from numpy.typing import NDArray
+
+from veilstream.synthesis.graph_budget import Budget
+from veilstream.synthesis.graph_fit import Graph
+from veilstream.synthesis.graph_layout import GraphLayout, Marginal
+from veilstream.synthesis.junction import Junction, Scope, fits
+from veilstream.synthesis.margins import Margins
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.rows import SealedRows
+from veilstream.trusted.statistics.marginal_counts import marginal_counts, misfit_scores
+
+Reals = NDArray[np.float64]
+PENALTY: Final = 0.5
+"""Share of the noise of a table that is taken from what measuring it would mend: denoising takes out about the rest."""
+BATCH: Final = 4
+"""Tables that are chosen by one prediction."""
+MOST_TRIPLES: Final = 60
+"""Tables of three attributes among the candidates, smallest first."""
+NOISE_OF_TRIPLE: Final = 0.1
+"""They are candidates if noise changes them by less than this share of the rows."""
+PREDICTED_ROWS: Final = 100_000
+"""Rows from which tables of three attributes are predicted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selection:
+    """Chooses tables of rows for ``epsilon`` in ``count`` choices, and measures them with a share of a budget.
+
+    A table's score is the L1 distance to what the model so far predicts, less what chance makes of it and a share of
+    the noise that measuring it would add, and "none" scores 0: where nothing is worth its noise, no table is measured.
+    What the choices leave of the share measures the chosen tables once more.
+    """
+
+    rows: SealedRows
+    layout: GraphLayout
+    margins: Margins
+    correlations: Reals
+    groups: int
+    count: int
+    epsilon: Fraction
+    budget: Budget
+    share: Fraction
+    meter: Meter
+
+    def tables(self) -> list[Marginal]:
+        """The tables that were chosen, measured."""
+        graph = self._graph([])
+        attributes = len(graph.sizes)
+        pairs: list[Scope] = list(itertools.combinations(range(attributes), 2))
+        tree, choices = self._tree(graph, pairs)
+        triples = self._triples(graph.sizes)
+        further = self.count - min(self.count, attributes - 1)
+        further = min(max(further, 1) if triples else further, self.count - choices)
+        left = [scope for scope in [*pairs, *triples] if scope not in tree]
+        share = self.share / max(len(tree) + further, 1)
+        tables = self.budget.tables(self.rows, graph.labels, tree, share * len(tree), self.meter) if tree else []
+        worth = True
+        while worth and left and further > 0:
+            graph = self._graph(tables)
+            wanted = min(BATCH, further, len(left))
+            batch = self._batch(graph, left, wanted, [table.scope for table in tables])
+            if batch:
+                tables += self.budget.tables(self.rows, graph.labels, batch, share * len(batch), self.meter)
+            left = [scope for scope in left if scope not in batch]
+            further -= len(batch)
+            worth = len(batch) == wanted
+        if further > 0 and tables:
+            scopes = [table.scope for table in tables]
+            again = self.budget.tables(self.rows, graph.labels, scopes, share * further, self.meter)
+            tables = [one.with_another(other) for one, other in zip(tables, again, strict=True)]
+        return tables
+
+    def _graph(self, tables: Sequence[Marginal]) -> Graph:
+        return Graph.of(self.layout, self.margins, self.correlations, self.groups, tables)
+
+    def _tree(self, graph: Graph, pairs: Sequence[Scope]) -> tuple[list[Scope], int]:
+        """Pairs that join two parts each, while that is worth it, and how many choices were made."""
+        predicted = graph.law.pairs()
+        part = list(range(len(graph.sizes)))
+        chosen: list[Scope] = []
+        while len(set(part)) > 1 and len(chosen) < self.count:
+            pair = self._choose(graph, [(j, k) for j, k in pairs if part[j] != part[k]], predicted)
+            if pair is None:
+                return chosen, len(chosen) + 1
+            part = [part[pair[0]] if each == part[pair[1]] else each for each in part]
+            chosen.append(pair)
+        return chosen, len(chosen)
+
+    def _batch(self, graph: Graph, left: Sequence[Scope], most: int, measured: Sequence[Scope]) -> list[Scope]:
+        predicted = predictions(graph.law, left)
+        batch: list[Scope] = []
+        candidates = [scope for scope in left if fits(graph.sizes, [*measured, scope])]
+        while candidates and len(batch) < most:
+            scope = self._choose(graph, candidates, predicted)
+            if scope is None:
+                break
+            batch.append(scope)
+            candidates.remove(scope)
+        return batch
+
+    def _choose(self, graph: Graph, candidates: Sequence[Scope], predicted: Mapping[Scope, Reals]) -> Scope | None:
+        noise, total = self.budget.noise_of(self.share / self.count), max(self.margins.total, 0.0)
+        expected = [total * predicted[scope].reshape(-1) for scope in candidates]
+        # How far a table is from even the right prediction by chance, and what noise would be left in it.
+        penalties = [
+            math.sqrt(2 / math.pi) * float(np.sqrt(table).sum())
+            + (PENALTY if len(scope) == 2 else 1.0) * noise * table.size
+            for scope, table in zip(candidates, expected, strict=True)
+        ]
+        exact = marginal_counts(self.rows, graph.labels, candidates)
+        scores = misfit_scores(exact, expected, penalties, none=True)
+        chosen = self.meter.select(scores, self.epsilon / self.count, "table to measure")
+        return candidates[chosen] if chosen < len(candidates) else None
+
+    def _triples(self, sizes: Sequence[int]) -> list[Scope]:
+        most = NOISE_OF_TRIPLE * self.margins.total / self.budget.noise_of(self.share / self.count)
+        triples = itertools.combinations(range(len(sizes)), 3)
+        cells: dict[Scope, int] = {scope: math.prod(sizes[axis] for axis in scope) for scope in triples}
+        readable = [scope for scope, size in cells.items() if size <= most]
+        return sorted(readable, key=lambda scope: (cells[scope], scope))[:MOST_TRIPLES]
+
+
+def predictions(law: Junction, scopes: Sequence[Scope]) -> dict[Scope, Reals]:
+    """What a law says of the tables of pairs, exactly, and of larger tables by rows drawn from it."""
+    found: dict[Scope, Reals] = {**law.pairs()}
+    larger = [scope for scope in scopes if len(scope) > 2]
+    if larger:
+        drawn = law.draw(PREDICTED_ROWS, Generator(PCG64(0)))
+        for scope in larger:
+            shape = tuple(law.sizes[axis] for axis in scope)
+            cells = np.ravel_multi_index(tuple(drawn[axis] for axis in scope), shape)
+            found[scope] = (np.bincount(cells, minlength=math.prod(shape)) / PREDICTED_ROWS).reshape(shape)
+    return found
