@@ -144,6 +144,8 @@ def restore(
         typer.echo(str(loss))
     for name in found.gone:
         typer.echo(f"stream '{name}': it began after the backup; nothing of it is here (veilstream ledger reset)")
+    if found.gone:
+        typer.echo("populations: what these streams drew is not known, so that nobody can draw on their pools any more")
     typer.echo("done" if apply else DRY_RUN, err=True)
 
 

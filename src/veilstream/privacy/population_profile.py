@@ -134,11 +134,10 @@ class Profile:
         self._refine({change.unit})
         change._refine({self.unit})
         pieces: list[tuple[int | None, int | None, int, int]] = list(change.pieces())
-        if any(change.timeless):
-            pieces += [
-                (None, min(change.ends, default=None), *change.timeless),
-                (max(change.ends, default=None), None, *change.timeless),
-            ]
+        pure, squared = change.timeless
+        if pure or squared:
+            pieces.append((None, min(change.ends, default=None), pure, squared))
+            pieces.append((max(change.ends, default=None), None, pure, squared))
         pure = squared = 0
         for first, after, more, more_squared in pieces:
             if more or more_squared:
