@@ -161,8 +161,8 @@ def other_errors(means: Known, settings: Sequence[Setting]) -> Table:
         "Geometric mean over all streams of the ratio to the better baseline of each: errors of bins, relative errors, "
         "errors of the total over bins, of sums over 10 steps, rises missed (1 − F1), and steps until a release shows "
         "that the total has passed its 90 % quantile, at most 10 (0.01 and 0.1 are added to the last two, which may be "
-        "0); then the worst stream. The delay leaves false alarms out: noise that passes the quantile all the time is never "
-        "late.",
+        "0); then the worst stream. The delay leaves false alarms out: noise that passes the quantile all the time is "
+        "never late.",
         ["setting", *MEASURED, *(f"worst {metric}" for metric in MEASURED[1:])],
         rows,
     )
