@@ -6,7 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,8 @@ class MarginalGraph:
     rows drawn evenly.
     """
 
+    version: ClassVar[int] = 2
+    """Models of the first one were trees of pairs; their rows can be drawn with the version that made them."""
     margins: HistogramMechanism | None = None
     """Margins by a histogram mechanism, with Laplace noise only; by default plain noise, smoothed."""
     noise: Law = "laplace"

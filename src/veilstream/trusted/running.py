@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +89,8 @@ def merged(groups: list[Group], kernel: Kernel, row: int) -> list[Group]:
     """The groups of ``row``, from those of the row before it and one for the newest position."""
     result = list(groups)
     for index in kernel.joined(row):
-        result[index - 1 : index + 1] = [result[index - 1] + result[index]]
+        result[index - 1] = cast(Group, result[index - 1] + result[index])
+        del result[index]
     return result
 
 
