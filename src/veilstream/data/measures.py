@@ -54,6 +54,9 @@ class QuantileOptions:
         return CellColumn.even(name, low, high, self.cells)
 
 
+USUAL_QUANTILES: Final = QuantileOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class ValueMeasures:
     """What is published of which columns, and how a row moves the vector of all parts.
@@ -72,7 +75,7 @@ class ValueMeasures:
     def of(
         cls,
         ranges: Mapping[str, Mapping[str, Sequence[Any]]],
-        quantiles: QuantileOptions = QuantileOptions(),  # noqa: B008 (frozen)
+        quantiles: QuantileOptions = USUAL_QUANTILES,
     ) -> ValueMeasures:
         """From statistic, column and range, as a job gives them."""
         needed: dict[str, int] = {}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from veilstream.data.measures import STATISTICS, QuantileOptions, ValueMeasures
+from veilstream.data.measures import STATISTICS, USUAL_QUANTILES, QuantileOptions, ValueMeasures
 from veilstream.errors import InvalidInputError
 
 RANGE: Final = re.compile(r"(?P<name>.+?)=(?P<low>[^=]+?)\.\.(?P<high>[^=]+)")
@@ -15,7 +15,7 @@ RANGE: Final = re.compile(r"(?P<name>.+?)=(?P<low>[^=]+?)\.\.(?P<high>[^=]+)")
 def measures_of(
     asked: Mapping[str, Any],
     between: Sequence[Any] | None,
-    quantiles: QuantileOptions = QuantileOptions(),  # noqa: B008 (frozen)
+    quantiles: QuantileOptions = USUAL_QUANTILES,
 ) -> ValueMeasures | None:
     """What is asked of which columns: names, names with a range, or ranges by name; None if nothing is.
 
