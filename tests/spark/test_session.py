@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
 import zipfile
+from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from tests.spark.conftest import Cluster
 from veilstream.errors import MissingExtraError
 from veilstream.spark import SAFE_SETTINGS, local_session, require_java
 from veilstream.spark.environment import modules, source_path
-from veilstream.spark.shipping import archive
+from veilstream.spark.shipping import archive, ship
 
 IMPORT = """
 import sys
@@ -74,3 +78,9 @@ def test_executors_import_the_archive_without_the_rest(tmp_path: Path) -> None:
     digest, *loaded = done.stdout.split()
     assert digest in path.name
     assert not {"scipy", "sqlalchemy", "cryptography", "matplotlib", "pyspark"} & set(loaded)
+
+
+def test_other_processes_of_the_driver_find_all_of_the_package(spark: Cluster) -> None:
+    ship(spark.session)
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        assert pool.submit(find_spec, "veilstream.evaluate").result() is not None

@@ -137,7 +137,7 @@ def candidates(
     >>> list(candidates([Guarantee(1, w=8)], 100, 3))[:4]
     ['uniform', 'sample', 'fixed-rate interval=2', 'fixed-rate interval=4']
     >>> list(candidates([Guarantee(1, w=1)], 100, 3, sums=10))
-    ['time-unit', 'sliding-window', 'retroactive-grouping']
+    ['time-unit', 'sliding-window', 'retroactive-grouping', 'moving-sum']
     """
     unknown = sorted(set(names or ()) - STREAMS.keys())
     if unknown:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import shutil
+import sys
 import tempfile
 import zipfile
 from functools import cache
@@ -27,6 +28,8 @@ def ship(session: SparkSession) -> None:
     """
     if session not in _SHIPPED:
         session.addArtifacts(str(archive()), pyfile=True)
+        # Spark puts it first on the path of the driver too, whose other processes would find this part alone.
+        sys.path[:] = [place for place in sys.path if not place.endswith(archive().name)]
         _SHIPPED.add(session)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.exc import IntegrityError, NoResultFound, OperationalError
 
 from veilstream.storage.ledger.prepared import Prepared
 
@@ -43,5 +43,7 @@ def test_what_the_driver_raises_is_told_as_sqlalchemy_does(connection: sa.Connec
     with pytest.raises(IntegrityError) as twice:
         INSERT.value(connection, {"name": "a"})
     assert twice.value.params is None
+    with pytest.raises(NoResultFound):
+        Prepared(sa.select(people.c.id).where(people.c.name == sa.bindparam("name"))).value(connection, {"name": "b"})
     with pytest.raises(OperationalError):
         Prepared(sa.select(sa.column("x", sa.Integer)).select_from(sa.table("nowhere"))).rows(connection, {})

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, NoResultFound
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -53,8 +53,10 @@ class Prepared:
 
     def value(self, connection: Connection, parameters: Mapping[str, Any]) -> Any:
         """Run it, and give the one value that it returns."""
-        ((value,),) = self.rows(connection, parameters)
-        return value
+        rows = self.rows(connection, parameters)
+        if len(rows) != 1:
+            raise NoResultFound(f"{len(rows)} rows where there is one")
+        return rows[0][0]
 
     def changed(self, connection: Connection, parameters: Mapping[str, Any]) -> int:
         """Run it, and say how many rows it wrote."""
