@@ -44,6 +44,7 @@ DEFINITION: Final[dict[str, Any]] = {
     "every": "10s",
     "delay": "2m",
     "epsilon": "1000000",
+    "mechanism": "uniform",
     "window": 1,
     "public": True,
 }

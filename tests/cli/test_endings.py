@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,14 @@ MOMENTS = (1, 4, 17, 40, 90, 160, 240, 330, 420)
 @pytest.fixture
 def city(tmp_path: Path) -> City:
     return City.make(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_arrives() -> Iterator[None]:
+    """Processes inherit that Ctrl-C is ignored, as it is after a command that another test ran in this one."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def words(city: City, *more: object, **changes: object) -> list[str]:

@@ -33,7 +33,7 @@ VISITS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, STEPS - 1), st.int
 
 def definition(**changes: Any) -> dict[str, Any]:
     settings_given = {"user": "id", "time": "ts", "domain": {"place": ["a", "b"]}, "start": 0, "every": 1}
-    return {**settings_given, "epsilon": "1000000", "clock": "manual", **changes}
+    return {**settings_given, "epsilon": "1000000", "mechanism": "uniform", "clock": "manual", **changes}
 
 
 def live(ledger: Path, **changes: Any) -> LiveStream:

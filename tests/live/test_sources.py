@@ -29,6 +29,7 @@ DEFINITION: dict[str, Any] = {
     "start": 0,
     "every": 10,
     "epsilon": "1000000",
+    "mechanism": "uniform",
     "window": 1,
     "clock": "manual",
 }

@@ -26,6 +26,7 @@ start = "2026-01-01"
 every = "1s"
 delay = "2s"
 epsilon = "1000000"
+mechanism = "uniform"
 window = 1
 public = true
 domain = { place = ["a"] }
