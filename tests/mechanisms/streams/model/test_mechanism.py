@@ -226,3 +226,11 @@ def test_revise_is_a_number_of_steps(revise: int) -> None:
     with pytest.raises(InvalidInputError) as raised:
         ModelBased(revise=revise)
     assert raised.value.name == "revise"
+
+
+@pytest.mark.parametrize("epsilon", [10, 1_000])
+def test_a_jump_that_noise_cannot_explain_is_published_as_it_was_seen(epsilon: int) -> None:
+    """Noise of scale 1/10 and less; it reaches 3 in a run of 12 with a chance below 1e-11."""
+    counts = np.array([[0], [0], [0], [200], [0], [600], [0], [0], [30], [5], [0], [250]])
+    published = np.asarray(simulate(ModelBased(), vs.Guarantee(epsilon, w=1), counts, seed=1))
+    assert np.abs(published - counts).max() <= 3

@@ -24,6 +24,8 @@ SPARSE: Final = 2.0
 """Where bins have fewer on average, rounding would lose the total."""
 MOST_WHOLE: Final = 8.0
 """Variances of noise up to which the whole numbers around a look are weighed one by one."""
+MOST_SURPRISED: Final = 12.5
+"""The largest surprise, as minus a log density, that a belief makes of a look: that of five standard deviations."""
 AROUND: Final = 12
 """So many on either side."""
 AT_FIRST: Final = 2.0
@@ -107,13 +109,19 @@ def _values(numbers: Floats, variance: Floats, nearly: NDArray[np.bool_], whole:
 def whole_median(prior: Mixture, look: Look) -> Floats | None:
     """The median of a whole count of at least 0 after a look whose noise is a few counts; None after any other.
 
-    Laplace noise has a peak: even a belief that is far off leaves the look's own number in the middle, where the mean
-    would move from it and be rounded to another.
+    Laplace noise has a peak: even a belief that is off leaves the look's own number in the middle, where the mean would
+    move from it and be rounded to another. A look that is further off than ``MOST_SURPRISED`` says that the belief is
+    wrong, and stands as it is.
+
+    >>> sure = Mixture(np.array([0.0]), np.array([0.8]))
+    >>> [float(whole_median(sure, Look(np.array([seen]), 0.05, 0.16))[0]) for seen in (0.0, 1.0, 200.0)]
+    [0.0, 1.0, 200.0]
     """
     if look.scale is None or look.variance >= MOST_WHOLE:
         return None
     near = np.rint(look.numbers)[..., None] + np.arange(-AROUND, AROUND + 1)
     surprise = np.square(near - prior.mean[..., None]) / (2 * prior.variance[..., None])
+    surprise = np.minimum(surprise, MOST_SURPRISED)
     score = np.where(near < 0, -np.inf, -surprise - np.abs(near - look.numbers[..., None]) / look.scale)
     score -= np.maximum(score.max(axis=-1, keepdims=True), -1e300)
     chance = np.cumsum(np.exp(score), axis=-1)
