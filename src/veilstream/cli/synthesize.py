@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -26,6 +26,17 @@ from veilstream.cli.options import (
 from veilstream.cli.population import DataFrom, DataTo, HowToDraw, InPopulation, membership_of
 from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
+from veilstream.cli.synthesize_steps import (
+    End,
+    Every,
+    Start,
+    TimeColumn,
+    Window,
+    Zone,
+    steps_of,
+    synthesize_steps,
+    write_rows,
+)
 
 if TYPE_CHECKING:
     from veilstream.storage.ledger import Ledger
@@ -77,6 +88,12 @@ def synthesize(
     measure: Annotated[
         str | None, typer.Option(help="Extra budget that measures true errors for the page.", show_default=False)
     ] = None,
+    every: Every = None,
+    time: TimeColumn = None,
+    window: Window = None,
+    start: Start = None,
+    end: End = None,
+    zone: Zone = "UTC",
     population: InPopulation = None,
     draw: HowToDraw = "shared",
     data_from: DataFrom = None,
@@ -87,7 +104,10 @@ def synthesize(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
-    """Publish a private model of a table and draw synthetic rows from it; run it again to draw more for nothing."""
+    """Publish a private model of a table and draw synthetic rows from it; run it again to draw more for nothing.
+
+    With --every, a model for every step of a time range, each on the ground of the last one.
+    """
     from veilstream.data import ReadOptions
     from veilstream.data.readers import open_batches
     from veilstream.errors import InvalidInputError
@@ -109,19 +129,38 @@ def synthesize(
     refuse_overwriting({"out": out, "report": report}, {"file": files, "domain": domain, "ledger": url})
     schema = TableDomain.from_json(domain)
     mechanism = _mechanism(method, margins, copula, schema)
+    steps = steps_of(epsilon, time, every, window, start, end, zone, report)
     if dry_run:
-        guarantee = Guarantee(epsilon, w=None)
+        guarantee = steps.guarantee if steps else Guarantee(epsilon, w=None)
         return tell_dry_run(guarantee, as_json, attributes=len(schema.names), method=method, ledger=url)
+    options = ReadOptions(delimiter, encoding, decimal)
+    policy: Literal["error", "drop"] = "drop" if unknown == "drop" else "error"
+    if steps is not None:
+        return synthesize_steps(
+            source_of(files),
+            schema,
+            steps,
+            mechanism,
+            out,
+            url,
+            as_json,
+            name=name,
+            user=user,
+            rows_per_user=rows_per_user,
+            unknown=policy,
+            options=options,
+            population=member,
+            rows=rows,
+            seed=seed,
+        )
     columns = [*schema.names] if user is None else [user, *schema.names]
     stages = 3 + (report is not None)
     with ExitStack() as open_things:
         advance = open_things.enter_context(progress_bar("reading rows, fitting, drawing", as_json))
         advance(0, stages)
         # Every row is read and checked before the ledger is touched.
-        source = open_batches(source_of(files), columns, ReadOptions(delimiter, encoding, decimal), user=user)
-        sealed = read_rows(
-            source, schema, user=user, rows_per_user=rows_per_user, unknown="drop" if unknown == "drop" else "error"
-        )
+        source = open_batches(source_of(files), columns, options, user=user)
+        sealed = read_rows(source, schema, user=user, rows_per_user=rows_per_user, unknown=policy)
         advance(1, stages)
         book = open_things.enter_context(Ledger.open(url))
         before = _released(book, name)
@@ -253,9 +292,8 @@ def _draw(model: TableModel, out: Path, rows: int | None, seed: int | None) -> i
     from veilstream.release.sinks import replacing
 
     frame = model.sample(rows, seed=seed)
-    write = {".parquet": frame.write_parquet, ".csv": frame.write_csv, ".ndjson": frame.write_ndjson}
     with replacing(out) as unfinished:
-        write[out.suffix.lower()](unfinished)
+        write_rows(frame, unfinished, out.suffix)
     return len(frame)
 
 

@@ -137,7 +137,7 @@ class _Refresh:
         noisy, drifts = self._margins(before, budget, share)
         total = _total(counted, noisy)
         known = replace(before, margins=noisy.margins(total))
-        if not known.tables:
+        if not known.tables and pairs:
             # No table is bound to groups: they may follow the rows.
             groups, _ = self.graph.plan(self.layout, total, budget, 1 - share, 1)
             known = replace(known, labels=self.layout.labels(known.margins.counts, groups))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import polars as pl
 
@@ -60,16 +60,20 @@ def fit_over_time(
     >>> [str(model.spent) for model in models]
     ['1', '1', '1']
     """
-    schema = table_domain(domain)
-    if time in schema.names or time == user:
-        raise InvalidInputError(
-            name="time", value=time, limit="it is an attribute or the person's id too", outcome="nothing was read"
-        )
-    types = {kind: of for kind, of in numeric_types(table).items() if kind != time}
-    steps = list(_steps(table, schema, calendar, time, user, rows_per_user, unknown, options or ReadOptions()))
+    types = {column: kind for column, kind in numeric_types(table).items() if column != time}
+    steps = read_steps(
+        table,
+        domain,
+        calendar,
+        time,
+        user=user,
+        rows_per_user=rows_per_user,
+        unknown=unknown,
+        options=options,
+    )
     models: list[TableModel] = []
     with TablePublisher(
-        schema,
+        domain,
         guarantee,
         refreshed,
         mechanism,
@@ -86,19 +90,37 @@ def fit_over_time(
     return models
 
 
-def _steps(
+def sealed_steps(table: Any) -> list[SealedRows] | None:
+    """Rows that were sealed step by step before; None for a table that is still to be read."""
+    if not isinstance(table, list):
+        return None
+    parts: list[Any] = [*cast("Any", table)]
+    return parts if all(isinstance(part, SealedRows) for part in parts) else None
+
+
+@hide_frames
+def read_steps(
     table: Any,
-    schema: Domain,
+    domain: Domain,
     calendar: Calendar,
     time: str,
-    user: str | None,
-    rows_per_user: int,
-    unknown: Literal["error", "drop"],
-    options: ReadOptions,
-) -> Iterator[SealedRows]:
-    """The rows of every step, sealed."""
+    *,
+    user: str | None = None,
+    rows_per_user: int = 1,
+    unknown: Literal["error", "drop"] = "error",
+    options: ReadOptions | None = None,
+) -> list[SealedRows]:
+    """The rows of every step of a calendar, sealed; rows that are sealed step by step already stay as they are."""
+    sealed = sealed_steps(table)
+    if sealed is not None:
+        return sealed
+    schema = table_domain(domain)
+    if time in schema.names or time == user:
+        raise InvalidInputError(
+            name="time", value=time, limit="it is an attribute or the person's id too", outcome="nothing was read"
+        )
     columns = list(dict.fromkeys([time, *schema.names, *([user] if user else [])]))
-    parts = list(open_batches(table, columns, options, time=time, user=user))
+    parts = list(open_batches(table, columns, options or ReadOptions(), time=time, user=user))
     frame = pl.concat(parts, how="vertical_relaxed") if parts else pl.DataFrame({name: [] for name in columns})
     step = calendar.step_of(frame[time])
     if unknown == "error" and (step < 0).any():
@@ -116,6 +138,9 @@ def _steps(
             outcome="nothing was released",
             next_step="give an end up to which the data are complete (--end)",
         )
-    for t in range(calendar.steps):
-        rows = frame.filter(pl.Series(step == t))
-        yield read_rows(rows, schema, user=user, rows_per_user=rows_per_user, unknown=unknown, t=t)
+    return [
+        read_rows(
+            frame.filter(pl.Series(step == t)), schema, user=user, rows_per_user=rows_per_user, unknown=unknown, t=t
+        )
+        for t in range(calendar.steps)
+    ]
