@@ -216,7 +216,7 @@ def _blocks(stream: Stream, rows: list[Row]) -> Iterator[str]:
 
 
 def _spending(stream: Stream, exact: bool) -> Iterator[str]:
-    """What a step says it spent is what its charges say, of the bin that paid most; Gaussian ones by their share of μ²."""
+    """A step says that it spent what its dearest bin paid by its charges; Gaussian ones count by their share of μ²."""
     for step in stream.steps.values():
         mine = [paid for paid in stream.charges if paid.t == step.t and paid.outcome == "released"]
         if not exact or any(paid.mu_squared for paid in mine):
