@@ -62,9 +62,9 @@ def test_prose_holds_no_measured_figures() -> None:
 @pytest.mark.parametrize(
     "measured",
     [
-        "it takes 0.8 s on two cores", "32 ms", "holds 2.1 GB", "from 6 to 20 seconds", "14 times smaller", "8 times the error",
-        "0.07 to 0.37 of plain noise", "0.57 against 0.11", "wins in 30 of 75 settings", "takes 5% longer", "at 0.5 of the error",
-        "| this pipeline | 0.52 s |",
+        "it takes 0.8 s on two cores", "32 ms", "holds 2.1 GB", "from 6 to 20 seconds", "14 times smaller",
+        "8 times the error", "0.07 to 0.37 of plain noise", "0.57 against 0.11", "wins in 30 of 75 settings",
+        "takes 5% longer", "at 0.5 of the error", "| this pipeline | 0.52 s |",
     ],
 )  # fmt: skip
 def test_a_measured_figure_is_found(measured: str) -> None:
@@ -74,8 +74,9 @@ def test_a_measured_figure_is_found(measured: str) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        "a 95 % interval", "ε = 0.1, w = 40", "within any 24 hours", "√2 times the noise", "10⁶ bins", "| 1 | 2.7 | 73.1 % |",
-        "`--every 30 s`", "<!-- begin x -->\n4.2 times as fast\n<!-- end x -->", "```\n3 MB\n```", "[a](page.md#takes-3-s)",
+        "a 95 % interval", "ε = 0.1, w = 40", "within any 24 hours", "√2 times the noise", "10⁶ bins",
+        "| 1 | 2.7 | 73.1 % |", "`--every 30 s`", "<!-- begin x -->\n4.2 times as fast\n<!-- end x -->",
+        "```\n3 MB\n```", "[a](page.md#takes-3-s)",
     ],
 )  # fmt: skip
 def test_settings_and_generated_blocks_are_left_alone(said: str) -> None:
