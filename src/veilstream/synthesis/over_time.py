@@ -119,7 +119,8 @@ def read_steps(
         raise InvalidInputError(
             name="time", value=time, limit="it is an attribute or the person's id too", outcome="nothing was read"
         )
-    columns = list(dict.fromkeys([time, *schema.names, *([user] if user else [])]))
+    wanted: list[str] = [time, *schema.names] if user is None else [time, *schema.names, user]
+    columns = list(dict.fromkeys(wanted))
     parts = list(open_batches(table, columns, options or ReadOptions(), time=time, user=user))
     frame = pl.concat(parts, how="vertical_relaxed") if parts else pl.DataFrame({name: [] for name in columns})
     step = calendar.step_of(frame[time])
