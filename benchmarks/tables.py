@@ -137,7 +137,8 @@ def _notes(looked_at: Sequence[str]) -> str:
         f"trained on drawn rows, processor seconds. {', '.join(looked_at)}, which stand below, were looked at while "
         "shares and limits were chosen; 'Breast cancer, worst' and 'Digits, other pixels' are other columns of the "
         f"same people and digits. {', '.join(PEERS)} and 'auto, δ' have δ = {DELTA:g}, the others 0; 'auto, δ' stands "
-        "where it differs, which is from 14 attributes on. 'independent' has the exact margins and no noise. The peers (dpmm 0.1.9) draw by its sampler that does not round; AIM's "
+        "where it differs, which is from 14 attributes on. 'independent' has the exact margins and no noise. The "
+        "peers (dpmm 0.1.9) draw by its sampler that does not round; AIM's "
         "model has at most 4 MB and its fits between rounds 50 steps. Where a peer is missing, its fit was not made."
     )
 
