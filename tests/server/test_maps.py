@@ -5,13 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilstream.data import Categories, Domain
 from veilstream.server.maps import GEOHASH_LETTERS, geohash_box, map_grid, tile_box
 
 
+@settings(deadline=None)
 @given(st.text(GEOHASH_LETTERS, max_size=11), st.integers(0, 6))
 def test_the_cells_of_longer_names_divide_the_cell_of_the_name(prefix: str, zoom: int) -> None:
     west, south, east, north = geohash_box(prefix) or (-180.0, -90.0, 180.0, 90.0)

@@ -16,7 +16,9 @@ from veilstream.live.clock import Clock, WallClock, moment, tick_of
 from veilstream.live.closing import Closer, close_due
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.rows import Fates, encode_batch
-from veilstream.live.spool import Arrival, Moved, Spool, SpooledStream
+from veilstream.live.spool import Spool
+from veilstream.live.spool_writing import Arrival
+from veilstream.live.spooled import Moved, SpooledStream
 from veilstream.storage.ledger import Ledger
 from veilstream.values.release import Release
 
