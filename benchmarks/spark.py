@@ -270,7 +270,7 @@ def peers(events: Events) -> Table:
         title=f"Peers on a sample of {SAMPLE:,} of the events, ours on {events.rows:,}",
         notes="Microseconds of processor time per event. The peers also draw their noise for 168,000 partitions in "
         "this time, and Tumult's starts its own JVM. Tumult Analytics needs Spark 3, NumPy 1 and pandas 1, and cannot "
-        "be installed beside Spark 4: it runs in the interpreter that VEILSTREAM_TUMULT names, and is left out without.",
+        "be installed beside Spark 4: it runs in the interpreter that VEILSTREAM_TUMULT names, else not at all.",
         columns=["method", "events", "processor s", "microseconds per event"],
         rows=[
             [name, f"{count:,}", f"{cost.processor:.1f}", f"{cost.processor / count * 1e6:.2f}"]

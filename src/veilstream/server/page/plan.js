@@ -69,14 +69,16 @@ export class Plan {
     context.scale(scale, scale);
     context.clearRect(0, 0, place.width, place.height);
     const most = this.most(), positive = colour(0), negative = colour(1);
-    context.strokeStyle = variable("--line");
+    context.strokeStyle = context.fillStyle = variable("--line");
+    // Places that no cell covers are not counted at all, which is not the same as a count of zero.
+    if (this.grid.cells) context.fillRect(MARGIN.left, MARGIN.top, place.wide, place.tall);
     this.boxes.forEach(([west, south, east, north], bin) => {
       const v = s.values[bin][this.at], noise = Math.abs(v) <= s.half[bin][this.at];
       const strength = Math.sqrt(Math.min(1, Math.abs(v) / most));
       const left = place.left(west), top = place.top(north), wide = place.left(east) - left, tall = place.top(south) - top;
       context.fillStyle = translucent(v < 0 ? negative : positive, strength * (noise ? 0.25 : 1));
+      context.clearRect(left, top, wide, tall);
       context.fillRect(left, top, wide, tall);
-      // Named cells may leave room between them: borders show which places are counted at all.
       if (this.grid.cells && wide > 6 && tall > 6) context.strokeRect(left, top, wide, tall);
     });
     this.frame(context, place);
