@@ -20,6 +20,7 @@ from urllib.request import urlopen
 import polars as pl
 
 from benchmarks.ingest import BINS, CALENDAR, DOMAIN, HOUR, START, STEPS, events
+from benchmarks.processor import processor_seconds
 from benchmarks.report import ROOT, Table, machine, progress
 from veilstream.data import Calendar, Domain, Grid, read_events
 from veilstream.data.bounding import bound
@@ -53,24 +54,6 @@ def write_folder(folder: Path, rows: int, people: int) -> None:
         table = events(min(FILE_ROWS, rows - first), people, seed)
         instants = table.with_columns(pl.col("time").dt.replace_time_zone("UTC"))
         instants.write_parquet(folder / f"part-{seed:04}.parquet")
-
-
-def processor_seconds() -> float:
-    """Processor time of this process and all below it, ended ones included."""
-    parents: dict[int, int] = {}
-    spent: dict[int, float] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text(encoding="utf-8").rpartition(")")[2].split()
-        except OSError:
-            continue
-        number = int(path.parent.name)
-        parents[number], spent[number] = int(fields[1]), sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-    mine, before = {os.getpid()}, 0
-    while len(mine) > before:
-        before = len(mine)
-        mine |= {child for child, parent in parents.items() if parent in mine}
-    return sum(spent[number] for number in mine)
 
 
 def cost_of(call: Callable[[], object]) -> Cost:
@@ -194,9 +177,10 @@ def tumult(folder: str) -> Cost:
     rows = sample.select(person=pl.col("user") * STEPS + pl.Series(steps), cell=pl.Series(steps) * BINS + pl.col("bin"))
     with tempfile.TemporaryDirectory() as place:
         rows.write_csv(f"{place}/rows.csv")
-        worker = str(Path(__file__).with_name("tumult_counts.py"))
-        command = [os.environ["VEILSTREAM_TUMULT"], worker, f"{place}/rows.csv", str(STEPS * BINS)]
-        return cost_of(lambda: subprocess.run(command, check=True, capture_output=True))
+        command = [os.environ["VEILSTREAM_TUMULT"], "-m", "benchmarks.tumult_counts", f"{place}/rows.csv"]
+        began = time.perf_counter()
+        done = subprocess.run([*command, str(STEPS * BINS)], cwd=ROOT, check=True, capture_output=True, text=True)
+        return Cost(float(done.stdout.splitlines()[-1]), time.perf_counter() - began)
 
 
 MEASUREMENTS: Final[dict[str, Callable[..., Cost]]] = {

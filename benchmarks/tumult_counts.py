@@ -1,6 +1,7 @@
 """Counts of Tumult Analytics in an interpreter of its own, which needs older versions of NumPy, pandas and Spark.
 
-``PYTHON benchmarks/tumult_counts.py ROWS.csv CELLS`` counts the rows of every cell, one row for each person.
+``PYTHON -m benchmarks.tumult_counts ROWS.csv CELLS`` counts the rows of every cell, one row for each person, and prints
+the processor seconds that it took, the JVM's included.
 """
 
 # pyright: basic
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
+
+from benchmarks.processor import processor_seconds
 
 
 def main(path: str, cells: int) -> None:
@@ -30,7 +33,8 @@ def main(path: str, cells: int) -> None:
     session = Session.from_dataframe(PureDPBudget(1), "rows", rows, protected_change=AddRowsWithID("person"))
     keys = KeySet.from_dataframe(spark.range(cells).withColumnRenamed("id", "cell"))
     query = QueryBuilder("rows").enforce(MaxRowsPerID(1)).groupby(keys).count(name="found")
-    print(session.evaluate(query, PureDPBudget(1)).count())
+    assert session.evaluate(query, PureDPBudget(1)).count() == cells
+    print(processor_seconds())
 
 
 if __name__ == "__main__":

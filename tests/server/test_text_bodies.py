@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def outcome(body: bytes, kind: str, numbers: Any) -> tuple[Any, ...]:
     return rows, [getattr(encoded.fates, name) for name in encoded.fates.__slots__]
 
 
-def csv_body(rows: list[tuple[str, ...]]) -> bytes:
+def csv_body(rows: Sequence[tuple[str, ...]]) -> bytes:
     return "\n".join([",".join(COLUMNS), *(",".join(row) for row in rows), ""]).encode()
 
 

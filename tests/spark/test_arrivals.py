@@ -77,7 +77,7 @@ def test_commits_before_a_moment_are_not_read_and_an_empty_table_has_its_columns
     assert later.count() == 0
     for bad in ({"since": datetime(2024, 1, 1)}, {"arrival": "time"}):
         with pytest.raises(InvalidInputError) as caught:
-            delta_events(spark.session, place, **bad)  # type: ignore[arg-type]
+            delta_events(spark.session, place, **bad)
         assert caught.value.name == next(iter(bad))
 
 

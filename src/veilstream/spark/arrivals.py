@@ -96,7 +96,7 @@ def kafka_events(messages: DataFrame, schema: str, *, arrival: str = "arrived") 
     return opened.select(quoted(arrival), *[f"value.{quoted(name)}" for name in fields])
 
 
-def _arrived(session: SparkSession, commits: Iterable[Commit], schema: Any, arrival: str) -> DataFrame:
+def _arrived(session: Any, commits: Iterable[Commit], schema: Any, arrival: str) -> DataFrame:
     """The rows of all files with the time at which each file was committed."""
     functions: Any = import_module("pyspark.sql.functions")
     arrow: Any = import_module("pyarrow")
@@ -112,13 +112,13 @@ def _arrived(session: SparkSession, commits: Iterable[Commit], schema: Any, arri
             outcome="nothing was read",
         )
     if not committed:
-        empty: Any = session.createDataFrame(arrow.schema(schema).empty_table())
+        empty = session.createDataFrame(arrow.schema(schema).empty_table())
         nothing: DataFrame = empty.withColumn(arrival, functions.lit(None).cast("timestamp"))
         return nothing
-    known: Any = session.createDataFrame(
+    known = session.createDataFrame(
         [(PurePosixPath(file).name, tick) for file, tick in committed.items()], f"{FILE_NAME} string, tick bigint"
     )
-    read: Any = session.read.parquet(*committed).withColumn(FILE_NAME, functions.col("_metadata.file_name"))
+    read = session.read.parquet(*committed).withColumn(FILE_NAME, functions.col("_metadata.file_name"))
     tick = functions.coalesce(functions.col("tick"), functions.raise_error(functions.lit(UNKNOWN_FILE)).cast("bigint"))
     joined = read.join(functions.broadcast(known), FILE_NAME, "left")
     events: DataFrame = joined.withColumn(arrival, functions.timestamp_micros(tick)).drop(FILE_NAME, "tick")
