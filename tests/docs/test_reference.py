@@ -130,3 +130,8 @@ def test_docstrings_become_markdown() -> None:
         "Adds `a` to `Sum`. `b` is the other; `c=1` too.\n\n```pycon\n>>> 1 + 1\n2\n```\n\n    x = a + b"
     )
     assert sentences_about("b", text) == "`b` is the other;"
+
+
+def test_bars_in_types_do_not_cut_cells() -> None:
+    row = next(line for line in reference.page(reference.PARTS["publishing"]).splitlines() if "`window`" in line)
+    assert "`int | str | None`" in row
