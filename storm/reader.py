@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
 from importlib import import_module
+from pathlib import Path
 from struct import pack, unpack
 from typing import Any, Final, TypeAlias
 
@@ -69,7 +70,8 @@ def read(place: str) -> dict[str, list[Row]]:
         connection = import_module("psycopg").connect(place)
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     else:
-        connection = sqlite3.connect(place, isolation_level=None)
+        # A ledger that was lost is not made anew.
+        connection = sqlite3.connect(f"{Path(place).absolute().as_uri()}?mode=rw", isolation_level=None, uri=True)
         connection.execute("BEGIN")
     try:
         return {name: _rows(connection.execute(f"SELECT * FROM {name}")) for name in TABLES}

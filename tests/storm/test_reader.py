@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,12 @@ def test_a_step_whose_bins_pay_apart_spends_what_the_dearest_of_them_pays(tmp_pa
 def test_what_is_released_otherwise_is_accepted(subject: Subject, tmp_path: Path) -> None:
     place = written(subject, tmp_path)
     assert examine(subject, place, Notes(tmp_path / "seen")) == []
+
+
+def test_a_ledger_that_is_not_there_is_not_made_by_reading(tmp_path: Path) -> None:
+    with pytest.raises(sqlite3.OperationalError):
+        reader.read(str(tmp_path / "ledger.db"))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture(scope="module")
