@@ -200,12 +200,20 @@ def applicable(
 
 
 def check_stream(mechanism: StreamMechanism[Any], guarantees: Sequence[Guarantee] = (*GUARANTEES, *SELDOM)) -> None:
-    """Run every check of a stream mechanism; raises CheckFailedError on the first rule broken."""
+    """Run every check of a stream mechanism; ``CheckFailedError`` on the first rule broken.
+
+    >>> from veilstream.mechanisms.streams import Uniform
+    >>> check_stream(Uniform(), [Guarantee(1, w=2)])
+    """
     for guarantee in applicable(mechanism, guarantees):
         for check in STREAM_CHECKS:
             check(mechanism, guarantee)
 
 
 def check_histogram(histogram: HistogramMechanism) -> None:
-    """Run every check of a one-time histogram, as the release step of a stream."""
+    """Run every check of a one-time histogram, as the release step of a stream; ``CheckFailedError`` as above.
+
+    >>> from veilstream.mechanisms.histograms import Geometric
+    >>> check_histogram(Geometric())
+    """
     check_stream(Sample(histogram), GUARANTEES)
