@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -14,6 +15,9 @@ from unittest import mock
 
 import pytest
 import sqlalchemy as sa
+
+# Before NumPy is loaded: threads for matrices as small as those of tests wait for each other longer than they work.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 NewLedger = Callable[[], str]
 MEMORY = Path("/dev/shm")
@@ -48,6 +52,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if (item.get_closest_marker("audit") is not None) != wanted]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if (item.get_closest_marker("audit") is not None) == wanted]
+
+
+def pytest_collection_finish() -> None:
+    """Let what was loaded be: whoever collects garbage during a test need not walk through all modules and tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
