@@ -94,6 +94,7 @@ def synthesize(
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.storage.ledger import Ledger
+    from veilstream.storage.requiring import require_population
     from veilstream.synthesis import TableDomain, fit, read_rows
     from veilstream.synthesis.types import numeric_types
 
@@ -112,6 +113,7 @@ def synthesize(
     if dry_run:
         guarantee = Guarantee(epsilon, w=None)
         return tell_dry_run(guarantee, as_json, attributes=len(schema.names), method=method, ledger=url)
+    require_population(url, population)
     columns = [*schema.names] if user is None else [user, *schema.names]
     stages = 3 + (report is not None)
     with ExitStack() as open_things:
