@@ -8,8 +8,9 @@ import polars as pl
 from veilstream import Guarantee, Publisher
 from veilstream.data import Calendar, Categories, Domain
 from veilstream.mechanisms.streams import FixedRate, ModelBased, Uniform
-from veilstream.release.as_of import with_as_of
 from veilstream.release.sinks import release_tables
+from veilstream.storage.ledger.as_of import with_as_of
+from veilstream.storage.ledger.exporting import export
 
 PLACES = Domain({"place": Categories(["a", "b"])})
 STEPS = 7
@@ -39,6 +40,11 @@ def test_what_is_fresh_or_of_a_model_is_of_its_own_step() -> None:
     for mechanism in (Uniform(), ModelBased()):
         releases = published(mechanism).ledger.releases("default")
         assert [step for _, step in with_as_of(releases)] == list(range(STEPS))
+
+
+def test_an_export_says_it_of_every_release() -> None:
+    rows = export(published(FixedRate(interval=3)).ledger, "default")
+    assert [row["as_of"] for row in rows if row["kind"] == "release"] == [0, 0, 0, 3, 3, 3, 6]
 
 
 def test_tables_say_it_row_by_row() -> None:
