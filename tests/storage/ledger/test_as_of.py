@@ -60,7 +60,7 @@ def test_tables_say_it_row_by_row() -> None:
 
 
 def test_what_a_filter_believes_is_about_the_count_of_its_own_step() -> None:
-    """FAST follows the level between looks, and its bands widen with them: they are no bands of a value before noise."""
+    """FAST follows the level between looks, and its bands widen: they are not of a value before noise."""
     releases = list(published(Fast(samples=1)).ledger.releases("default"))
     assert not all(release.fresh for release in releases)
     assert {release.covers for release in releases} == {"count"}
