@@ -98,6 +98,7 @@ def histogram(
     from veilstream.release.publisher import Publisher
     from veilstream.release.sinks import WRITERS, check_names, check_writable, release_tables, write_table
     from veilstream.storage.ledger import Ledger
+    from veilstream.storage.requiring import require_population
     from veilstream.synthesis.domain import TableDomain, listed_domain, table_domain
 
     for path, suffixes in ((out, tuple(WRITERS)), (plot, PICTURES)):
@@ -122,6 +123,7 @@ def histogram(
             mechanism=_once(histogram_method, steps) if dense else None,
             per_person=counts_per_user,
         )
+    require_population(ledger, population)
     if known.bins > MAX_BINS:
         if plot is not None:
             raise InvalidInputError(

@@ -114,6 +114,7 @@ def synthesize(
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.storage.ledger import Ledger
+    from veilstream.storage.requiring import require_population
     from veilstream.synthesis import TableDomain, fit, read_rows
     from veilstream.synthesis.types import numeric_types
 
@@ -133,6 +134,7 @@ def synthesize(
     if dry_run:
         guarantee = steps.guarantee if steps else Guarantee(epsilon, w=None)
         return tell_dry_run(guarantee, as_json, attributes=len(schema.names), method=method, ledger=url)
+    require_population(url, population)
     options = ReadOptions(delimiter, encoding, decimal)
     policy: Literal["error", "drop"] = "drop" if unknown == "drop" else "error"
     if steps is not None:

@@ -32,6 +32,8 @@ from veilstream.values.release import Release
 class TablePublisher:
     """Publishes a model of a changing table within one guarantee, on a ledger.
 
+    ``copula`` says how the table is modelled, as for ``fit``.
+
     ``stream`` makes a stream mechanism from the histogram mechanism for tables, such as
     ``lambda copula: DSAT(histogram=copula)``: the table is then modelled anew only when it has moved far
     enough from the last model, and the last model stands in between. What is compared are the margins: a change of
