@@ -110,7 +110,6 @@ def synthesize(
     """
     from veilstream.data import ReadOptions
     from veilstream.data.readers import open_batches
-    from veilstream.errors import InvalidInputError
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.storage.ledger import Ledger
@@ -120,12 +119,8 @@ def synthesize(
 
     if row_per_person:
         require_people(user, row_per_person)
-    _check(unknown, rows, measure, out, report)
+    _check(unknown, rows, measure, out, report, population)
     member = membership_of(population, draw, data_from, data_to)
-    if member is not None and measure is not None:
-        raise InvalidInputError(
-            "measure: what a page measures is not drawn from a population; leave it out", outcome="nothing was read"
-        )
     url = _default_ledger(files, out) if ledger is None else ledger
     refuse_overwriting({"out": out, "report": report}, {"file": files, "domain": domain, "ledger": url})
     schema = TableDomain.from_json(domain)
@@ -206,7 +201,9 @@ def _tell(summary: dict[str, Any], spent: dict[str, Fraction], attributes: int, 
         typer.echo(f"wrote {path}")
 
 
-def _check(unknown: str, rows: int | None, measure: str | None, out: Path, report: Path | None) -> None:
+def _check(
+    unknown: str, rows: int | None, measure: str | None, out: Path, report: Path | None, population: str | None
+) -> None:
     """Refuse options that could not be served, before a row is read."""
     from veilstream.errors import InvalidInputError
     from veilstream.release.sinks import check_writable
@@ -216,6 +213,10 @@ def _check(unknown: str, rows: int | None, measure: str | None, out: Path, repor
     if rows is not None and rows < 0:
         raise InvalidInputError(
             name="rows", value=rows, limit="a whole number of at least 0", outcome="nothing was read"
+        )
+    if population is not None and measure is not None:
+        raise InvalidInputError(
+            "measure: what a page measures is not drawn from a population; leave it out", outcome="nothing was read"
         )
     if measure is not None and report is None:
         raise InvalidInputError(
