@@ -14,12 +14,15 @@ import pytest
 import veilstream as vs
 from veilstream.errors import BudgetExceededError, InvalidInputError
 from veilstream.mechanisms.identity import rebuilt, recognises
+from veilstream.mechanisms.session import StreamSession
 from veilstream.mechanisms.streams import RunningTotal
-from veilstream.mechanisms.streams.running.rows import row_spread
+from veilstream.mechanisms.streams.running.rows import RowsState, row_spread
 from veilstream.mechanisms.streams.running.weights import Weights
+from veilstream.noise import SecureNoise
 from veilstream.privacy.kernels import Kernel
 from veilstream.storage.ledger import Ledger
 from veilstream.testing.checks import check_stream
+from veilstream.trusted.counts import seal
 
 EVENT = vs.Guarantee(1, w=1, delta="1e-6")
 PURE = vs.Guarantee(1, w=1)
@@ -135,10 +138,15 @@ def test_a_horizon_ends_and_parameters_are_checked() -> None:
 
 
 def test_streams_of_the_first_version_go_on_in_groups() -> None:
+    """By their state: what they were described by is the present default."""
     recorded = '{"name": "running-total", "set": {"horizon": 9}, "version": 1}'
-    assert rebuilt(recorded) == RunningTotal(horizon=9, weights=GROUPS)
-    assert rebuilt('{"name": "moving-sum", "set": {}, "version": 1}') == vs.MovingSum(weights=GROUPS)
-    assert not recognises(recorded, RunningTotal(horizon=9))
+    assert rebuilt(recorded) == RunningTotal(horizon=9)
+    assert rebuilt('{"name": "moving-sum", "set": {}, "version": 1}') == vs.MovingSum()
+    assert not recognises(recorded, RunningTotal(horizon=9, weights=GROUPS))
+    session = StreamSession(RunningTotal(), EVENT, 1, SecureNoise())
+    session.state = RunningTotal(weights=GROUPS).start(EVENT, 1)
+    session.step(seal(np.array([3]), 0), 0)
+    assert isinstance(session.state, RowsState)
 
 
 def test_spreads_are_those_of_the_inverse() -> None:

@@ -67,7 +67,7 @@ class MovingSum:
     detail: int = 8
     weights: Weights = Weights.BUFFERS
     version: ClassVar[int] = 2
-    former_defaults: ClassVar[Mapping[int, Mapping[str, str]]] = {1: {"weights": "groups"}}
+    former_defaults: ClassVar[Mapping[int, Mapping[str, str]]] = {1: {}}
     oblivious: ClassVar[bool] = True
     window_sums: ClassVar[bool] = True
 

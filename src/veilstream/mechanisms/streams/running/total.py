@@ -60,7 +60,8 @@ class RunningTotal:
     nondecreasing: bool = False
     weights: Weights = Weights.BUFFERS
     version: ClassVar[int] = 2
-    former_defaults: ClassVar[Mapping[int, Mapping[str, str]]] = {1: {"weights": "groups"}}
+    former_defaults: ClassVar[Mapping[int, Mapping[str, str]]] = {1: {}}
+    former_states: ClassVar[tuple[type[RowsState], ...]] = (RowsState,)
     oblivious: ClassVar[bool] = True
     cumulative: ClassVar[bool] = True
 
