@@ -55,7 +55,7 @@ from veilstream.values.release import Release
 
 __all__ = ["ChargeRow", "Ledger", "StreamSpec", "Transaction"]
 
-PAGE: Final = 4096
+PAGE: Final = 1 << 14
 PAGE_NUMBERS: Final = 1 << 22
 
 
