@@ -42,7 +42,8 @@ def test_no_unit_moves_the_scores_of_all_stretches_by_more_than_was_said(
 
 def law(counts: NDArray[np.int64], epsilon: float, sensitivity: float | None = None) -> dict[tuple[int, ...], float]:
     """The exact probabilities of all triples of cuts, level by level, from the scores alone."""
-    x, cells, found = seal(counts, 0), len(counts), {}
+    x, cells = seal(counts, 0), len(counts)
+    found: dict[tuple[int, ...], float] = {}
 
     def chances(first: int, after: int, share: float) -> dict[int, float]:
         if after == first:
