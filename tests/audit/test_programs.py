@@ -24,6 +24,7 @@ from veilstream.privacy.guarantee import Guarantee
 
 from .enumeration import laplace_pmf, laplace_tail
 from .known_bad.charge_rules import (
+    BuffersOfOneStep,
     OldDataForFree,
     PositivesForgotten,
     RowsOfOneStep,
@@ -73,8 +74,18 @@ def test_no_admitted_program_of_a_hundred_thousand_loses_more_than_its_guarantee
         ({"parts_of": parts_by_position}, 1.3),
         ({"make_meter": RowsOfThePresent, "kinds": [Kind.TOTALS]}, 1.1),
         ({"make_meter": RowsOfOneStep, "kinds": [Kind.TOTALS]}, 1.3),
+        ({"make_meter": RowsOfThePresent, "kinds": [Kind.BUFFERS]}, 1.1),
+        ({"make_meter": BuffersOfOneStep, "kinds": [Kind.BUFFERS]}, 1.3),
     ],
-    ids=["positives forgotten", "old data for free", "parts by position", "rows of the present", "rows of one step"],
+    ids=[
+        "positives forgotten",
+        "old data for free",
+        "parts by position",
+        "rows of the present",
+        "rows of one step",
+        "buffers of the present",
+        "buffers of one step",
+    ],
 )
 def test_a_wrong_rule_of_charging_is_found_out(rule: dict[str, Any], loss: float) -> None:
     found = ProgramAudit()

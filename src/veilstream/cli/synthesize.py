@@ -119,7 +119,7 @@ def synthesize(
 
     if row_per_person:
         require_people(user, row_per_person)
-    _check(unknown, rows, measure, out, report, population)
+    _check(unknown, rows, measure, population, out, report)
     member = membership_of(population, draw, data_from, data_to)
     url = _default_ledger(files, out) if ledger is None else ledger
     refuse_overwriting({"out": out, "report": report}, {"file": files, "domain": domain, "ledger": url})
@@ -202,21 +202,21 @@ def _tell(summary: dict[str, Any], spent: dict[str, Fraction], attributes: int, 
 
 
 def _check(
-    unknown: str, rows: int | None, measure: str | None, out: Path, report: Path | None, population: str | None
+    unknown: str, rows: int | None, measure: str | None, population: str | None, out: Path, report: Path | None
 ) -> None:
     """Refuse options that could not be served, before a row is read."""
     from veilstream.errors import InvalidInputError
     from veilstream.release.sinks import check_writable
 
+    if population is not None and measure is not None:
+        raise InvalidInputError(
+            "measure: what a page measures is not drawn from a population; leave it out", outcome="nothing was read"
+        )
     if unknown not in ("error", "drop"):
         raise InvalidInputError(name="unknown", value=unknown, limit="'error' or 'drop'", outcome="nothing was read")
     if rows is not None and rows < 0:
         raise InvalidInputError(
             name="rows", value=rows, limit="a whole number of at least 0", outcome="nothing was read"
-        )
-    if population is not None and measure is not None:
-        raise InvalidInputError(
-            "measure: what a page measures is not drawn from a population; leave it out", outcome="nothing was read"
         )
     if measure is not None and report is None:
         raise InvalidInputError(

@@ -82,6 +82,9 @@ class Job(BaseModel):
     edges: tuple[Number, ...] | None = Field(
         None, description="With --quantiles: public edges of the cells instead, e.g. 0,5,10,30,60."
     )
+    quantiles_by: Literal["cells", "choice"] = Field(
+        "cells", description="From noisy 'cells' with intervals (default), or by 'choice' of an edge, without."
+    )
     between: tuple[Number, Number] | None = Field(
         None, description="Public range of measured columns: two numbers; values outside count as its ends."
     )
@@ -185,7 +188,8 @@ class Job(BaseModel):
         from veilstream.jobs.measured import measures_of
         from veilstream.privacy.rationals import rational
 
-        quantiles = QuantileOptions(tuple(rational(share, "at") for share in self.at), self.cells, self.edges)
+        shares = tuple(rational(share, "at") for share in self.at)
+        quantiles = QuantileOptions(shares, self.cells, self.edges, grouped=self.quantiles_by == "cells")
         return measures_of({name: getattr(self, name) for name in STATISTICS}, self.between, quantiles)
 
     @property
@@ -293,6 +297,8 @@ class Job(BaseModel):
     @model_validator(mode="after")
     def _measures_of_events(self) -> Self:
         asked = self.measures
+        if self.quantiles_by == "choice" and (asked is None or asked.single_quantiles is None):
+            raise ValueError("quantiles_by: a choice of edges is for the quantiles of one column and nothing besides")
         if asked is None:
             for name in ("between", "most_per_user", "edges"):
                 if getattr(self, name) is not None:
