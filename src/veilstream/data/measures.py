@@ -14,18 +14,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from veilstream.data.cells import DEFAULT_CELLS, CellColumn
+from veilstream.data.cells import CellColumn
 from veilstream.data.values import GRID, ONE, ValueColumn
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.rationals import rational, sqrt_up
+from veilstream.values.choices import DEFAULT_CELLS
 
 Statistic: TypeAlias = Literal["count", "sum", "mean", "variance"]
 Column: TypeAlias = ValueColumn | CellColumn
 
 MEDIAN: Final = "median"
 QUANTILE: Final = "quantile "
-STATISTICS: Final = ("count", "sum", "mean", "variance", "median", "quantiles")
-"""What can be asked of a column, by the names of settings."""
 PARTS: Final[dict[str, int]] = {"sum": 1, "mean": 2, "count": 2, "variance": 3}
 """Parts of a row that a statistic of the values needs."""
 DEFAULT_SHARES: Final = (Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))

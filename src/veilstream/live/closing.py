@@ -26,7 +26,8 @@ from veilstream.errors import BudgetExceededError, LedgerMismatchError, Veilstre
 from veilstream.jobs.automatic import recorded_mechanism
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.presence import PresenceBook
-from veilstream.live.spool import Present, Spool, SpooledStream
+from veilstream.live.spool import Present, Spool
+from veilstream.live.spooled import SpooledStream
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.release.publisher import Publisher
 from veilstream.release.together import feed_together

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Final, Literal, Self, TypeAlias
 
 from veilstream.arguments import checks_arguments, refuses, with_checked_arguments
-from veilstream.data import Domain
+from veilstream.data import Categories, Domain
 from veilstream.data.bounding.choice import Limit
 from veilstream.data.measures import STATISTICS, QuantileOptions, ValueMeasures
 from veilstream.errors import InvalidInputError, LedgerMismatchError
@@ -207,6 +207,19 @@ class StreamDefinition:
         own = (self.user,) if self.time is None else (self.user, self.time)
         others = (*self.bound_domain.names, *(() if self.measures is None else self.measures.names))
         return tuple(dict.fromkeys((*own, *others)))
+
+    @cached_property
+    def number_columns(self) -> dict[str, Literal["id", "integer", "number"]]:
+        """Columns that mean the same as numbers and as their text, where every value is a plain number."""
+        kinds: dict[str, Literal["id", "integer", "number"]] = {}
+        for name, axis in self.bound_domain.axes.items():
+            if not isinstance(axis, Categories):
+                kinds[name] = "number"
+            elif type(axis.values[0]) is int:
+                kinds[name] = "integer"
+        # A time may be a column of an attribute as well, and then it is read as a time.
+        kinds.pop(str(self.time), None)
+        return {self.user: "id", **kinds}
 
     @property
     def automatic(self) -> bool:

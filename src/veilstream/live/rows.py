@@ -25,6 +25,11 @@ T = TypeVar("T")
 ON_ARRIVAL: Final = -1
 """The step of rows that belong to the step in which they arrive."""
 WITH_NAMES: Final = 1
+NARROW_BINS: Final = 2
+"""Marks of stored rows: a second integer for ids that are text, and bins of two bytes instead of four."""
+COLUMNS: Final = 2
+"""The bits of a mark from here on say how many measured values a row has."""
+MOST_NARROW: Final = 1 << 16
 LITTLE: Final = "<i8"
 NOT_SPOOLED: Final = "nothing was stored"
 DAMAGED: Final = "spool: a stored batch is damaged; restore the spool from a backup"
@@ -123,6 +128,14 @@ def _by_step(steps: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64] 
 def _people(column: pl.Series, key: bytes, strict: bool) -> tuple[People, NDArray[np.bool_]]:
     if strict:
         return identify(column, key), np.zeros(len(column), np.bool_)
+    try:
+        return identify(column, key), np.zeros(len(column), np.bool_)
+    except InvalidInputError:
+        return _people_one_by_one(column, key)
+
+
+def _people_one_by_one(column: pl.Series, key: bytes) -> tuple[People, NDArray[np.bool_]]:
+    """The people of a column in which some id cannot be taken."""
     low, bad = np.zeros(len(column), np.int64), np.zeros(len(column), np.bool_)
     high, present = np.zeros(len(column), np.uint64), np.zeros(len(column), np.bool_)
     for first, last, found in _readable(column, lambda part: identify(part, key)):
@@ -225,26 +238,25 @@ def join(parts: list[Rows]) -> Rows:
 
 def pack(rows: Rows) -> bytes:
     """Rows of one step as bytes: a mark, then people, second integers where ids are text, bins, and measured values."""
-    mark = (0 if rows.high is None else WITH_NAMES) | (len(rows.values) << 1)
-    pieces = [bytes([mark]), rows.low.astype(LITTLE).tobytes()]
-    if rows.high is not None:
-        pieces.append(rows.high.astype("<u8").tobytes())
-    pieces.append(rows.cell.astype("<u4").tobytes())
-    pieces.extend(places.astype("<i4").tobytes() for places in rows.values)
-    return b"".join(pieces)
+    narrow = len(rows) == 0 or int(rows.cell.max()) < MOST_NARROW
+    mark = (0 if rows.high is None else WITH_NAMES) | (NARROW_BINS if narrow else 0) | (len(rows.values) << COLUMNS)
+    names = b"" if rows.high is None else np.ascontiguousarray(rows.high, "<u8").data
+    bins = rows.cell.astype("<u2" if narrow else "<u4")
+    values = (np.ascontiguousarray(places, "<i4").data for places in rows.values)
+    return b"".join([bytes([mark]), np.ascontiguousarray(rows.low, LITTLE).data, names, bins.data, *values])
 
 
 def unpack(payload: bytes) -> Rows:
     """The rows that ``pack`` wrote."""
     if not payload:
         raise LedgerError(DAMAGED)
-    named, columns = bool(payload[0] & WITH_NAMES), payload[0] >> 1
-    before = 20 if named else 12
-    count, left = divmod(len(payload) - 1, before + 4 * columns)
+    named, narrow, columns = payload[0] & WITH_NAMES, payload[0] & NARROW_BINS, payload[0] >> COLUMNS
+    people, bins = 16 if named else 8, 2 if narrow else 4
+    count, left = divmod(len(payload) - 1, people + bins + 4 * columns)
     if left:
         raise LedgerError(DAMAGED)
     low = np.frombuffer(payload, LITTLE, count, 1)
     high = np.frombuffer(payload, "<u8", count, 1 + 8 * count) if named else None
-    cell = np.frombuffer(payload, "<u4", count, 1 + (16 if named else 8) * count)
-    places = (np.frombuffer(payload, "<i4", count, 1 + (before + 4 * i) * count) for i in range(columns))
+    cell = np.frombuffer(payload, "<u2" if narrow else "<u4", count, 1 + people * count)
+    places = (np.frombuffer(payload, "<i4", count, 1 + (people + bins + 4 * i) * count) for i in range(columns))
     return Rows(low, high, cell.astype(np.int64), tuple(column.astype(np.int32) for column in places))

@@ -16,7 +16,9 @@ from veilstream.live.clock import Clock, WallClock, moment, tick_of
 from veilstream.live.closing import Closer, close_due
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.rows import Fates, encode_batch
-from veilstream.live.spool import Arrival, Moved, Spool, SpooledStream
+from veilstream.live.spool import Spool
+from veilstream.live.spool_writing import Arrival
+from veilstream.live.spooled import Moved, SpooledStream
 from veilstream.release.estimates import Estimate, estimates
 from veilstream.storage.ledger import Ledger
 from veilstream.values.release import Release
@@ -129,6 +131,7 @@ class LiveStream(Inlet):
         return sum(self.spool.fates(self.name).values(), Fates())
 
     def close(self) -> None:
+        """Close what was opened for the stream; rows that wait stay in the spool."""
         for resource in self._owned:
             resource.close()
 
@@ -225,17 +228,21 @@ class AsyncLiveStream:
         self._closing = asyncio.Lock()
 
     async def add(self, batch: Any, *, batch_id: str | None = None) -> str:
+        """Store rows, as ``LiveStream.add`` does."""
         return await asyncio.to_thread(self.stream.add, batch, batch_id=batch_id)
 
     async def close_until(self, when: str | int | datetime) -> list[Release]:
+        """Publish every step that ended by ``when``."""
         async with self._closing:
             return await asyncio.to_thread(self.stream.close_until, when)
 
     async def close_due(self) -> list[Release]:
+        """Publish every step that is due by the clock."""
         async with self._closing:
             return await asyncio.to_thread(self.stream.close_due)
 
     async def releases(self, after: int = 0) -> list[Release]:
+        """What was published, in order."""
         return await asyncio.to_thread(lambda: list(self.stream.releases(after)))
 
     async def __aenter__(self) -> Self:

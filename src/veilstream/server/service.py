@@ -17,7 +17,8 @@ from veilstream.live.clock import Clock, WallClock
 from veilstream.live.closing import Closer, close_due
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.sources import Source, follow
-from veilstream.live.spool import Spool, SpooledStream
+from veilstream.live.spool import Spool
+from veilstream.live.spooled import SpooledStream
 from veilstream.live.stream import Inlet, define, spool_beside
 from veilstream.privacy.population import Population
 from veilstream.release.budget import BudgetStatement, as_json
