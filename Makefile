@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Where bytecode is not kept, every process of the tests compiles the package anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo live test lint mypy pyright docs release bench audit storm compat clean
 

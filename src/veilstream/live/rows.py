@@ -17,6 +17,7 @@ from veilstream.data.bounding.private import Private, cleared_on_error
 from veilstream.data.calendar import MISSING, OUTSIDE
 from veilstream.data.instants import Instants
 from veilstream.data.readers import open_batches
+from veilstream.data.values import MISSING_VALUE, Places
 from veilstream.errors import InvalidInputError, LedgerError, UnknownValueError
 from veilstream.live.definition import StreamDefinition
 
@@ -26,9 +27,12 @@ ON_ARRIVAL: Final = -1
 WITH_NAMES: Final = 1
 NARROW_BINS: Final = 2
 """Marks of stored rows: a second integer for ids that are text, and bins of two bytes instead of four."""
+COLUMNS: Final = 2
+"""The bits of a mark from here on say how many measured values a row has."""
 MOST_NARROW: Final = 1 << 16
 LITTLE: Final = "<i8"
 NOT_SPOOLED: Final = "nothing was stored"
+DAMAGED: Final = "spool: a stored batch is damaged; restore the spool from a backup"
 
 
 @dataclass(slots=True)
@@ -91,7 +95,16 @@ def _encode(frame: pl.DataFrame, definition: StreamDefinition, key: Key, pieces:
         _refuse_unknown(frame.filter(usable & ~known), definition)
     fates.unknown = int(np.count_nonzero(usable & ~known))
     usable &= known
-    rows = Rows(people.low, people.high, flat)
+    values, absent = _values(frame, definition)
+    if strict and (usable & absent).any():
+        raise UnknownValueError(
+            "measured column: a row has no value that is a number; correct the rows, or define the stream with "
+            "bad_rows='drop'",
+            outcome=NOT_SPOOLED,
+        )
+    fates.unknown += int(np.count_nonzero(usable & absent))
+    usable &= ~absent
+    rows = Rows(people.low, people.high, flat, values)
     if not usable.all():
         rows, steps = rows.where(usable), steps[usable]
     for step, chosen in _by_step(steps):
@@ -184,6 +197,20 @@ def _bins(frame: pl.DataFrame, definition: StreamDefinition) -> NDArray[np.int64
     return definition.bound_domain.encode(frame)
 
 
+def _values(frame: pl.DataFrame, definition: StreamDefinition) -> tuple[tuple[Places, ...], NDArray[np.bool_]]:
+    """The places of the measured values of every row, and which rows have none."""
+    if definition.measures is None:
+        return (), np.zeros(len(frame), dtype=np.bool_)
+    values: list[Places] = []
+    for column in definition.measures.columns:
+        places = np.full(len(frame), MISSING_VALUE, dtype=np.int32)
+        for first, last, found in _readable(frame[column.name], column.places):
+            if found is not None:
+                places[first:last] = found
+        values.append(places)
+    return tuple(values), np.asarray(np.stack([places == MISSING_VALUE for places in values]).all(axis=0))
+
+
 def _refuse_unknown(frame: pl.DataFrame, definition: StreamDefinition) -> None:
     name = definition.bound_domain.unknown_attributes(frame)[0]
     raise UnknownValueError(
@@ -205,27 +232,31 @@ def join(parts: list[Rows]) -> Rows:
         np.concatenate([part.low for part in parts] or [empty]),
         high,
         np.concatenate([part.cell for part in parts] or [empty]),
+        tuple(np.concatenate(column) for column in zip(*(part.values for part in parts), strict=True)),
     )
 
 
 def pack(rows: Rows) -> bytes:
-    """Rows of one step as bytes: a mark, then people, second integers where ids are text, and bins."""
+    """Rows of one step as bytes: a mark, then people, second integers where ids are text, bins, and measured values."""
     narrow = len(rows) == 0 or int(rows.cell.max()) < MOST_NARROW
-    mark = (0 if rows.high is None else WITH_NAMES) | (NARROW_BINS if narrow else 0)
+    mark = (0 if rows.high is None else WITH_NAMES) | (NARROW_BINS if narrow else 0) | (len(rows.values) << COLUMNS)
     names = b"" if rows.high is None else np.ascontiguousarray(rows.high, "<u8").data
     bins = rows.cell.astype("<u2" if narrow else "<u4")
-    return b"".join([bytes([mark]), np.ascontiguousarray(rows.low, LITTLE).data, names, bins.data])
+    values = (np.ascontiguousarray(places, "<i4").data for places in rows.values)
+    return b"".join([bytes([mark]), np.ascontiguousarray(rows.low, LITTLE).data, names, bins.data, *values])
 
 
 def unpack(payload: bytes) -> Rows:
     """The rows that ``pack`` wrote."""
-    mark = payload[0] if payload else -1
-    named, narrow = mark & WITH_NAMES, mark & NARROW_BINS
+    if not payload:
+        raise LedgerError(DAMAGED)
+    named, narrow, columns = payload[0] & WITH_NAMES, payload[0] & NARROW_BINS, payload[0] >> COLUMNS
     people, bins = 16 if named else 8, 2 if narrow else 4
-    count, left = divmod(len(payload) - 1, people + bins)
-    if left or not 0 <= mark <= WITH_NAMES | NARROW_BINS:
-        raise LedgerError("spool: a stored batch is damaged; restore the spool from a backup")
+    count, left = divmod(len(payload) - 1, people + bins + 4 * columns)
+    if left:
+        raise LedgerError(DAMAGED)
     low = np.frombuffer(payload, LITTLE, count, 1)
     high = np.frombuffer(payload, "<u8", count, 1 + 8 * count) if named else None
     cell = np.frombuffer(payload, "<u2" if narrow else "<u4", count, 1 + people * count)
-    return Rows(low, high, cell.astype(np.int64))
+    places = (np.frombuffer(payload, "<i4", count, 1 + (people + bins + 4 * i) * count) for i in range(columns))
+    return Rows(low, high, cell.astype(np.int64), tuple(column.astype(np.int32) for column in places))

@@ -93,7 +93,8 @@ class StreamList(BaseModel):
 class ReleasePage(BaseModel):
     """Releases column by column. ``half`` is half the width of the interval: one number, or one for each bin.
 
-    ``covers`` says what the interval holds: the "value before noise", or the true "count" where a model says so.
+    ``covers`` says what the interval holds: the "value before noise", or the true "count" where a model says so,
+    and ``as_of`` of which step: a repeated value is that of an earlier one.
     """
 
     stream: str
@@ -106,6 +107,7 @@ class ReleasePage(BaseModel):
     values: list[list[float]]
     half: list[float | list[float]]
     covers: list[str]
+    as_of: list[int]
     spent: list[str]
     left: list[str]
 
