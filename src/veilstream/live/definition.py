@@ -14,17 +14,19 @@ from typing import Any, Final, Literal, Self, TypeAlias
 from veilstream.arguments import checks_arguments, refuses, with_checked_arguments
 from veilstream.data import Categories, Domain
 from veilstream.data.bounding.choice import Limit
-from veilstream.data.measures import STATISTICS, QuantileOptions, ValueMeasures
+from veilstream.data.measures import QuantileOptions, ValueMeasures
 from veilstream.errors import InvalidInputError, LedgerMismatchError
 from veilstream.jobs.automatic import AUTO, chosen_mechanism
 from veilstream.jobs.measured import measures_of
 from veilstream.jobs.window import steps_of_window
 from veilstream.live.clock import ClockKind, Timetable, duration
 from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.privacy.draws import Draw
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.privacy.population import Draw, Membership
+from veilstream.privacy.population import Membership
 from veilstream.privacy.rationals import rational
 from veilstream.release.sinks import check_names
+from veilstream.values.choices import STATISTICS
 
 Measured: TypeAlias = str | Sequence[str] | Mapping[str, Any] | None
 """Columns to measure: names, names with a range such as fare=0..100, or a range for each name."""

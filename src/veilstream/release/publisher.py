@@ -19,8 +19,9 @@ from veilstream.mechanisms.identity import describe, recognises
 from veilstream.mechanisms.protocols import Explains, Revises, StreamMechanism
 from veilstream.mechanisms.session import StreamSession
 from veilstream.noise import SecureNoise
+from veilstream.privacy.draws import Draw
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.privacy.population import Draw, Membership, Population
+from veilstream.privacy.population import Membership, Population
 from veilstream.release.transacting import Book
 from veilstream.storage.codec import Encoded, decode
 from veilstream.storage.holder import LedgerHolder
