@@ -45,9 +45,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _sockets_of_this_test_alone() -> Iterator[None]:
+def _sockets_of_this_test_alone(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
-    gc.collect()
+    if "spark" in request.fixturenames:
+        gc.collect()
 
 
 @pytest.fixture(scope="session")
