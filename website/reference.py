@@ -102,6 +102,8 @@ RETURNED: Final = {
     "AttackResult", "Bounded",
 }  # fmt: skip
 """Classes that users get from a call and never make."""
+PARAMETERS_ONLY: Final = {"MarginalGraph", "DPCopula"}
+"""Classes that users make and hand over; the package calls their methods."""
 _INDEX: Final = """# API reference
 
 Everything here is covered by the [deprecation policy](../maintain/deprecation.md). Modules and names that are not
@@ -166,6 +168,8 @@ def entry(part: Part, name: str) -> str:
 
 def shown_methods(member: Member) -> list[Member]:
     """The methods that a user calls."""
+    if member.name in PARAMETERS_ONLY:
+        return []
     public = member.name in veilstream.__all__
     hidden = (PROTOCOL if member.name in MECHANISMS else set[str]()) if public else INNER
     return [method for method in member.methods() if method.name not in hidden]

@@ -36,6 +36,7 @@ ALLOWED = {
     ("docs/personalised.md", "5.2 to 5.5"): "numbers of figures",
     ("docs/personalised.md", "5.6 to 5.9"): "numbers of figures",
     ("docs/population.md", "24 times"): "the hours of a day",
+    ("docs/presence.md", "512 MB"): "a setting",
     ("docs/presence.md", "3.7 GB"): "arithmetic from the bytes of a person",
     ("docs/spark.md", "1 MB"): "a setting of Spark",
     ("docs/synthesis.md", "4 MB"): "a setting of the peer",
