@@ -78,7 +78,8 @@ def _errors(stream: Visits, length: int, epoch: int, *, block: bool) -> NDArray[
         [
             np.bincount(stretch, weights=distances(stream.left_out(c, length, block=block), factor * c))
             for c in PRESENCES
-        ]
+        ],
+        dtype=np.float64,
     )
 
 
