@@ -40,12 +40,16 @@ class MapAxis(BaseModel):
 
 
 class MapGrid(BaseModel):
-    """The borders of a map. ``x_first`` says that bins go through y fastest, ``degrees`` that both are."""
+    """The borders of a map. ``x_first`` says that bins go through y fastest, ``degrees`` that both are degrees.
+
+    Where bins are named cells, ``cells`` holds the west, south, east and north of each bin.
+    """
 
     x: MapAxis
     y: MapAxis
     x_first: bool
     degrees: bool
+    cells: list[tuple[float, float, float, float]] | None
 
 
 class StreamInfo(BaseModel):

@@ -163,7 +163,7 @@ def bound(
     missing_value: Policy = "error",
     distinct: int | None = None,
 ) -> Bounded:
-    """Read all events and let each person count in at most k bins and l1 counts per step.
+    """Read all ``events`` and let each person count in at most k bins and l1 counts per step.
 
     For neighbouring event sets, which differ in all rows of one person, the counts of each step differ by
     at most ``counts_per_user`` in L1 and in at most ``bins_per_user`` bins. Which rows count is decided by
