@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -14,9 +15,9 @@ from veilstream.privacy.presence_choice import Promise, presence_curve
 
 RUNS: Final = 40
 BUDGET: Final = 0.1
-MOST: Final = 12
-SHARING: Final = {40: 3, 120: 1}
-"""How many blocks of this length share one c."""
+BINS: Final = (12, 24)
+SHARING: Final = ((40, 1), (40, 3), (120, 1))
+"""Steps of a block, and how many blocks share one c."""
 PRESENCES: Final = range(1, 41)
 STREAMS_OF_DAYS: Final = 3
 """The others have three or four blocks in all."""
@@ -31,22 +32,34 @@ def renewed() -> list[Table]:
 def _blocks(streams: list[Visits]) -> Table:
     rows: list[list[str]] = []
     for stream in streams:
-        for block, sharing in SHARING.items():
-            if block not in stream.windows:
-                continue
+        for (block, sharing), bins in product(SHARING, BINS):
             found = _errors(stream, block, block * sharing, block=True)
-            once, anew = _chosen(stream, block, sharing, found)
+            # With two epochs the only choice is that of the first, on both sides.
+            if block not in stream.windows or found.shape[1] < 3:
+                continue
+            once, anew = _chosen(stream, block, sharing, bins, found)
             mean = found.sum(axis=1) / stream.steps
-            rows.append([stream.name, f"{sharing} of {block}", f"{once:.1f}", f"{anew:.1f}", f"{once / anew:.2f}"])
+            rows.append(
+                [stream.name, f"{sharing} of {block}", str(bins), f"{once:.1f}", f"{anew:.1f}", f"{once / anew:.2f}"]
+            )
             rows[-1] += [f"{mean.min():.1f} (c = {PRESENCES[int(mean.argmin())]})"]
             rows[-1] += [f"{found.min(axis=0).sum() / stream.steps:.1f}"]
     return Table(
         "Renewing c in blocks",
         f"Uniform at ε = 1 per block and ε′ = {BUDGET} for each choice: the same promise on both sides. c is chosen "
         "from a histogram of visits per person and block: of the first epoch, once, or of each epoch for the next one; "
-        f"{MOST} bins, {RUNS} choices. The first epoch has the c that its own histogram asks for. Then, for free: the "
-        "best c in hindsight, kept, and in each epoch its own best c.",
-        ["stream", "epoch, blocks", "chosen once", "renewed", "times", "one c in hindsight", "the best of each"],
+        f"{RUNS} choices, streams of three epochs or more. The first epoch has the c that its own histogram asks for. "
+        "Then, for free: the best c in hindsight, kept, and in each epoch its own best c.",
+        [
+            "stream",
+            "epoch, blocks",
+            "bins",
+            "chosen once",
+            "renewed",
+            "times",
+            "one c in hindsight",
+            "the best of each",
+        ],
         rows,
     )
 
@@ -78,15 +91,16 @@ def _errors(stream: Visits, length: int, epoch: int, *, block: bool) -> NDArray[
         [
             np.bincount(stretch, weights=distances(stream.left_out(c, length, block=block), factor * c))
             for c in PRESENCES
-        ]
+        ],
+        dtype=np.float64,
     )
 
 
-def _chosen(stream: Visits, block: int, sharing: int, errors: NDArray[np.float64]) -> tuple[float, float]:
+def _chosen(stream: Visits, block: int, sharing: int, bins: int, errors: NDArray[np.float64]) -> tuple[float, float]:
     """The mean error where c is chosen in the first epoch, and where it is renewed in each."""
     rng, once, anew = default_rng(5), 0.0, 0.0
     epochs = errors.shape[1]
-    histograms = [_visits(stream, block, range(n * sharing, (n + 1) * sharing)) for n in range(epochs)]
+    histograms = [_visits(stream, block, range(n * sharing, (n + 1) * sharing), bins) for n in range(epochs)]
     for _ in range(RUNS):
         picks = [_pick(histogram, block, sharing, rng) for histogram in histograms]
         once += errors[picks[0]].sum()
@@ -94,12 +108,12 @@ def _chosen(stream: Visits, block: int, sharing: int, errors: NDArray[np.float64
     return once / RUNS / stream.steps, anew / RUNS / stream.steps
 
 
-def _visits(stream: Visits, block: int, numbers: range) -> NDArray[np.int64]:
+def _visits(stream: Visits, block: int, numbers: range, bins: int) -> NDArray[np.int64]:
     """How many people came 1, 2, … times in these blocks."""
-    histogram = np.zeros(MOST, dtype=np.int64)
+    histogram = np.zeros(bins, dtype=np.int64)
     for number in numbers:
         times = np.unique(stream.person[stream.step // block == number], return_counts=True)[1]
-        histogram += np.bincount(np.minimum(times, MOST), minlength=MOST + 1)[1:]
+        histogram += np.bincount(np.minimum(times, bins), minlength=bins + 1)[1:]
     return histogram
 
 

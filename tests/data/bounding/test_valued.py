@@ -74,7 +74,7 @@ def test_one_person_moves_a_step_by_no_more_than_was_sealed(
     assert (np.sqrt((apart.astype(np.float64) ** 2).sum(axis=1)) <= float(sealed.l2) * ONE + 1e-6).all()
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(rows_of_people, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(rows: list[Row], order: Any) -> None:
     mixed = list(rows)

@@ -70,7 +70,8 @@ class SortedRun(Private):
         people: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
         found: list[Records] = [np.zeros(0, dtype=self._dtype)]
         for begin, end in _stretches(np.unique(section[section >= 0])):
-            here = np.arange(*np.searchsorted(section, [begin, end]))
+            low, high = np.searchsorted(section, [begin, end]).tolist()
+            here = np.arange(low, high, dtype=np.int64)
             records = self._read(begin, end)
             place, known = find_pairs(
                 np.ascontiguousarray(records["first"]), records["second"], first[here], second[here]
