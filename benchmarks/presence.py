@@ -24,9 +24,8 @@ from veilstream.mechanisms.streams import DSAT, Fast, ModelBased, Sample, Unifor
 from veilstream.privacy.guarantee import Guarantee
 
 RUNS: Final = 40
-RUNS_OF_LONG: Final = {Fast: 10, DSAT: 4}
-"""Of mechanisms that decide in every run by itself, over more than ``LONG`` steps."""
-LONG: Final = 100
+RUNS_OF_LONG: Final = {100: {Fast: 10, DSAT: 4}, 600: {Fast: 4, DSAT: 1}}
+"""More than so many steps: of mechanisms that decide in every run by itself, fewer runs."""
 PRESENCES: Final = (1, 3, 5, 8, 13)
 RECORD: Final = ROOT / "build" / "benchmarks" / "presence.json"
 """Errors that were measured already: delete it to measure anew."""
@@ -63,15 +62,21 @@ def error(mechanism: Any, guarantee: Guarantee, counts: NDArray[np.int64], truth
     if isinstance(mechanism, ModelBased):
         y = SideBySide(mechanism, guarantee, counts, RUNS).walked(seed=1).values.swapaxes(0, 1)
     else:
-        runs = RUNS if len(truth) <= LONG else RUNS_OF_LONG.get(type(mechanism), RUNS)
+        runs = runs_of_long(mechanism, len(truth)) or RUNS
         y = np.asarray(vs.simulate_many(mechanism, guarantee, counts, seed=1, runs=runs))
     return float(np.abs(y - truth).mean())
+
+
+def runs_of_long(mechanism: Any, steps: int) -> int | None:
+    """How many runs a long stream gets, None if as many as others."""
+    fewer: list[dict[type, int]] = [known for longer, known in RUNS_OF_LONG.items() if steps > longer]
+    return fewer[-1].get(type(mechanism)) if fewer else None
 
 
 def recorded_error(mechanism: Any, guarantee: Guarantee, counts: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
     """The same, measured once: what was measured before is looked up."""
     digest = hashlib.blake2b(counts.tobytes() + truth.tobytes(), digest_size=8).hexdigest()
-    name = f"{mechanism!r} {guarantee.to_json()} {RUNS} {RUNS_OF_LONG.get(type(mechanism))} {digest}"
+    name = f"{mechanism!r} {guarantee.to_json()} {RUNS} {runs_of_long(mechanism, len(truth))} {digest}"
     known: dict[str, float] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     if name not in known:
         known[name] = error(mechanism, guarantee, counts, truth)
@@ -132,7 +137,7 @@ def utility() -> list[Table]:
             progress(" | ".join(best[-1]))
     notes = (
         f"Mean absolute error of one count series at ε = 1 with all rows as the truth, over all steps of {RUNS} runs "
-        f"({RUNS_OF_LONG[Fast]} of FAST and {RUNS_OF_LONG[DSAT]} of DSAT where a stream has more than {LONG} steps). "
+        f"({_fewer()}). "
         "'steps' is what one person is charged for. The row 'all' "
         "is without a bound; for a block it means that people count in every step of it. 'holds counted' and 'holds "
         f"all' say in how many steps the {LEVEL:.0%} interval of Uniform holds the number of people who count, and of "
@@ -146,6 +151,14 @@ def utility() -> list[Table]:
         best,
     )
     return [summary, Table("Every c", notes, EVERY, rows)]
+
+
+def _fewer() -> str:
+    """In words, how many runs long streams get."""
+    return "; ".join(
+        f"{known[Fast]} of FAST and {known[DSAT]} of DSAT over more than {steps} steps"
+        for steps, known in RUNS_OF_LONG.items()
+    )
 
 
 EVERY: Final = ["stream", "promise", "c", "steps", "kept", *COLUMNS, "holds counted", "holds all"]

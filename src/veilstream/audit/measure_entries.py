@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -86,7 +86,8 @@ def _uniform() -> list[Claim]:
     ]
     cells = [stream_claim(Uniform(), Guarantee(1, w=1), cell_pair(group), quick=4_000) for group in (1, 2)]
     cuts = Uniform(QuantileCuts(CELLS, ("1/4", "1/2", "3/4")))
-    cells.append(stream_claim(cuts, Guarantee(1, w=1), cell_pair(1), quick=1_000))
+    chosen = replace(cell_pair(1), name="a row in cells of which edges are chosen")
+    cells.append(stream_claim(cuts, Guarantee(1, w=1), chosen, quick=1_000))
     return [*cells, *(stream_claim(Uniform(), guarantee, pair, quick=4_000) for guarantee, pair in people)]
 
 
