@@ -136,7 +136,7 @@ def correlated_to_plain(x: CorrelatedNoise) -> dict[str, Any]:
 @hide_frames
 def correlated_from_plain(plain: dict[str, Any]) -> CorrelatedNoise:
     """The buffers that were stored."""
-    known = {
+    known: dict[str, Any] = {
         "buffers": Buffers.decoded(list(plain["buffers"])),
         "l1": Fraction(*plain["l1"]),
         "l2": Fraction(*plain["l2"]),

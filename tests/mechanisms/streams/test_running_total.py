@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +61,10 @@ def test_totals_are_unbiased_with_the_noise_that_they_declare(case: str) -> None
     counts = np.arange(150)[:, None] % 7
     found = vs.simulate_many(mechanism, guarantee, counts, seed=3, runs=RUNS)
     beta = 1.0 if mechanism.decay is None else float(Fraction(mechanism.decay))
-    totals = list(accumulate(counts[:, 0].tolist(), lambda total, count: beta * total + count))
-    noise = np.asarray(found)[:, :, 0] - np.array(totals)
+    totals = np.zeros(len(counts))
+    for t, count in enumerate(counts[:, 0].tolist()):
+        totals[t] = count + (beta * totals[t - 1] if t else 0)
+    noise = np.asarray(found)[:, :, 0] - totals
     declared = np.ravel(np.asarray(found.noise_std))
     # Six standard deviations of a mean, and of a variance for laws of a kurtosis up to 6.
     assert (np.abs(noise.mean(axis=0)) < 6 * declared / math.sqrt(RUNS)).all()
