@@ -204,8 +204,7 @@ class Events:
     def measured(self, name: str, *arguments: str) -> Cost:
         """A measurement in a process of its own, or its record."""
         RECORDS.mkdir(parents=True, exist_ok=True)
-        code = environment()["veilstream"]
-        record = RECORDS / f"{'-'.join([code, name, *arguments, str(self.rows)])}.json"
+        record = self.record(name, *arguments)
         if record.exists():
             return Cost(**json.loads(record.read_text(encoding="utf-8")))
         if not any(self.folder.iterdir()):
@@ -216,6 +215,11 @@ class Events:
         record.write_text(json.dumps(asdict(cost)), encoding="utf-8")
         progress(f"{self.rows:,} {name} {' '.join(arguments)}: {cost.processor:.1f} s of processor, {cost.wall:.1f} s")
         return cost
+
+    def record(self, name: str, *arguments: str) -> Path:
+        """Where a measurement by the present code is kept."""
+        code = environment()["veilstream"]
+        return RECORDS / f"{'-'.join([code, name, *arguments, str(self.rows)])}.json"
 
 
 def engines(events: Events, runs: str) -> Table:
@@ -247,7 +251,7 @@ def _per_event(cost: Cost, events: Events) -> str:
 def peers(events: Events) -> Table:
     """PipelineDP and Tumult on Spark on a sample, per event."""
     each = [("PipelineDP on Spark", events.measured("pipeline-dp"), SAMPLE)]
-    if "VEILSTREAM_TUMULT" in os.environ:
+    if "VEILSTREAM_TUMULT" in os.environ or events.record("tumult").exists():
         each.append(("Tumult Analytics on Spark 3.5", events.measured("tumult"), SAMPLE))
     each.append(("veilstream on Spark", events.measured("spark", "local[2]", "2"), events.rows))
     return Table(
@@ -318,18 +322,21 @@ def plan(events: Events, runs: str) -> Table:
     )
 
 
-def run(quick: bool = False) -> list[Table]:
-    """All tables of this module."""
+def run(quick: bool = False, finished: bool = False) -> list[Table]:
+    """All tables of this module; ``finished`` leaves sizes out that are not measured yet."""
     sizes = [(500_000, 20_000)] if quick else [(5_000_000, 200_000), (20_000_000, 1_000_000), (100_000_000, 5_000_000)]
     tables: list[Table] = []
     extra: list[Table] = []
+    planned: Table | None = None
     for index, (rows, people) in enumerate(sizes):
         with tempfile.TemporaryDirectory() as folder:
             events, runs = Events(Path(folder), rows, people), "1" if rows > MANY else "2"
+            if finished and not events.record("spark", "local[2]", runs).exists():
+                continue
             tables.append(engines(events, runs))
             extra += [peers(events), executors(events), wide(events)] if index == 0 else []
-            extra += [plan(events, runs)] if index == len(sizes) - 1 else []
-    return tables + extra
+            planned = plan(events, runs)
+    return [*tables, *extra, *([] if planned is None else [planned])]
 
 
 if __name__ == "__main__":
