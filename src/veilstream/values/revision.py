@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.values.values import Values, half_width
+
+Vintages: TypeAlias = Literal["first", "latest", "all"]
+"""Which values of a step a table has: those of its release, the newest ones, or every version."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -17,6 +21,11 @@ class Revision:
     step: int
     version: int
     values: Values
+
+    @property
+    def made(self) -> int:
+        """The step with whose release the new values were published."""
+        return self.step + self.version
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Low and high ends that hold the true count of each bin with probability ``level``, if the model is right."""

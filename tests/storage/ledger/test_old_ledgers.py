@@ -1,4 +1,4 @@
-"""Ledgers of schemas 0001, 0003, 0004 and 0005 open, export what they did, and every stream in them goes on."""
+"""Ledgers of schemas 0001 and 0003 to 0006 open, export what they did, and every stream in them goes on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import veilstream as vs
 from veilstream.data import Calendar, Categories, Edges
 from veilstream.errors import BudgetExceededError, LedgerMismatchError
 from veilstream.mechanisms.histograms import FilterPriority
-from veilstream.mechanisms.streams import DSAT, BudgetAbsorption, RetroactiveGrouping, Uniform
+from veilstream.mechanisms.streams import DSAT, BudgetAbsorption, ModelBased, RetroactiveGrouping, Uniform
 from veilstream.metric import MetricGuarantee, SortedPoints, Space, release_points
 from veilstream.personalised import (
     LedgerAccounts,
@@ -284,3 +284,19 @@ def test_a_population_of_the_fifth_schema_has_what_it_had_left(tmp_path: Path) -
         with pytest.raises(BudgetExceededError, match="'hourly'"):
             late.feed(np.array([1, 2, 3]))
         assert verify(ledger) == []
+
+
+def test_a_ledger_of_the_sixth_schema_keeps_revisions_from_now_on(tmp_path: Path) -> None:
+    sixth = copied("v6.sqlite3", tmp_path)
+    told: dict[str, list[dict[str, Any]]] = json.loads((FIXTURES / "v6.export.json").read_text())
+    with Ledger.open(sixth) as ledger:
+        assert verify(ledger) == []
+        for name, (described, *rows) in told.items():
+            assert header(ledger, ledger.spec(name)) == described
+            assert json.loads(json.dumps(export(ledger, name)))[-len(rows) :] == rows
+        assert list(ledger.revisions("revised")) == []
+    with vs.Publisher(3, vs.Guarantee(1, w=7), ModelBased(revise=3), sixth, stream="revised") as publisher:
+        assert publisher.feed(np.array([10, 220, 30])).t == 9
+        kept = [(revision.step, revision.version) for revision in publisher.ledger.revisions("revised")]
+        assert kept == [(6, 3), (7, 2), (8, 1)]
+        assert verify(publisher.ledger) == []
