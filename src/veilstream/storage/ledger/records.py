@@ -200,7 +200,7 @@ REVISIONS_SINCE: Final = (
     .where(revisions.c.stream_id == _stream, revisions.c.entry > sa.bindparam("entry"))
     .order_by(revisions.c.entry)
 )
-NOTHING: Final[sa.Select[Any]] = sa.select(_stream.label("entry"), sa.bindparam("entry")).where(sa.false())
+NOTHING: Final[Any] = sa.select(_stream.label("entry"), sa.bindparam("entry")).where(sa.false())
 STEPS_SINCE: Final = (
     sa.select(
         steps,
