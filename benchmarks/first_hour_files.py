@@ -67,7 +67,7 @@ class RealFile:
 
 def real_files() -> list[RealFile]:
     """The five files: one is bundled, four are read from the directory that VEILSTREAM_DATA names."""
-    data = Path(os.environ.get("VEILSTREAM_DATA", "."))
+    data = Path(os.environ.get("VEILSTREAM_DATA", ".")).resolve()
     return [
         RealFile(
             "web requests",

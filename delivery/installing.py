@@ -25,7 +25,7 @@ PARTS: Final = {
     "redis": "import redis",
     "lake": "import deltalake, pyiceberg",
     "spark": "import veilstream.spark",
-    "telemetry": "import opentelemetry.trace",
+    "telemetry": "from veilstream.server import tracing; assert tracing._tracer(); tracing.span('try').__enter__()",
 }
 """Extra -> what works with it alone."""
 

@@ -11,6 +11,7 @@
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
+from numpy.typing import NDArray
 
 import veilstream as vs
 
@@ -19,18 +20,19 @@ draw = np.random.default_rng(1)
 guarantee = vs.Guarantee(1, w=hours)
 
 
-def broken(count: int) -> np.ndarray:
+def broken(count: int) -> NDArray[np.float64]:
     """The mean that an attacker computes from a day of releases, each with noise Lap(1)."""
-    return (count + draw.laplace(0, 1, (trials, hours))).mean(axis=1)
+    return np.asarray(np.mean(count + draw.laplace(0, 1, (trials, hours)), axis=1))
 
 
-def ours(count: int) -> np.ndarray:
+def ours(count: int) -> NDArray[np.float64]:
     """The same from veilstream's releases under one budget for the day."""
     day = np.full((hours, 1), count)
-    return np.asarray(vs.simulate_many(vs.Uniform(), guarantee, day, seed=count, runs=trials))[:, :, 0].mean(axis=1)
+    releases = np.asarray(vs.simulate_many(vs.Uniform(), guarantee, day, seed=count, runs=trials))
+    return np.asarray(np.mean(releases[:, :, 0], axis=1))
 
 
-def advantage(absent: np.ndarray, present: np.ndarray) -> float:
+def advantage(absent: NDArray[np.float64], present: NDArray[np.float64]) -> float:
     """How often the best threshold guesses right, if both are as likely."""
     levels = np.quantile(np.r_[absent, present], np.linspace(0, 1, 400))
     return max(float(((absent < level).mean() + (present >= level).mean()) / 2) for level in levels)

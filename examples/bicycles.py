@@ -7,6 +7,8 @@
 # several times a day, so the window is 24 hours, and within an hour one rental counts.
 
 # %%
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
@@ -37,7 +39,7 @@ table = pl.DataFrame(
 # small beside the counts, and in one week a model sees every hour of the day seven times only.
 
 # %%
-settings = {
+settings: dict[str, Any] = {
     "user": "rider",
     "time": "time",
     "by": ["station"],

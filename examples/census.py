@@ -47,7 +47,7 @@ for axes, x, y, title in (
     (left, age, income, "census (generated, never published)"),
     (right, rows["age"].to_numpy(), rows["income"].to_numpy(), "rows drawn from the model, ε = 1"),
 ):
-    axes.hist2d(x, y / 1_000, bins=(50, 40), range=((0, 100), (0, 120)), cmap="Blues", vmax=60)
+    axes.hist2d(x, y / 1_000, bins=(50, 40), range=((0, 100), (0, 120)), cmap="Blues", vmax=60, rasterized=True)
     axes.set(title=title, xlabel="age")
 left.set_ylabel("income, thousands")
 for name, real, drawn in (("age", age, rows["age"]), ("income", income, rows["income"])):

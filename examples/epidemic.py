@@ -45,7 +45,7 @@ truth = exact.filter(**shown).sort("week_start")
 steps = exact.with_columns(step=(pl.col("week_start").rank("dense") - 1).cast(released["step"].dtype))
 both = released.join(steps, on=["step", "region", "age"])
 inside = both["visits"].is_between(both["low"], both["high"])
-print(f"{inside.mean():.1%} of {both.height:,} exact counts lie within their published intervals")
+print(f"{inside.sum() / both.height:.1%} of {both.height:,} exact counts lie within their published intervals")
 
 figure, axes = plt.subplots(figsize=(8, 3.2), layout="constrained")
 axes.fill_between(

@@ -8,6 +8,8 @@
 # seven days costs at most ε = 2.
 
 # %%
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -17,7 +19,7 @@ draw = np.random.default_rng(3)
 residents = vs.Population("residents", epsilon=2, window="7d")
 ledger = vs.Ledger.open("city.db")
 days = vs.Calendar("2024-09-02", "2024-12-31", "1d")
-streams = {
+streams: dict[str, vs.Publisher[Any]] = {
     "libraries": vs.Publisher(4, vs.Guarantee("1/2", w=7), vs.Uniform(), ledger, stream="libraries", calendar=days,
                               population=residents, draw="reserved"),
     "clinics": vs.Publisher(3, vs.Guarantee("3/4", w=7), vs.BudgetAbsorption(), ledger, stream="clinics", calendar=days,

@@ -7,6 +7,8 @@
 # The log is generated: most clients come once or twice, sections differ in popularity, the afternoon has a peak.
 
 # %%
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
@@ -30,7 +32,7 @@ log = pl.DataFrame(
 # out, and the ledger enforces it. The guarantee is the same: ε = 1 for all that one client did within the day.
 
 # %%
-settings = {
+settings: dict[str, Any] = {
     "user": "client",
     "time": "quarter",
     "by": ["section"],

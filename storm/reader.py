@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
 from importlib import import_module
+from pathlib import Path
 from struct import pack, unpack
 from typing import Any, Final, TypeAlias
 
@@ -69,7 +70,8 @@ def read(place: str) -> dict[str, list[Row]]:
         connection = import_module("psycopg").connect(place)
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     else:
-        connection = sqlite3.connect(place, isolation_level=None)
+        # A ledger that was lost is not made anew.
+        connection = sqlite3.connect(f"{Path(place).absolute().as_uri()}?mode=rw", isolation_level=None, uri=True)
         connection.execute("BEGIN")
     try:
         return {name: _rows(connection.execute(f"SELECT * FROM {name}")) for name in TABLES}
@@ -216,14 +218,14 @@ def _blocks(stream: Stream, rows: list[Row]) -> Iterator[str]:
 
 
 def _spending(stream: Stream, exact: bool) -> Iterator[str]:
-    """What a step says it spent is what its charges say; Gaussian charges count by their share of μ²."""
+    """A step says that it spent what its dearest bin paid by its charges; Gaussian ones count by their share of μ²."""
     for step in stream.steps.values():
         mine = [paid for paid in stream.charges if paid.t == step.t and paid.outcome == "released"]
         if not exact or any(paid.mu_squared for paid in mine):
             if bool(step.spent) != bool(mine):
                 yield f"step {step.t} spent {step.spent} in {len(mine)} charges"
             continue
-        spent = sum((paid.epsilon for paid in mine if paid.block is None), Fraction(0))
+        spent = _dearest_bin([paid for paid in mine if paid.block is None])
         for block in {paid.block for paid in mine if paid.block is not None and paid.epsilon}:
             same = [paid for paid in mine if paid.block == block and paid.epsilon]
             known = next(iter(same[0].first.values())) < same[0].last
@@ -232,6 +234,16 @@ def _spending(stream: Stream, exact: bool) -> Iterator[str]:
             yield f"step {step.t} says that it spent {step.spent}, its charges are {spent}"
         if step.left < 0:
             yield f"step {step.t} has {step.left} left"
+
+
+def _dearest_bin(charges: Sequence[Paid]) -> Fraction:
+    """The most that one bin pays: charges that name no bins are paid by all."""
+    by_bin: dict[int | None, Fraction] = {None: Fraction(0)}
+    for paid in charges:
+        for b in paid.first:
+            by_bin[b] = by_bin.get(b, Fraction(0)) + paid.epsilon
+    shared = by_bin.pop(None)
+    return shared + max(by_bin.values(), default=Fraction(0))
 
 
 def _windows(stream: Stream, budgets: Sequence[Fraction] | None) -> Iterator[str]:

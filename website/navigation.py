@@ -18,6 +18,10 @@ GUIDES: Final = (
     ("Run it", ("scale-out", "operate", "automate")),
     ("Tell people", ("what-to-tell", "officer")),
 )
+IN_DEPTH: Final = (
+    "options.md", "ingest.md", "pictures.md", "advise.md", "compare.md", "live.md", "ledger.md", "spark.md",
+)  # fmt: skip
+"""What guides lead to: everything about one part of the program."""
 FAMILIES: Final = (
     "model.md", "adaptive.md", "allocation.md", "fast.md", "retroactive_grouping.md", "measures.md", "presence.md",
     "population.md", "histograms.md", "sparse.md", "synthesis.md", "personalised.md", "metric.md",
@@ -25,8 +29,8 @@ FAMILIES: Final = (
 PAPERS: Final = ("index", "dsat", "fast", "grouping", "copula", "personalised", "delta-neighbourhood")
 MAINTAIN: Final = (
     "maintain/index.md", "design.md", "maintain/contributing.md", "maintain/releasing.md", "maintain/deprecation.md",
-    "maintain/ledger-compatibility.md", "ledger.md", "ingest.md", "spark.md", "live.md", "evaluation.md", "advise.md",
-    "compare.md", "pictures.md", "migration.md", "bundled-data.md", "maintain/licences.md", "maintain/changelog.md",
+    "maintain/ledger-compatibility.md", "evaluation.md", "migration.md", "bundled-data.md", "maintain/licences.md",
+    "maintain/changelog.md",
 )  # fmt: skip
 
 
@@ -36,7 +40,11 @@ def filled(nav: list[Any]) -> list[Any]:
         "Guides": guides(),
         "Examples": ["examples/index.md", *(f"examples/{name}.md" for name in gallery.names())],
         "Mechanisms": mechanisms(),
-        "Benchmarks": ["benchmarks.md", *sorted(f"benchmarks/{page.name}" for page in DOCS.glob("benchmarks/*.md"))],
+        "Benchmarks": [
+            "benchmarks.md",
+            "first-hour.md",
+            *sorted(f"benchmarks/{page.name}" for page in DOCS.glob("benchmarks/*.md")),
+        ],
         "Papers": [f"experiments/{name}.md" for name in PAPERS],
         "Reference": ["api/index.md", *(f"api/{part}.md" for part in reference.PARTS)],
         "Maintain": list(MAINTAIN),
@@ -62,7 +70,8 @@ def _flat(pages: list[Any]) -> Iterator[str]:
 
 
 def guides() -> list[Any]:
-    return ["guides/index.md", *({title: [f"guides/{name}.md" for name in names]} for title, names in GUIDES)]
+    by_task = [{title: [f"guides/{name}.md" for name in names]} for title, names in GUIDES]
+    return ["guides/index.md", *by_task, {"In depth": list(IN_DEPTH)}]
 
 
 def mechanisms() -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from datetime import date
 
 import veilstream
 from delivery.building import ROOT
@@ -32,6 +33,10 @@ def test_the_changelog_keeps_a_changelog() -> None:
 
 def test_the_citation_is_complete() -> None:
     text = text_of("CITATION.cff")
-    for field in ("cff-version", "message", "title", "authors", "license", "abstract"):
+    for field in ("cff-version", "message", "title", "authors", "license", "date-released", "abstract"):
         assert re.search(rf"^{field}:", text, flags=re.MULTILINE), field
+    (day,) = re.findall(r"^date-released: (.+)$", text, flags=re.MULTILINE)
+    assert date.fromisoformat(day).year >= 2026
+    released = dict(re.findall(r"^## \[([\d.]+)\] - (.+)$", text_of("CHANGELOG.md"), flags=re.MULTILINE))
+    assert released.get(veilstream.__version__, day) == day
     assert tomllib.loads(text_of("pyproject.toml"))["project"]["license"] in text

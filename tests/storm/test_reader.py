@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from storm import reader
 from storm.children import Notes
 from storm.kills import examine, table_problems
-from storm.subjects import Accounts, Groups, OneStream, OneTime, Place, Subject
+from storm.subjects import Accounts, Groups, OneStream, OneTime, Place, Subject, Threads
 from veilstream.mechanisms.streams import STREAMS
 
 Tables = dict[str, list[dict[str, Any]]]
@@ -39,10 +40,23 @@ def test_what_mechanisms_release_is_accepted(mechanism: str, w: int, tmp_path: P
     assert len(reader.examine(reader.read(place.ledger))["default"].steps) == STEPS
 
 
+def test_a_step_whose_bins_pay_apart_spends_what_the_dearest_of_them_pays(tmp_path: Path) -> None:
+    """Groups of some bins end while others are only watched, in nearly every stream of constant counts."""
+    subject = Threads("retroactive-grouping", threads=1)
+    place = written(subject, tmp_path)
+    assert examine(subject, place, Notes(tmp_path / "seen")) == []
+
+
 @pytest.mark.parametrize("subject", [OneTime(3), Accounts(3), Groups(3)], ids=lambda subject: subject.name)
 def test_what_is_released_otherwise_is_accepted(subject: Subject, tmp_path: Path) -> None:
     place = written(subject, tmp_path)
     assert examine(subject, place, Notes(tmp_path / "seen")) == []
+
+
+def test_a_ledger_that_is_not_there_is_not_made_by_reading(tmp_path: Path) -> None:
+    with pytest.raises(sqlite3.OperationalError):
+        reader.read(str(tmp_path / "ledger.db"))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Ledgers of schemas 0001 and 0003 to 0006 open, export what they did, and every stream in them goes on."""
+"""Ledgers of every earlier schema open, export what they did, and every stream in them goes on."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from veilstream.storage.keys import load
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.exporting import export, header
 from veilstream.storage.ledger.verifying import verify
+from veilstream.storage.migrations import versions
 from veilstream.trusted.records import seal_records
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -194,16 +195,42 @@ def test_the_calendar_and_the_key_of_a_key_file_move_into_the_ledger(old: str, t
             publisher(calendar, secret)
 
 
-@pytest.fixture
-def third(tmp_path: Path) -> Path:
-    """A copy of a ledger of schema 0003, which had a chain and no snapshots."""
-    copy = tmp_path / "third.db"
-    shutil.copy(FIXTURES / "v3.sqlite3", copy)
+def copied(name: str, folder: Path) -> Path:
+    copy = folder / name
+    shutil.copy(FIXTURES / name, copy)
     copy.chmod(0o600)
     return copy
 
 
-def test_a_ledger_of_the_third_schema_verifies_exports_and_goes_on(third: Path) -> None:
+def test_every_earlier_schema_has_a_fixture() -> None:
+    schemas = {int(path.name[1:5]) for path in (Path(versions.__file__).parent).glob("v0*.py")}
+    kept = {int(path.stem.removeprefix("v")) for path in FIXTURES.glob("v?.sqlite3")}
+    assert schemas - {max(schemas)} <= kept
+
+
+def test_a_ledger_of_the_second_schema_exports_and_goes_on(tmp_path: Path) -> None:
+    """It had no chain yet: that begins when the ledger is brought forward."""
+    second = copied("v2.sqlite3", tmp_path)
+    exported: dict[str, list[dict[str, Any]]] = json.loads((FIXTURES / "v2.export.json").read_text())
+    with Ledger.open(second) as ledger:
+        assert [spec.name for spec in ledger.streams()] == list(exported)
+        for name, (told, *rows) in exported.items():
+            assert told.items() <= header(ledger, ledger.spec(name)).items()
+            assert json.loads(json.dumps(export(ledger, name))) == rows
+    for name, (bins, guarantee, mechanism, counts, bound) in STREAMS.items():
+        released = sum(row["kind"] == "release" for row in exported[name])
+        with vs.Publisher(bins, guarantee, mechanism, second, stream=name, max_contribution=bound) as publisher:
+            assert [publisher.feed(np.array(counts)).t for _ in range(9)] == list(range(released, released + 9))
+    with LedgerAccounts(ROSTER, second, stream="accounts") as accounts:
+        answer = release_counts(count_levels(ROSTER, LEVELS, VALUES, bins=2), Stretching(), accounts)
+        assert answer.values.numbers.tolist() == exported["accounts"][-1]["values"]
+    with Ledger.open(second) as ledger:
+        assert verify(ledger) == []
+
+
+def test_a_ledger_of_the_third_schema_verifies_exports_and_goes_on(tmp_path: Path) -> None:
+    """It had a chain and no snapshots."""
+    third = copied("v3.sqlite3", tmp_path)
     exported: dict[str, list[dict[str, Any]]] = json.loads((FIXTURES / "v3.export.json").read_text())
     with Ledger.open(third) as ledger:
         assert verify(ledger) == []
@@ -223,13 +250,6 @@ def test_a_ledger_of_the_third_schema_verifies_exports_and_goes_on(third: Path) 
         assert answer.values.numbers.tolist() == exported["accounts"][-1]["values"]
     with Ledger.open(third) as ledger:
         assert verify(ledger) == []
-
-
-def copied(name: str, folder: Path) -> Path:
-    copy = folder / name
-    shutil.copy(FIXTURES / name, copy)
-    copy.chmod(0o600)
-    return copy
 
 
 def assert_exported(ledger: Ledger, exported: dict[str, list[dict[str, Any]]]) -> None:

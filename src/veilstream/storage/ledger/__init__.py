@@ -57,7 +57,7 @@ from veilstream.values.revision import Revision
 
 __all__ = ["ChargeRow", "Ledger", "StreamSpec", "Transaction"]
 
-PAGE: Final = 4096
+PAGE: Final = 1 << 14
 PAGE_NUMBERS: Final = 1 << 22
 VINTAGES: Final = 16
 """That are read at once: each has new values for many steps."""

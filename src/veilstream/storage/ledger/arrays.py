@@ -133,15 +133,14 @@ def fetch_secret(connection: Connection, stream_id: int, slots: Sequence[int], l
 
 def _restore(row: Row[Any], name: str, label: str) -> NDArray[Any]:
     """The array of a row, checked against its digest. It cannot be written to."""
-    damaged = LedgerError(
-        name="ledger",
-        value=label,
-        limit=f"{name} does not match its digest; it was altered or damaged, and was not returned",
-    )
     try:
         return restored(row.packing, bytes(row.bytes), row.dtype, row.shape, row.digest)
     except (ValueError, TypeError, zlib.error):
-        raise damaged from None
+        raise LedgerError(
+            name="ledger",
+            value=label,
+            limit=f"{name} does not match its digest; it was altered or damaged, and was not returned",
+        ) from None
 
 
 def _chunks(items: list[Any]) -> Iterable[list[Any]]:

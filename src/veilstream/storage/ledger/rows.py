@@ -60,26 +60,27 @@ def rows_of(label: str) -> Generator[None]:
 def read_releases(connection: Connection, query: Prepared, chosen: dict[str, int], label: str) -> list[Release]:
     """The releases that one of the queries below finds, in the order of their commits."""
     rows = query.rows(connection, chosen)
-    names, payloads = _streams(connection, {row[-1] for row in rows})
-    named: set[int | None] = set()
+    if not rows:
+        return []
+    # There may be a million of them: whole columns, and places in a row, are much quicker than names.
+    columns = list(zip(*rows, strict=True))
+    names, payloads = _streams(connection, set(columns[-1]))
     with rows_of(label):
-        for row in rows:
-            seq, written = row[:2]
-            if written > STEP_FORMAT:
-                raise LedgerVersionError(
-                    name="ledger",
-                    value=label,
-                    limit=f"step {seq} has format {written}, this version reads up to {STEP_FORMAT}; "
-                    "written by a newer veilstream",
-                    outcome="nothing was read",
-                )
-            named.update(row[2:5])
+        newest = max(columns[1])
+        if newest > STEP_FORMAT:
+            raise LedgerVersionError(
+                name="ledger",
+                value=label,
+                limit=f"step {columns[0][columns[1].index(newest)]} has format {newest}, this version reads up to "
+                f"{STEP_FORMAT}; written by a newer veilstream",
+                outcome="nothing was read",
+            )
+        named: set[int | None] = {*columns[2], *columns[3], *columns[4]}
         arrays = fetch_public(connection, {number for number in named if number is not None}, label)
     found: list[Release] = []
     made: dict[tuple[Any, ...], Values] = {}
     with rows_of(label):
-        # There may be a million of them: columns by their place are much quicker than by their name, and small
-        # streams release the same values again and again.
+        # Small streams release the same values again and again.
         for seq, _, values, stds, corners, std, law, fresh, t, spent, left, stream in rows:
             released: Payload | None = made.get((values, stds, std, law, fresh)) if corners is None else None
             if released is None:
