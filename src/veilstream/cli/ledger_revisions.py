@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,7 +34,7 @@ def revisions(
             (spec.name, list(opened.revisions(spec.name, first=first, last=last)))
             for spec in chosen_streams(opened, stream)
         ]
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"stream": name, **revision_row(revision)}
         for name, found in made
         for revision in (latest_versions(found).values() if latest else found)
@@ -48,7 +48,7 @@ def revisions(
             str(row["t"]),
             str(row["version"]),
             str(row["made"]),
-            number(float(np.mean(row["std"]))),
+            number(float(np.asarray(row["std"], dtype=np.float64).mean())),
             ", ".join(f"{value:g}" for value in row["values"][:MOST_SHOWN])
             + (", ..." if len(row["values"]) > MOST_SHOWN else ""),
         )

@@ -200,7 +200,8 @@ REVISIONS_SINCE: Final = (
     .where(revisions.c.stream_id == _stream, revisions.c.entry > sa.bindparam("entry"))
     .order_by(revisions.c.entry)
 )
-NOTHING: Final[Any] = sa.select(_stream.label("entry"), sa.bindparam("entry")).where(sa.false())
+_number: sa.ColumnElement[Any] = sa.literal_column("0")
+NOTHING: Final = sa.select(_number.label("entry")).where(sa.false())
 STEPS_SINCE: Final = (
     sa.select(
         steps,
