@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Where bytecode is not kept, every process of the tests compiles the package anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo live test lint mypy pyright docs release bench audit storm compat clean
 
@@ -39,7 +41,7 @@ bench: $(VENV)/.installed-bench
 # Finished attacks are kept in .audit: after an interruption the same command goes on, after a change it begins anew.
 audit: $(VENV)/.installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/veilstream audit --deep --out .audit --page docs/privacy.md
-	$(BIN)/python -m pytest -n auto tests/audit tests/storage --run-audit
+	$(BIN)/python -m pytest -n auto tests/audit tests/storage tests/spark --run-audit
 	$(BIN)/python -m fuzz --inputs 1000000 --seed 1 --out .fuzz
 
 # Finished rounds are kept in .storm: after an interruption the same command goes on, after a change it begins anew.

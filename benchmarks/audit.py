@@ -63,7 +63,7 @@ def _trials() -> Table:
     return Table(
         title="10⁶ trials of a stream of 100 steps and 1 bin",
         notes=(
-            f"The real mechanism through the real Meter, in pieces of 10⁵ runs on batch (DSFT and DSAT on batch "
+            f"The real mechanism through the real Meter, in batches of 10⁵ runs (of DSFT and DSAT in batches "
             f"that fork), against the same mechanism run after run ({SINGLE} runs, scaled up), and the time in units "
             "of what `numpy.random` takes for 10⁸ Laplace numbers alone. Processor time, once. Aim: under 60 s."
         ),

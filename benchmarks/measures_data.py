@@ -20,6 +20,7 @@ from veilstream import STREAMS, Guarantee
 from veilstream.data import Calendar, Domain, read_events
 from veilstream.data.bounding import bound
 from veilstream.data.measures import ValueMeasures
+from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.session import StreamSession
 from veilstream.noise import SecureNoise
 from veilstream.values.release import Release
@@ -66,11 +67,12 @@ def releases(
     measures: ValueMeasures,
     rows: int = 1,
     most: Fraction | None = None,
+    mechanism: StreamMechanism[Any] | None = None,
 ) -> list[Release]:
     """Our releases at every step, with secure noise; of a customer so many rows count, and ``most`` in a sum."""
     calendar, guarantee = Calendar(START, END, every), Guarantee(epsilon, w=1)
     events = read_events(frame, user="customer_id", time="date", by=["dollar_value"])
-    session = StreamSession(STREAMS["uniform"](), guarantee, measures.parts, SecureNoise())
+    session = StreamSession(mechanism or STREAMS["uniform"](), guarantee, measures.parts, SecureNoise())
     with bound(events, Domain({}), calendar, measures=measures, counts_per_user=rows, most=most) as held:
         values = [session.step(snapshot, t) for t, snapshot in enumerate(held.snapshots())]
     return [Release("", t, t, value, Fraction(0), Fraction(0)) for t, value in enumerate(values)]

@@ -22,8 +22,6 @@ from veilstream.storage.ledger.compacting import compact, plan_compaction
 
 STEPS: Final = 1_000_000
 QUICK: Final = 20_000
-COMPACTED: Final = 3_000
-"""Steps of each stream that is compacted."""
 STREAMS: Final = 20
 LATER: Final = 60
 HOURS: Final = vs.Calendar("1970-01-01", "2090-01-01", "1h")
@@ -36,7 +34,8 @@ def run(*, quick: bool = False) -> Sequence[Table]:
     """The tables of the suite."""
     each = (QUICK if quick else STEPS) // STREAMS
     with tempfile.TemporaryDirectory(dir=Path(__file__).resolve().parent.parent, prefix=".population-") as name:
-        return [_long(_history(Path(name) / "long.db", each), each), _compacted(Path(name) / "compacted.db")]
+        ledger = _history(Path(name) / "long.db", each)
+        return [_long(ledger, each), _compacted(ledger)]
 
 
 def _history(ledger: Path, each: int) -> Path:
@@ -71,19 +70,19 @@ def _times(timed: dict[str, float]) -> list[str]:
 
 def _compacted(ledger: Path) -> Table:
     """Streams that share are compacted, the first with an archive."""
-    _history(ledger, COMPACTED)
     before, size = _reopened(ledger, SHARING[-1]), _size(ledger)
     start = time.process_time()
     with vs.Ledger.open(ledger) as opened:
         plans = [plan_compaction(opened, stream) for stream in SHARING]
         archive(opened, plans[:1], ledger.with_name("archive.db"))
         for number, plan in enumerate(plans):
+            progress(f"compacting {plan}")
             compact(opened, plan, keep_releases=False, archived=number == 0)
     took, removed = time.process_time() - start, sum(plan.charges for plan in plans)
     rows = [["as written", f"{size / 1e6:.1f}", *_times(before)]]
     rows.append(["compacted", f"{_size(ledger) / 1e6:.1f}", *_times(_reopened(ledger, SHARING[-1]))])
     return Table(
-        title=f"The same with {COMPACTED:,} steps of each, compacted",
+        title=f"The {STREAMS} streams that share, compacted",
         notes=(
             f"Compacting took {removed:,} charges and the releases before them out of the ledger in {took:.0f} s of "
             "the processor, the archive of one stream, which is verified as it is written, included. What stays is "

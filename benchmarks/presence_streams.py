@@ -44,6 +44,20 @@ class Visits:
         with bound(events, Domain({}), Calendar(0, self.steps, 1), key=KEY, presence=presence) as held:
             return np.array([open_counts(one) for one in held.snapshots()])
 
+    def left_out(self, c: int, length: int, *, block: bool) -> NDArray[np.int64]:
+        """Left out in each step if people count in the first c of a block, or look back over ``length`` steps."""
+        out = np.zeros(len(self.step), dtype=np.bool_)
+        same = self.person[c:] == self.person[:-c]
+        later, earlier = self.step[c:], self.step[:-c]
+        out[c:] = same & (later // length == earlier // length if block else later - earlier < length)
+        return np.bincount(self.step[out], minlength=self.steps)
+
+
+def distances(left_out: NDArray[np.int64], scale: float) -> NDArray[np.float64]:
+    """E|L − d| of Laplace noise L of this scale in each step."""
+    gaps = left_out.astype(np.float64)
+    return gaps + scale * np.exp(-gaps / scale)
+
 
 def _stream(
     name: str, person: NDArray[np.int64], seconds: NDArray[np.int64], width: int, windows: tuple[int, ...]

@@ -15,17 +15,12 @@ from numpy.typing import NDArray
 
 from benchmarks.measures_data import END, EPSILONS, HIGH, LOW, START, parts_of, purchases, releases, tumult
 from benchmarks.report import Table, progress
-from veilstream import Guarantee
 from veilstream.data import Calendar
 from veilstream.data.cells import CellColumn
 from veilstream.data.measures import QuantileOptions, ValueMeasures
-from veilstream.mechanisms.session import Session
-from veilstream.noise import SecureNoise
-from veilstream.privacy.accountant import Accountant
+from veilstream.mechanisms.histograms.cuts import QuantileCuts
+from veilstream.mechanisms.streams import Uniform
 from veilstream.release.estimates import estimates_of_all
-from veilstream.trusted.counts import Sealed, seal
-from veilstream.trusted.meter import Meter
-from veilstream.trusted.statistics import quantile_scores
 
 Reals = NDArray[np.float64]
 Steps = Sequence[Reals]
@@ -47,35 +42,17 @@ TREE: Final = _measures()
 FLAT: Final = _measures(CellColumn("dollar_value", tuple(Fraction(100 * i, CELLS) for i in range(CELLS + 1))))
 
 
-def _from_cells(measures: ValueMeasures) -> Method:
+CUTS: Final = Uniform(QuantileCuts(CELLS, tuple(str(share) for share in SHARES)))
+
+
+def _from_cells(measures: ValueMeasures, mechanism: Uniform | None = None) -> Method:
     def published(frame: pl.DataFrame, _steps: Steps, every: str, epsilon: float) -> Reals:
-        found = estimates_of_all(releases(frame, every, epsilon, measures), measures)
+        found = estimates_of_all(releases(frame, every, epsilon, measures, mechanism=mechanism), measures)
         values = np.array([[estimate.value[0] for estimate in of_step] for of_step in found])
         # What is not given is taken for the middle of the range.
         return np.where(np.isnan(values), MIDDLE, values)
 
     return published
-
-
-def _exponential(_frame: pl.DataFrame, steps: Steps, _every: str, epsilon: float) -> Reals:
-    """Our Meter's exponential mechanism on the same cells: the median, then the two others on either side of it."""
-    guarantee = Guarantee(epsilon, w=1)
-    session = Session(Accountant(guarantee, CELLS), SecureNoise())
-    edges, found = np.linspace(LOW, HIGH, CELLS + 1), np.empty((len(steps), 3))
-    for t, rows in enumerate(steps):
-        meter, half = session.at(t), guarantee.pure / 2
-        x = seal(np.histogram(np.clip(rows, LOW, HIGH), edges)[0], t)
-        middle = _cut(meter, x, 0, CELLS, "1/2", half)
-        lower, upper = _cut(meter, x, 0, middle, "1/5", half), _cut(meter, x, middle, CELLS, "4/5", half)
-        found[t] = edges[[lower, middle, upper]]
-    return found
-
-
-def _cut(meter: Meter, x: Sealed, first: int, after: int, share: str, epsilon: Fraction) -> int:
-    """Where a share of the rows in the cells first..after−1 lies below."""
-    if after - first < 2:
-        return after
-    return first + 1 + meter.select(quantile_scores(x.select(np.arange(first, after)), share), epsilon, "quantile")
 
 
 def _opendp(_frame: pl.DataFrame, steps: Steps, _every: str, epsilon: float) -> Reals:
@@ -138,7 +115,7 @@ def _rows(steps: Steps) -> Iterator[tuple[int, int, float]]:
 METHODS: Final[dict[str, Method]] = {
     "veilstream, two levels (default)": _from_cells(TREE),
     "veilstream, cells alone": _from_cells(FLAT),
-    "veilstream's Meter, exponential mechanism": _exponential,
+    "veilstream, by choice": _from_cells(FLAT, CUTS),
     "OpenDP, exponential mechanism": _opendp,
     "PipelineDP, tree": _pipeline_dp,
     "diffprivlib, exponential mechanism": _diffprivlib,

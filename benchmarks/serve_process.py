@@ -43,8 +43,7 @@ def served(folder: Path, streams: str) -> Generator[Served]:
     (folder / "serve.toml").write_text(f'ledger = "{ledger}"\n{streams}', encoding="utf-8")
     with Spool(folder / "budget.db.spool") as spool:
         token, _ = TokenStore(spool, WallClock()).create("benchmark", ("admin",))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = int(listener.getsockname()[1])
+    port = free_port()
     command = [
         sys.executable,
         "-m",
@@ -55,13 +54,29 @@ def served(folder: Path, streams: str) -> Generator[Served]:
         "--port",
         str(port),
     ]
+    with running(command, port, token) as server:
+        yield server
+
+
+@contextmanager
+def bare_server(path: Path, stored: int) -> Generator[Served]:
+    """Run a server that decodes bodies and makes as many bytes durable, and nothing else."""
+    port = free_port()
+    command = [sys.executable, "-m", "benchmarks.serve_floor", str(port), str(path), str(stored)]
+    with running(command, port, "none") as server:
+        yield server
+
+
+@contextmanager
+def running(command: list[str], port: int, token: str) -> Generator[Served]:
+    """A process that answers on the port when this begins."""
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:
         deadline = time.monotonic() + 120
         while True:
             try:
-                if httpx.get(f"{url}/health/ready").status_code == 200:
+                if httpx.get(f"{url}/health/ready").is_success:
                     break
             except httpx.TransportError:
                 if time.monotonic() > deadline or process.poll() is not None:
@@ -71,3 +86,9 @@ def served(folder: Path, streams: str) -> Generator[Served]:
     finally:
         process.terminate()
         process.wait()
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])

@@ -1,4 +1,7 @@
-"""Eight real tables of codes on which models of tables are measured, from VEILSTREAM_DATA and from scikit-learn."""
+"""Real tables of codes that were looked at while models of tables were made, from VEILSTREAM_DATA and scikit-learn.
+
+``held_back_tables`` has those on which nothing was tuned.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,10 @@ ROWS: Final = 10_000
 NUMBERS: Final = frozenset(
     [
         *("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"),
-        *("YEAR", "AGE", "INCTOT", "INCWAGE", "POVERTY"),
+        *("YEAR", "AGE", "INCTOT", "INCWAGE", "POVERTY", "INCWELFR", "INCINVST", "INCEARN", "DEPARTS", "ARRIVES"),
     ]
 )
 """Attributes of coded files whose values have an order."""
-TUNED: Final = ("Adult", "NLTCS", "IPUMS", "CDNOW", "Bicycles", "Breast cancer", "Digits")
-"""The tables that were looked at, some only for one limit, while shares and limits were chosen."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +45,8 @@ def real_tables() -> dict[str, RealTable]:
     return {name: table for name, table in made.items() if table is not None}
 
 
-def _coded(file: str, names: Sequence[str] | None = None) -> RealTable | None:
+def coded(file: str, names: Sequence[str] | None = None) -> RealTable | None:
+    """A table of codes with a file of its sizes: all attributes, or those of ``names`` that it has."""
     parquet, packed = DATA / f"{file}.parquet", DATA / f"{file}.csv.gz"
     if not parquet.exists() and not packed.exists():
         return None
@@ -52,17 +54,18 @@ def _coded(file: str, names: Sequence[str] | None = None) -> RealTable | None:
     sizes: dict[str, int] = json.loads((DATA / f"{file}-domain.json").read_text())
     chosen = [name for name in names or sizes if name in frame.columns]
     codes = np.stack([frame[name].to_numpy().astype(np.int64) for name in chosen], axis=1)
-    return _cut(codes, tuple(int(sizes[name]) for name in chosen), [name in NUMBERS for name in chosen])
+    return cut(codes, tuple(int(sizes[name]) for name in chosen), [name in NUMBERS for name in chosen])
 
 
-def _cut(codes: NDArray[np.int64], shape: tuple[int, ...], ordered: Sequence[bool]) -> RealTable:
+def cut(codes: NDArray[np.int64], shape: tuple[int, ...], ordered: Sequence[bool]) -> RealTable:
+    """At most ``ROWS`` rows, always the same ones."""
     rng = np.random.default_rng(0)  # noqa: TID251 (a public table is cut)
     return RealTable(codes[rng.permutation(len(codes))[:ROWS]], shape, tuple(ordered))
 
 
 def _ipums() -> RealTable | None:
     names = ("YEAR", "SEX", "AGE", "MARST", "RACE", "HISPAN", "CITIZEN", "HCOVANY", "HCOVPRIV", "HINSCAID", "EDUC")
-    return _coded("ipums_acs_temporal_nist", (*names, "EMPSTAT", "INCTOT", "INCWAGE", "POVERTY", "LABFORCE"))
+    return coded("ipums_acs_temporal_nist", (*names, "EMPSTAT", "INCTOT", "INCWAGE", "POVERTY", "LABFORCE"))
 
 
 def _purchases() -> RealTable | None:
@@ -75,7 +78,7 @@ def _purchases() -> RealTable | None:
     dollars = np.minimum(frame["dollar_value"].to_numpy() // 2, 63).astype(np.int64)
     number = np.minimum(frame["number_of_cds"].to_numpy(), 11).astype(np.int64)
     codes = np.stack([month.to_numpy(), date.dt.weekday().to_numpy() - 1, dollars, number], axis=1)
-    return _cut(codes.astype(np.int64), (18, 7, 64, 12), (True, False, True, True))
+    return cut(codes.astype(np.int64), (18, 7, 64, 12), (True, False, True, True))
 
 
 def _bikes() -> RealTable | None:
@@ -86,10 +89,10 @@ def _bikes() -> RealTable | None:
     time = frame["time"].cast(pl.Datetime)
     counts = [np.minimum(frame[side].to_numpy() // 10, 39) for side in ("west_sidewalk", "east_sidewalk")]
     parts = [time.dt.month().to_numpy() - 1, time.dt.weekday().to_numpy() - 1, time.dt.hour().to_numpy(), *counts]
-    return _cut(np.stack(parts, axis=1).astype(np.int64), (12, 7, 24, 40, 40), (False, False, False, True, True))
+    return cut(np.stack(parts, axis=1).astype(np.int64), (12, 7, 24, 40, 40), (False, False, False, True, True))
 
 
-def _bundled(loader: str, columns: Sequence[int], bins: int, classes: int) -> RealTable:
+def bundled(loader: str, columns: Sequence[int], bins: int, classes: int) -> RealTable:
     """A table that scikit-learn brings along: numbers in equal ranges, then the class."""
     datasets: Any = import_module("sklearn.datasets")
     found = getattr(datasets, loader)()
@@ -98,16 +101,15 @@ def _bundled(loader: str, columns: Sequence[int], bins: int, classes: int) -> Re
     codes = np.minimum((numbers - low) / np.maximum(high - low, 1e-9) * bins, bins - 1).astype(np.int64)
     labels = np.asarray(found.target, dtype=np.int64)
     ordered = [*[True] * len(columns), False]
-    return _cut(np.column_stack([codes, labels]), (*(bins,) * len(columns), classes), ordered)
+    return cut(np.column_stack([codes, labels]), (*(bins,) * len(columns), classes), ordered)
 
 
 _MAKERS: Final[dict[str, Callable[[], RealTable | None]]] = {
-    "Adult": lambda: _coded("adult_pgm_discretized"),
-    "NLTCS": lambda: _coded("nltcs_hd"),
-    "ACS": lambda: _coded("acs_privbayes"),
+    "Adult": lambda: coded("adult_pgm_discretized"),
+    "NLTCS": lambda: coded("nltcs_hd"),
     "IPUMS": _ipums,
     "CDNOW": _purchases,
     "Bicycles": _bikes,
-    "Breast cancer": lambda: _bundled("load_breast_cancer", range(10), 16, 2),
-    "Digits": lambda: _bundled("load_digits", range(18, 46, 2), 8, 10),
+    "Breast cancer": lambda: bundled("load_breast_cancer", range(10), 16, 2),
+    "Digits": lambda: bundled("load_digits", range(18, 46, 2), 8, 10),
 }

@@ -18,7 +18,7 @@ from fuzz.case import Case
 from fuzz.generating import case_of
 from fuzz.trying import WAITING, Bench
 
-CHUNK: Final = 2_500
+CHUNK: Final = 5_000
 MEMORY: Final = 12 << 30
 """Addresses that a process may use: what asks for more gets a MemoryError and not the machine."""
 ROOT: Final = Path(__file__).resolve().parents[1]

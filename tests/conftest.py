@@ -1,22 +1,50 @@
-"""A PostgreSQL server for the tests that need one, and the option that adds the long statistical runs."""
+"""What tests share: files in memory, compiled statements, a PostgreSQL server; the option of long statistical runs."""
 
 from __future__ import annotations
 
+import gc
 import os
+import shutil
 import tempfile
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
 import sqlalchemy as sa
 
+# Before NumPy is loaded: threads for matrices as small as those of tests wait for each other longer than they work.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 NewLedger = Callable[[], str]
+MEMORY = Path("/dev/shm")
+ENOUGH = 4 << 30
+"""Bytes: the files of a run with several workers take a quarter of it."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--run-audit", action="store_true", help="run the long statistical tests alone")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep temporary files in memory where there is room: a ledger waits for the disk twice a step.
+
+    What shows that ledgers survive a loss of power records the calls themselves and asks no disk.
+    """
+    if config.getoption("basetemp") is None and _holds_files(MEMORY):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+def _holds_files(folder: Path) -> bool:
+    """Whether there is room for all files of a run, and programs may lie there; containers often refuse both."""
+    return (
+        os.access(folder, os.W_OK)
+        and not os.statvfs(folder).f_flag & os.ST_NOEXEC
+        and shutil.disk_usage(folder).free > ENOUGH
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -26,10 +54,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if (item.get_closest_marker("audit") is not None) == wanted]
 
 
+def pytest_collection_finish() -> None:
+    """Let what was loaded be: whoever collects garbage during a test need not walk through all modules and tests."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def state_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Marks of ledgers on servers lie with the user; those of tests do not."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_statements() -> Iterator[None]:
+    """Ledgers on SQLite share what SQLAlchemy compiled: each is opened once or twice, by an engine of its own."""
+    create = sa.create_engine
+    first = create("sqlite://")
+    first.connect().close()
+
+    def create_engine(url: str | sa.URL, **options: Any) -> sa.Engine:
+        engine = create(url, **options)
+        if engine.dialect.name == first.dialect.name:
+            engine.dialect = first.dialect
+            vars(engine)["_compiled_cache"] = vars(first)["_compiled_cache"]
+        return engine
+
+    with mock.patch.object(sa, "create_engine", create_engine):
+        yield
+    first.dispose()
 
 
 @pytest.fixture(scope="session")

@@ -67,10 +67,15 @@ def _inline(text: str) -> str:
 
 
 def code_cell(text: str) -> str:
-    """Code in a cell of a table; empty for nothing."""
-    return f"`{text_cell(text)}`" if text else ""
+    """Code in a cell of a table, where a bar needs no escape; empty for nothing."""
+    return f"`{text}`" if text else ""
 
 
 def text_cell(text: str) -> str:
-    """Text in a cell of a table, where a bar would end the cell."""
-    return text.replace("|", "\\|")
+    """Text in a cell of a table, where a bar outside of code would end the cell.
+
+    >>> text_cell("a | b, or `a | b`")
+    'a \\\\| b, or `a | b`'
+    """
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(part if part.startswith("`") else part.replace("|", "\\|") for part in parts)

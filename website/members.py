@@ -9,12 +9,15 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from veilstream import errors
 from veilstream.errors import VeilstreamError
 from website.docstrings import examples, prose, sentences_about, text_of
 from website.glossary import PARAMETERS
+
+LONGEST_DEFAULT: Final = 80
+"""Letters of a default; longer ones say more than a reader wants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,8 @@ def _annotation(annotation: object) -> str:
 def _default(parameter: inspect.Parameter) -> str:
     if parameter.kind in {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}:
         return "any"
-    return "" if parameter.default is inspect.Parameter.empty else repr(parameter.default)
+    written = "" if parameter.default is inspect.Parameter.empty else repr(parameter.default)
+    return written if len(written) <= LONGEST_DEFAULT else "..."
 
 
 def _raised_in(called: object) -> Iterator[str]:

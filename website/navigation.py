@@ -46,7 +46,7 @@ def filled(nav: list[Any]) -> list[Any]:
             *sorted(f"benchmarks/{page.name}" for page in DOCS.glob("benchmarks/*.md")),
         ],
         "Papers": [f"experiments/{name}.md" for name in PAPERS],
-        "Reference": ["api/index.md", *(f"api/{part}.md" for part in reference.PARTS)],
+        "Reference": ["api/index.md", *(f"api/{part}.md" for part in (*reference.PARTS, *reference.FURTHER))],
         "Maintain": list(MAINTAIN),
     }
     made = {title: pages or parts[title] for part in nav for title, pages in part.items()}

@@ -88,7 +88,7 @@ class Client:
         return str(answer.json()["status"])
 
     def releases(self, stream: str, *, first: int | None = None) -> pl.DataFrame:
-        """Every visible release as a table: step, time, attributes, value, low, high, fresh, covers."""
+        """Every visible release as a table: step, time, attributes, value, low, high, fresh, covers, as_of."""
         frames: list[pl.DataFrame] = []
         step: int | None = first
         while True:

@@ -140,3 +140,18 @@ def test_some_attributes_of_a_large_domain_are_listed(large: City) -> None:
     done = veilstream("histogram", *options(large, "--user", "id", "--by", "x0", "--by", "x3"))
     assert done.code == 0, done.err
     assert "3,600 bin(s)" in done.out
+
+
+def test_a_value_that_many_rows_share_has_a_bin_of_its_own(city: City) -> None:
+    incomes = [0] * 300 + [*range(1, 301)]
+    city.events.write_text("\n".join(["id,income", *(f"{i},{income}" for i, income in enumerate(incomes))]) + "\n")
+    domain = {"income": {"low": 0, "high": 400, "cells": 4, "spikes": [0]}}
+    (city.folder / "domain.json").write_text(json.dumps(domain))
+    command = ["histogram", *options(city, "--user", "id", "--out", city.table)]
+    assert veilstream(*command).code == 0
+    assert "nothing was spent" in veilstream(*command).out
+    released = {row["income"]: int(row["value"]) for row in table(city.table)}
+    assert list(released) == ["0", "[0, 100)", "[100, 200)", "[200, 300)", "[300, 400]"]
+    # Noise of 40 counts has a chance below 1e-15 at epsilon 1.
+    assert abs(released["0"] - 300) < 40
+    assert abs(released["[0, 100)"] - 99) < 40

@@ -67,6 +67,26 @@ def test_the_python_of_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     made["ledger"].close()
 
 
+@pytest.mark.parametrize("defined", [False, True])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "publish visits.csv --user id --time ts --by place --domain places.json --every 1h --start 2026-03-02 "
+        "--end 2026-03-04 --epsilon 1 --window 24",
+        "histogram visits.csv --user id --domain places.json --epsilon 1",
+        "synthesize visits.csv --user id --domain places.json --epsilon 1 --out rows.csv",
+    ],
+)
+def test_a_population_that_does_not_exist_leaves_nothing_behind(command: str, defined: bool, city: Path) -> None:
+    if defined:
+        veilstream("population", "define", "b.db", "residents", "--epsilon", "2", "--window", "24h", "--every", "1h")
+    before = {path.name for path in city.iterdir()}
+    refused = veilstream(*shlex.split(command), "--ledger", "b.db", "--population", "nobody")
+    assert refused.code != 0
+    assert "population 'nobody'" in refused.err
+    assert {path.name for path in city.iterdir()} == before
+
+
 def test_an_overdraw_is_refused_with_a_next_step(city: Path) -> None:
     assert veilstream("population", "define", "b.db", "residents", "--epsilon", "1", "--window", "24h").code == 0
     common = ("visits.csv", "--user", "id", "--by", "place", "--domain", "places.json", "--ledger", "b.db")

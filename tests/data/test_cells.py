@@ -9,10 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from veilstream.data.cells import MOST_CELLS, CellColumn, best_group
+from veilstream.data.cells import CellColumn, best_group
 from veilstream.data.measures import QuantileOptions, ValueMeasures
 from veilstream.data.values import MISSING_VALUE, ONE
 from veilstream.errors import InvalidInputError
+from veilstream.values.choices import MOST_CELLS
 
 MINUTES = {"minutes": (0, 60)}
 

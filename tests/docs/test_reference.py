@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import pytest
 
 import veilstream as vs
+from tests.docs.running import ROOT
 from veilstream.mechanisms.histograms import HISTOGRAMS
 from veilstream.mechanisms.streams import STREAMS
 from website import mechanism_pages, reference
@@ -21,14 +23,18 @@ NO_ERRORS = {"Geometric", "Gaussian"}
 """Names that take nothing that could be refused."""
 
 
-def described(name: str) -> list[Member]:
-    member = Member(name, getattr(vs, name))
-    hidden = reference.PROTOCOL if name in reference.MECHANISMS else set[str]()
-    return [member, *(method for method in member.methods() if method.name not in hidden)]
+FURTHER = [(part, name) for part, found in reference.FURTHER.items() for name in found.names]
+NO_EXAMPLE = {"publish_closed", "snapshots", "records", "local_session"}
+"""Names that need a cluster or a database; guides and the gallery have examples that run."""
+
+
+def described(name: str, value: object = None) -> list[Member]:
+    member = Member(name, getattr(vs, name) if value is None else value)
+    return [member, *reference.shown_methods(member)]
 
 
 def test_the_reference_holds_the_public_names_and_no_others() -> None:
-    listed = [name for _, names in reference.PARTS.values() for name in names]
+    listed = [name for part in reference.PARTS.values() for name in part.names]
     assert len(listed) == len(set(listed))
     assert set(listed) == set(vs.__all__) - {"__version__"}
 
@@ -51,15 +57,51 @@ def test_a_callable_explains_its_parameters_results_errors_and_shows_an_example(
 
 
 def test_words_of_the_glossary_are_used() -> None:
-    used = {one.name for name in CALLABLES for member in described(name) for one in member.parameters}
+    values = {name: getattr(vs, name) for name in CALLABLES}
+    further = {f"{part}.{name}": reference.FURTHER[part].value(name) for part, name in FURTHER}
+    everywhere = [member for name, value in {**values, **further}.items() for member in described(name, value)]
+    used = {one.name for member in everywhere for one in member.parameters}
     protocol = {"meter", "now", "state", "x", "records", "t"}
     assert set(PARAMETERS) <= used | protocol
 
 
-@pytest.mark.parametrize("part", list(reference.PARTS))
+@pytest.mark.parametrize(("part", "name"), FURTHER)
+def test_names_that_guides_import_from_modules_are_explained_too(part: str, name: str) -> None:
+    first, *methods = described(name, reference.FURTHER[part].value(name))
+    made = name not in reference.RETURNED
+    assert first.examples or name in NO_EXAMPLE or not made, "an example that runs"
+    for member in (first, *methods) if made else methods:
+        assert member.text, f"{member.owner}.{member.name} has no docstring"
+        silent = [one.name for one in member.parameters if not one.says]
+        assert not silent, f"{member.owner}.{member.name}: nothing is said about {silent}"
+        assert member.is_class or member.returns, f"{member.owner}.{member.name}: annotate what it returns"
+
+
+def test_guides_import_what_the_reference_lists() -> None:
+    """Whatever guides and the gallery import from veilstream is documented, or named here with a reason."""
+    listed = {
+        (part.module_of(name), name) for part in (reference.PARTS | reference.FURTHER).values() for name in part.names
+    }
+    listed |= {("veilstream.data", name) for name in reference.PARTS["data"].names}
+    listed |= {("veilstream.cli.demo_data", "bundled_data"), ("veilstream.cli.demo_data", "DOMAIN")}  # bundled data
+    guides = [path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "guides").glob("*.md")]
+    scripts = [path.read_text(encoding="utf-8") for path in (ROOT / "examples").glob("*.py")]
+    imports = re.compile(r"^from (veilstream[\w.]*) import (.+)$", re.MULTILINE)
+    used = {
+        (module, name.strip())
+        for text in (*guides, *scripts)
+        for module, names in imports.findall(text)
+        for name in names.split(",")
+    }
+    assert len(used) > 8
+    assert not used - listed
+
+
+@pytest.mark.parametrize("part", [*reference.PARTS, *reference.FURTHER])
 def test_a_page_of_the_reference_has_an_entry_per_name(part: str) -> None:
-    page = reference.page(part)
-    for name in reference.PARTS[part][1]:
+    found = (reference.PARTS | reference.FURTHER)[part]
+    page = reference.page(found)
+    for name in found.names:
         assert f"\n## {name} " in page
 
 
@@ -88,3 +130,8 @@ def test_docstrings_become_markdown() -> None:
         "Adds `a` to `Sum`. `b` is the other; `c=1` too.\n\n```pycon\n>>> 1 + 1\n2\n```\n\n    x = a + b"
     )
     assert sentences_about("b", text) == "`b` is the other;"
+
+
+def test_bars_in_types_do_not_cut_cells() -> None:
+    row = next(line for line in reference.page(reference.PARTS["publishing"]).splitlines() if "`window`" in line)
+    assert "`int | str | None`" in row

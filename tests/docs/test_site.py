@@ -96,10 +96,11 @@ def test_the_page_of_noise_answers_its_sliders(browser: Browser, site: Path) -> 
     assert not errors
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_pages_fit_a_phone(browser: Browser, site: Path, width: int) -> None:
+def test_pages_fit_a_phone_and_a_desk(browser: Browser, site: Path) -> None:
     for name in ("index.html", "noise.html", "mechanisms/model.html", "comparison.html", "examples/index.html"):
         page, errors = open_page(browser, site, name)
-        page.set_viewport_size({"width": width, "height": 844})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        for width in (390, 1280):
+            page.set_viewport_size({"width": width, "height": 844})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
         assert not errors
+        page.context.close()

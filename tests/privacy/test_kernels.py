@@ -69,7 +69,7 @@ def test_a_profile_survives_its_record(start: int, row: int, kernel: Kernel) -> 
 
 def test_what_is_no_profile_is_refused() -> None:
     with pytest.raises(InvalidInputError):
-        Profile.decoded(np.array([2, 0, 0, 8, 0, 1, 1]))
+        Profile.decoded(np.array([3, 0, 0, 8, 0, 1, 1]))
     with pytest.raises(InvalidInputError):
         Kernel(detail=0)
     with pytest.raises(InvalidInputError):

@@ -11,7 +11,7 @@ import pytest
 from tests.server.conftest import HOUR, Running, StartServer, definition
 from tests.server.test_ingest import CSV, PATH, body, frame, raw, send
 from veilstream.server.access import COOKIE
-from veilstream.server.tokens import Grant
+from veilstream.server.tokens import Grant, TokenStore
 
 DAY = 24 * HOUR
 
@@ -59,6 +59,19 @@ def test_expired_revoked_and_rotated_tokens_end_at_once(server: Running) -> None
     for token, status in ((short, 401), (gone, 401), (old, 401), (new, 200)):
         with with_token(server, token) as client:
             assert client.get(paths).status_code == status
+
+
+def test_a_token_that_another_process_revokes_ends_within_a_second(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command ``veilstream token`` runs beside the server."""
+    command = TokenStore(server.service.spool, server.clock)
+    token, grant = command.create("made elsewhere", ("read",))
+    monkeypatch.setattr("veilstream.server.tokens.REMEMBERED_SECONDS", 0.0)
+    with with_token(server, token) as client:
+        assert client.get("/v1/streams/visits").status_code == 200
+        command.revoke(grant.id)
+        assert client.get("/v1/streams/visits").status_code == 401
 
 
 def test_only_digests_of_secrets_are_stored(server: Running) -> None:

@@ -10,8 +10,6 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.server.conftest import StartServer, definition
 
-schemathesis: Any = import_module("schemathesis")
-accepts_valid: Any = import_module("schemathesis.specs.openapi.checks").positive_data_acceptance
 ENDLESS = ("/v1/live", "/v1/streams/{name}/live")
 
 
@@ -19,6 +17,7 @@ def check(operation: Any, token: str) -> None:
     """Requests of one operation, made from its description."""
     # Any text is a valid body to the description, and few texts are rows or durations.
     loose = "/events" in operation.path or "/guide/" in operation.path
+    accepts_valid: Any = import_module("schemathesis.specs.openapi.checks").positive_data_acceptance
 
     @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
     @given(case=operation.as_strategy())
@@ -34,6 +33,7 @@ def check(operation: Any, token: str) -> None:
 def test_answers_are_those_that_the_description_announces(start_server: StartServer) -> None:
     server = start_server(definition(), definition("open", public=True))
     token, _ = server.service.tokens.create("t", ("admin",))
+    schemathesis: Any = import_module("schemathesis")
     schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
     tried = []
     for found in schema.get_all_operations():

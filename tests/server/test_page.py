@@ -249,3 +249,24 @@ def test_two_numeric_attributes_are_a_map(start_server: StartServer, page: Any) 
     server.until_visible("visits", 7)
     page.wait_for_selector("[data-head='7']")
     assert slider.input_value() == "0"
+
+
+def test_named_cells_are_a_map(start_server: StartServer, page: Any) -> None:
+    """Every cell is in its place, and pointing at it tells its name."""
+    domain = {"geohash": ["u09t", "u09w", "u09v"]}
+    server = start_server(definition(public=True, time=None, domain=domain))
+    with server.client("ingest") as client:
+        rows = "id,geohash\n" + "".join(f"{who},u09w\n" for who in range(30))
+        assert client.post("/v1/streams/visits/events", content=rows, headers={"content-type": CSV}).status_code == 202
+    server.until_visible("visits", 0)
+    page.goto(f"{server.url}/streams/visits")
+    page.wait_for_selector("[data-head='0']")
+    assert page.locator("button[data-kind='map']").get_attribute("aria-pressed") == "true"
+    canvas = page.locator(".card canvas")
+    expect(canvas).to_have_attribute("aria-label", re.compile("Map of 3 cells of longitude and latitude"))
+    box = canvas.bounding_box()
+    # u09w lies north of u09t.
+    page.mouse.move(box["x"] + 70, box["y"] + box["height"] - 50)
+    expect(page.locator(".tip")).to_contain_text("u09t: 0 ±")
+    page.mouse.move(box["x"] + 70, box["y"] + 20)
+    expect(page.locator(".tip")).to_contain_text("u09w: 30 ±")

@@ -66,10 +66,24 @@ def test_releases_as_tables(start_server: StartServer, form: str, read: Any) -> 
     with server.client() as client:
         answer = client.get("/v1/streams/visits/releases", params={"format": form})
         table = read(io.BytesIO(answer.content))
-        assert table.columns == ["step", "time", "place", "value", "low", "high", "fresh", "covers"]
+        assert table.columns == ["step", "time", "place", "value", "low", "high", "fresh", "covers", "as_of"]
         assert table["value"].to_list()[:2] == [7, 0]
         assert len(table) == 10
         assert "attachment" in answer.headers["content-disposition"]
+
+
+def test_a_repeated_value_says_of_which_step_it_is(start_server: StartServer) -> None:
+    server = start_server(definition(public=True, mechanism="fixed-rate", settings={"interval": 2}))
+    server.until_visible("visits", 4)
+    board = server.service.boards["visits"]
+    with server.client() as client:
+        page = client.get("/v1/streams/visits/releases").json()
+        assert page["fresh"] == [True, False, True, False, True]
+        assert page["as_of"] == [0, 0, 2, 2, 4]
+        # What is read again from the ledger says the same as what was kept.
+        board._kept.clear()
+        table = client.get("/v1/streams/visits/releases", params={"format": "csv"}).content
+        assert pl.read_csv(table)["as_of"].unique(maintain_order=True).to_list() == [0, 2, 4]
 
 
 def test_nothing_is_seen_before_its_public_time_however_early_it_was_published(start_server: StartServer) -> None:

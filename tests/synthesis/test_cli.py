@@ -164,3 +164,57 @@ def test_values_outside_the_domain_are_never_quoted(folder: Path) -> None:
     assert code == 2
     assert "attribute 'sex'" in complaint
     assert SECRET not in complaint
+
+
+@pytest.fixture
+def trips(folder: Path) -> Path:
+    rows = np.arange(1200)
+    table = {"id": rows // 2, "day": [f"2024-{1 + row // 400:02}-09" for row in rows], "sex": ["f", "m"] * 600}
+    pl.DataFrame(table).write_csv(folder / "trips.csv")
+    (folder / "domain.json").write_text(json.dumps({"sex": ["f", "m"]}))
+    return folder
+
+
+def over_time(folder: Path, end: str, *options: str) -> tuple[int, str, str]:
+    time = ["--time", "day", "--every", "1mo", "--window", "2", "--start", "2024-01-01", "--end", end]
+    rest = ["--user", "id", "--epsilon", "4", "--out", str(folder / "drawn.csv"), "--seed", "1"]
+    return run(folder, *rest, *time, *options, file="trips.csv")
+
+
+def test_a_table_for_every_step_is_paid_for_once(trips: Path) -> None:
+    code, said, _ = over_time(trips, "2024-03-01", "--unknown", "drop", "--json")
+    assert (code, json.loads(said)["spent_in_a_step"]) == (0, ["2", "2"])
+    first = (trips / "drawn.csv").read_text()
+    code, said, _ = over_time(trips, "2024-04-01", "--json")
+    told = json.loads(said)
+    assert (told["steps"], told["released_before"], told["spent_in_a_step"]) == (3, 2, ["2"])
+    assert (trips / "drawn.csv").read_text().startswith(first)
+    drawn = pl.read_csv(trips / "drawn.csv")
+    assert drawn.columns == ["day", "sex"]
+    assert drawn["day"].unique().sort().to_list() == [f"2024-{month:02}-01T00:00:00+00:00" for month in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("options", "about"),
+    [
+        (["--every", "1mo"], "--time"),
+        (["--every", "1mo", "--time", "day", "--window", "2", "--start", "2024-01-01"], "--end"),
+    ],
+)
+def test_options_of_time_belong_together(trips: Path, options: list[str], about: str) -> None:
+    rest = ["--user", "id", "--epsilon", "4", "--out", str(trips / "drawn.csv")]
+    code, _, error = run(trips, *rest, *options, file="trips.csv")
+    assert code != 0
+    assert about in error
+    assert not (trips / "trips.csv.ledger.db").exists()
+
+
+def test_a_page_is_about_one_table(trips: Path) -> None:
+    code, _, error = over_time(trips, "2024-04-01", "--report", str(trips / "page.html"))
+    assert code != 0
+    assert "--report" in error
+
+
+def test_a_dry_run_tells_the_window(trips: Path) -> None:
+    _, said, _ = over_time(trips, "2024-04-01", "--dry-run", "--json")
+    assert "2 successive steps" in json.loads(said)["promise"] or "window" in said

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from veilstream.data import Categories, Grid
 from veilstream.errors import InvalidBudgetError, InvalidInputError
+from veilstream.mechanisms.session import Session
 from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.synthesis import DPCopula, GraphModel, MarginalGraph, TableDomain, TablePublisher, fit, read_rows
+from veilstream.synthesis.fitting import guarantee_of
 from veilstream.synthesis.junction import MOST_CELLS
 from veilstream.synthesis.kinds import automatic, for_domain
 from veilstream.testing.recording import Recording, RecordingMeter, ReplayingMeter
@@ -215,6 +217,25 @@ def test_gaussian_tables_are_less_noisy_for_the_same_epsilon_and_need_delta() ->
     assert distance(list(ring(4000).values()), model.sample_codes(20_000, seed=1), (0, 1), 5) < 0.2
     with pytest.raises(InvalidBudgetError, match="delta"):
         fit(ring(500), categories(), 1, MarginalGraph(noise="gaussian"))
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("depends", [False, True])
+@pytest.mark.parametrize("values", [5, 40])
+def test_all_of_the_budget_is_spent_whatever_is_chosen(noise: Any, depends: bool, values: int) -> None:
+    """Of independent attributes no table is worth its noise; with 40 values they are too large to measure all pairs."""
+    rng = np.random.default_rng(11)  # noqa: TID251 (test data)
+    rows = 1000
+    first = rng.integers(0, values, rows)
+    table = {n: first if depends and n in "ab" else rng.integers(0, values, rows) for n in "abcd"}
+    domain = categories(values=values)
+    graph = for_domain(MarginalGraph(noise=noise), domain)
+    layout = graph.layout(domain.shape)
+    guarantee = guarantee_of(1, "1e-6" if noise == "gaussian" else 0, graph)
+    session = Session(Accountant(guarantee, layout.size), ExactSampler(SeededSource(12)))
+    graph.estimate(layout.seal(read_rows(table, domain)), guarantee.pure, session.at(0))
+    assert session.spent == 1
+    assert session.left == 0
 
 
 rows_of_three = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 1)), max_size=12)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 import veilstream as vs
 from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.buffers import Buffers
 from veilstream.privacy.charge import Span
 from veilstream.privacy.kernels import Kernel
 from veilstream.trusted.counts import Sealed, UndatedCounts, seal
@@ -157,6 +158,7 @@ DRAWS: dict[str, Callable[[], object]] = {
     "gaussian": lambda: meter().gaussian(counts(), Fraction(1, 1000), "publish"),
     "block_laplace": lambda: meter(w=4).block_laplace(counts(), ONE, 2, "publish"),
     "row_of": lambda: meter().row_of(SealedRunning.opened_with(counts(), Kernel()), Fraction(1, 1000), "total"),
+    "correlated": lambda: meter().correlated(counts(), Buffers((1,), (1,), (1,)), Fraction(1, 1000), "total"),
     "select": lambda: meter().select(quantile_scores(counts()), ONE, "choose"),
     "partition": lambda: meter().partition(deviation_costs(counts()), ONE, ONE, "blocks"),
     "select_each": lambda: meter().select_each(median_scores(counts(), np.array([2, 2])), ONE, "choose"),

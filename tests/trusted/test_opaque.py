@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 
 from veilstream.errors import SealedAccessError
+from veilstream.privacy.buffers import Buffers
 from veilstream.privacy.charge import Span
 from veilstream.privacy.kernels import Kernel
 from veilstream.trusted.block_noise import NoiseBlock
+from veilstream.trusted.correlated import CorrelatedNoise
 from veilstream.trusted.counts import Sealed, UndatedCounts, seal
 from veilstream.trusted.opening import opened
 from veilstream.trusted.points import SIDE, Metric, SealedFlow, SealedPoints
@@ -50,6 +52,7 @@ SAMPLES: dict[type[Opaque[Any]], Opaque[Any]] = {
     JointScores: JointScores(EXACT, NOW, Fraction(1), np.array([2])),
     Stretches: stretches(seal(EXACT, 0)),
     SealedRunning: SealedRunning.opened_with(seal(EXACT, 0), Kernel()),
+    CorrelatedNoise: CorrelatedNoise(EXACT, Buffers((1,), (1,), (1,)), 0, 0, 2, Fraction(1), Fraction(1), 30, 0),
     DyadicCosts: deviation_costs(seal(EXACT, 0)),
     Boundaries: boundaries(seal(EXACT, 0), np.array([0, 1, 2]), 2),
     SealedExamples: SealedExamples(np.array([[SECRET / 1e9]]), np.array([1]), np.array([0])),

@@ -32,7 +32,7 @@ def rows(counts: NDArray[np.int64], kernel: Kernel, steps: list[int]) -> NDArray
     for t in steps:
         now = seal(counts[t], t)
         sums = SealedRunning.opened_with(now, kernel) if sums is None else sums.extended(now)
-        found.append(weighted(opened(sums), sums.profile.pieces()[1]))
+        found.append(weighted(opened(sums), sums.weights()))
     return np.array(found)
 
 

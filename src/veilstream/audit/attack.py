@@ -32,6 +32,11 @@ class Claim:
     """``draw`` with and without the person differ by at most (``epsilon``, ``delta``); ``name`` says on what data.
 
     ``quick`` and ``deep`` are how many trials a side a test and a long audit make.
+
+    >>> def coin(present, trials, seed):  # a count with Laplace noise of scale 1
+    ...     return np.random.default_rng(seed).laplace(present, 1, (trials, 1))
+    >>> attack(Claim("one count", Fraction(1), coin), 4_000).passed
+    True
     """
 
     name: str
@@ -78,7 +83,7 @@ def attack(
 ) -> AttackResult:
     """Try to refute a claim with ``trials`` runs a side.
 
-    Half of them, 200,000 at most, learn an event, and the rest bound it.
+    Half of them, 200,000 at most, learn an event, and the rest bound it. ``events`` are the ways to learn one.
 
     >>> from veilstream.audit.pairs import constant
     >>> from veilstream.mechanisms.streams import Sample
@@ -117,6 +122,11 @@ def stream_claim(
     """The claim that a stream mechanism makes about a pair of neighbours under its guarantee.
 
     ``epsilon`` claims another one than the guarantee's, such as what a mechanism that breaks its promise says it costs.
+
+    >>> from veilstream.audit.pairs import constant
+    >>> from veilstream.mechanisms.streams import Uniform
+    >>> stream_claim(Uniform(), Guarantee(1, w=3), constant(3)).epsilon
+    Fraction(1, 1)
     """
     pair.check(guarantee)
     claimed = guarantee.epsilon if epsilon is None else rational(epsilon, "epsilon")

@@ -43,7 +43,7 @@ AUDITS: Final[dict[str, Callable[[], list[Claim]]]] = {
 }
 """Name -> the claims of a mechanism: names of the catalogues, classes where there is none."""
 
-METHODS: Final = ("estimate", "fit", "correlations", "pick")
+METHODS: Final = ("estimate", "fit", "correlations", "pick", "step")
 """What a class has that publishes from sealed data."""
 
 

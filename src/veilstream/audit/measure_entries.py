@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from veilstream.data.bounding.distinct import WindowPeople, movement_of_people
 from veilstream.data.bounding.keyed import Key
 from veilstream.data.cells import CellColumn
 from veilstream.data.values import GRID, ONE
+from veilstream.mechanisms.histograms.cuts import QuantileCuts
 from veilstream.mechanisms.streams import RunningTotal, Uniform
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
@@ -84,6 +85,9 @@ def _uniform() -> list[Claim]:
         (Guarantee(1, w=4), people_pair("two visits within two steps", [(0, 0), (1, 1), (2, 0)], [1, 2], 3, 6, 2)),
     ]
     cells = [stream_claim(Uniform(), Guarantee(1, w=1), cell_pair(group), quick=4_000) for group in (1, 2)]
+    cuts = Uniform(QuantileCuts(CELLS, ("1/4", "1/2", "3/4")))
+    chosen = replace(cell_pair(1), name="a row in cells of which edges are chosen")
+    cells.append(stream_claim(cuts, Guarantee(1, w=1), chosen, quick=1_000))
     return [*cells, *(stream_claim(Uniform(), guarantee, pair, quick=4_000) for guarantee, pair in people)]
 
 

@@ -6,7 +6,7 @@ take many runs at once, on rows whose hashes, any key might give them, let one p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -20,10 +20,10 @@ from veilstream.audit.estimates import estimates
 from veilstream.audit.pool import PooledNoise
 from veilstream.audit.runs import Seed
 from veilstream.data.bounding.keyed import Key
-from veilstream.mechanisms.session import Session
+from veilstream.mechanisms.session import Session, StreamSession
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall, MarginalGraph
+from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall, MarginalGraph, MarginalStream
 from veilstream.synthesis.margins import Margins
 from veilstream.synthesis.rows import content_hashes
 from veilstream.testing.batch import ForkingMeter
@@ -38,6 +38,8 @@ SHARE: Final = Fraction(1, 4)
 DEEP: Final = 12_000
 """Trials of whole models, one by one."""
 Row = tuple[int, ...]
+OTHERS: Final[list[Row]] = [(0, 0), (1, 1), (1, 2), (2, 1), (2, 2), (0, 1), (1, 1)]
+"""The rows of everybody else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,7 @@ class _Models:
     shape: tuple[int, int] = SHAPE
 
     def __call__(self, present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
-        others = [(0, 0), (1, 1), (1, 2), (2, 1), (2, 2), (0, 1), (1, 1)]
-        rows = np.array([self.row] * int(present) + others, dtype=np.int64)
+        rows = np.array([self.row] * int(present) + OTHERS, dtype=np.int64)
         columns = [np.ascontiguousarray(column) % size for column, size in zip(rows.T, self.shape, strict=True)]
         layout = self.copula.layout(self.shape)
         noise = PooledNoise(seed)
@@ -60,6 +61,30 @@ class _Models:
             meter = Session(Accountant(EVENT, layout.size), noise).at(0)
             outputs[trial] = self.copula.estimate(table, EVENT.epsilon, meter).numbers
         return outputs
+
+
+@dataclass(frozen=True, slots=True)
+class _Streams:
+    """All numbers of the models of two steps; the person's row is or is not in the second."""
+
+    row: tuple[int, int]
+
+    def __call__(self, present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
+        stream = MarginalStream(MarginalGraph(margin_share=SHARE, select_share=Fraction(2, 3)))
+        layout, noise = stream.graph.layout(SHAPE), PooledNoise(seed)
+        tables = [layout.seal(_sealed(OTHERS, t)) for t in (0, 1)]
+        if present:
+            tables[1] = layout.seal(_sealed([self.row, *OTHERS], 1))
+        outputs = np.empty((trials, 2 * layout.size))
+        for trial in range(trials):
+            session = StreamSession(stream, EVENT, layout.size, noise)
+            outputs[trial] = np.concatenate([session.step(table, t).numbers for t, table in enumerate(tables)])
+        return outputs
+
+
+def _sealed(rows: Sequence[Row], t: int) -> SealedRows:
+    columns = [np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)]
+    return ordered_rows(columns, content_hashes(columns, Key(bytes(16))), SHAPE, t)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,6 +200,10 @@ TABLE_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
             variant="whole model, tables chosen",
         )
     ),
+    "MarginalStream": lambda: [
+        Claim(f"{name}, in the second step, {EVENT}", EVENT.epsilon, _Streams(row), quick=64, deep=DEEP // 6)
+        for name, row in ROWS.items()
+    ],
     "Kendall": lambda: [*_kendall(), *_models(DPCopula(dependence=Kendall(), ratio=SHARE))],
     "BlockMLE": lambda: [*_block_mle(), *_models(DPCopula(dependence=BlockMLE(blocks=2), ratio=SHARE))],
     "Choice": lambda: [

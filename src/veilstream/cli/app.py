@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, Final
 
@@ -53,20 +54,24 @@ class CommandTable(ReportingGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in COMMANDS:
-            return None
-        entry = COMMANDS[cmd_name]
-        target = getattr(import_module(f"veilstream.cli.{entry.module}"), entry.function or cmd_name)
-        if isinstance(target, typer.Typer):
-            target.info.name = cmd_name
-            return typer.main.get_command(target)
-        one = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-        one.command(cmd_name)(target)
-        return with_examples(typer.main.get_command(one), cmd_name)
+        return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+
+@cache
+def _command(name: str) -> Any:
+    """A command by its name, built once in a process."""
+    entry = COMMANDS[name]
+    target = getattr(import_module(f"veilstream.cli.{entry.module}"), entry.function or name)
+    if isinstance(target, typer.Typer):
+        target.info.name = name
+        return typer.main.get_command(target)
+    one = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+    one.command(name)(target)
+    return with_examples(typer.main.get_command(one), name)
 
 
 app = typer.Typer(

@@ -88,7 +88,6 @@ def histogram(
 
     A domain of more than 10⁷ cells is not listed: psd and fp publish boxes of it instead.
     """
-    from veilstream.data import Domain
     from veilstream.data.domain import MAX_BINS
     from veilstream.errors import InvalidInputError
     from veilstream.jobs.outputs import refuse_overwriting
@@ -99,7 +98,8 @@ def histogram(
     from veilstream.release.publisher import Publisher
     from veilstream.release.sinks import WRITERS, check_names, check_writable, release_tables, write_table
     from veilstream.storage.ledger import Ledger
-    from veilstream.synthesis.domain import TableDomain
+    from veilstream.storage.requiring import require_population
+    from veilstream.synthesis.domain import TableDomain, listed_domain, table_domain
 
     for path, suffixes in ((out, tuple(WRITERS)), (plot, PICTURES)):
         if path is not None:
@@ -123,6 +123,7 @@ def histogram(
             mechanism=_once(histogram_method, steps) if dense else None,
             per_person=counts_per_user,
         )
+    require_population(ledger, population)
     if known.bins > MAX_BINS:
         if plot is not None:
             raise InvalidInputError(
@@ -131,7 +132,7 @@ def histogram(
         done = _release_boxes(rows, guarantee, histogram_method, steps, ledger, stream, out, level, member)
         _tell(done, stream, (out, plot), as_json)
         return ExitCode.OK
-    listed, measure = Domain(known.axes), Measure.of_events(counts_per_user, None).label
+    listed, measure = listed_domain(table_domain(known)), Measure.of_events(counts_per_user, None).label
     check_names(listed)
     mechanism = _once(histogram_method, steps)
     # Every row is read and checked before the ledger is touched.

@@ -49,7 +49,7 @@ def releases(
 
     from veilstream.cli.ledger_accounts import print_table
     from veilstream.jobs.wording import number
-    from veilstream.release.as_of import with_as_of
+    from veilstream.storage.ledger.as_of import with_as_of
 
     with opened_ledger(ledger) as opened:
         chosen_streams(opened, stream)

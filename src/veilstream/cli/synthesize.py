@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -26,6 +26,17 @@ from veilstream.cli.options import (
 from veilstream.cli.population import DataFrom, DataTo, HowToDraw, InPopulation, membership_of
 from veilstream.cli.progress import progress_bar
 from veilstream.cli.reporting import ExitCode, print_json
+from veilstream.cli.synthesize_steps import (
+    End,
+    Every,
+    Start,
+    TimeColumn,
+    Window,
+    Zone,
+    steps_of,
+    synthesize_steps,
+    write_rows,
+)
 
 if TYPE_CHECKING:
     from veilstream.storage.ledger import Ledger
@@ -77,6 +88,12 @@ def synthesize(
     measure: Annotated[
         str | None, typer.Option(help="Extra budget that measures true errors for the page.", show_default=False)
     ] = None,
+    every: Every = None,
+    time: TimeColumn = None,
+    window: Window = None,
+    start: Start = None,
+    end: End = None,
+    zone: Zone = "UTC",
     population: InPopulation = None,
     draw: HowToDraw = "shared",
     data_from: DataFrom = None,
@@ -87,41 +104,60 @@ def synthesize(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
-    """Publish a private model of a table and draw synthetic rows from it; run it again to draw more for nothing."""
+    """Publish a private model of a table and draw synthetic rows from it; run it again to draw more for nothing.
+
+    With --every, a model for every step of a time range, each on the ground of the last one.
+    """
     from veilstream.data import ReadOptions
     from veilstream.data.readers import open_batches
-    from veilstream.errors import InvalidInputError
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.storage.ledger import Ledger
+    from veilstream.storage.requiring import require_population
     from veilstream.synthesis import TableDomain, fit, read_rows
     from veilstream.synthesis.types import numeric_types
 
     if row_per_person:
         require_people(user, row_per_person)
-    _check(unknown, rows, measure, out, report)
+    _check(unknown, rows, measure, population, out, report)
     member = membership_of(population, draw, data_from, data_to)
-    if member is not None and measure is not None:
-        raise InvalidInputError(
-            "measure: what a page measures is not drawn from a population; leave it out", outcome="nothing was read"
-        )
     url = _default_ledger(files, out) if ledger is None else ledger
     refuse_overwriting({"out": out, "report": report}, {"file": files, "domain": domain, "ledger": url})
     schema = TableDomain.from_json(domain)
     mechanism = _mechanism(method, margins, copula, schema)
+    steps = steps_of(epsilon, time, every, window, start, end, zone, report)
     if dry_run:
-        guarantee = Guarantee(epsilon, w=None)
+        guarantee = steps.guarantee if steps else Guarantee(epsilon, w=None)
         return tell_dry_run(guarantee, as_json, attributes=len(schema.names), method=method, ledger=url)
+    require_population(url, population)
+    options = ReadOptions(delimiter, encoding, decimal)
+    policy: Literal["error", "drop"] = "drop" if unknown == "drop" else "error"
+    if steps is not None:
+        return synthesize_steps(
+            source_of(files),
+            schema,
+            steps,
+            mechanism,
+            out,
+            url,
+            as_json,
+            name=name,
+            user=user,
+            rows_per_user=rows_per_user,
+            unknown=policy,
+            options=options,
+            population=member,
+            rows=rows,
+            seed=seed,
+        )
     columns = [*schema.names] if user is None else [user, *schema.names]
     stages = 3 + (report is not None)
     with ExitStack() as open_things:
         advance = open_things.enter_context(progress_bar("reading rows, fitting, drawing", as_json))
         advance(0, stages)
         # Every row is read and checked before the ledger is touched.
-        source = open_batches(source_of(files), columns, ReadOptions(delimiter, encoding, decimal), user=user)
-        sealed = read_rows(
-            source, schema, user=user, rows_per_user=rows_per_user, unknown="drop" if unknown == "drop" else "error"
-        )
+        source = open_batches(source_of(files), columns, options, user=user)
+        sealed = read_rows(source, schema, user=user, rows_per_user=rows_per_user, unknown=policy)
         advance(1, stages)
         book = open_things.enter_context(Ledger.open(url))
         before = _released(book, name)
@@ -165,11 +201,17 @@ def _tell(summary: dict[str, Any], spent: dict[str, Fraction], attributes: int, 
         typer.echo(f"wrote {path}")
 
 
-def _check(unknown: str, rows: int | None, measure: str | None, out: Path, report: Path | None) -> None:
+def _check(
+    unknown: str, rows: int | None, measure: str | None, population: str | None, out: Path, report: Path | None
+) -> None:
     """Refuse options that could not be served, before a row is read."""
     from veilstream.errors import InvalidInputError
     from veilstream.release.sinks import check_writable
 
+    if population is not None and measure is not None:
+        raise InvalidInputError(
+            "measure: what a page measures is not drawn from a population; leave it out", outcome="nothing was read"
+        )
     if unknown not in ("error", "drop"):
         raise InvalidInputError(name="unknown", value=unknown, limit="'error' or 'drop'", outcome="nothing was read")
     if rows is not None and rows < 0:
@@ -253,9 +295,8 @@ def _draw(model: TableModel, out: Path, rows: int | None, seed: int | None) -> i
     from veilstream.release.sinks import replacing
 
     frame = model.sample(rows, seed=seed)
-    write = {".parquet": frame.write_parquet, ".csv": frame.write_csv, ".ndjson": frame.write_ndjson}
     with replacing(out) as unfinished:
-        write[out.suffix.lower()](unfinished)
+        write_rows(frame, unfinished, out.suffix)
     return len(frame)
 
 

@@ -32,7 +32,8 @@ def as_numbers(column: pl.Series) -> NDArray[np.float64]:
     >>> as_numbers(pl.Series(["1.5", "x", None]))
     array([1.5, nan, nan])
     """
-    return column.cast(pl.Float64, strict=False).fill_null(math.nan).to_numpy()
+    numbers = column.cast(pl.Float64, strict=False)
+    return (numbers.fill_null(math.nan) if numbers.null_count() else numbers).to_numpy()
 
 
 def as_integers(column: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -226,8 +227,11 @@ class Grid:
         """The cell of every row, -1 for numbers outside the grid, text and nulls."""
         numbers = as_numbers(column)
         inside = (numbers >= self.low) & (numbers <= self.high)
-        position = (np.where(inside, numbers, self.low) - self.low) / (self.high - self.low) * self.cells
-        return np.where(inside, np.minimum(position.astype(np.int64), self.cells - 1), -1)
+        everywhere = bool(inside.all())
+        numbers = numbers if everywhere else np.where(inside, numbers, self.low)
+        position = (numbers - self.low) / (self.high - self.low) * self.cells
+        cells = np.minimum(position.astype(np.int64), self.cells - 1)
+        return cells if everywhere else np.where(inside, cells, -1)
 
     def labels(self) -> pl.Series:
         """What tables call each bin, in their order."""

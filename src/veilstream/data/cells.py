@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 from veilstream.data.values import GRID, LARGEST, MISSING_VALUE, ONE, Places, numbers_of
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.rationals import rational, sqrt_up
+from veilstream.values.choices import DEFAULT_CELLS, MOST_CELLS
 
 FEW_CELLS: Final = 48
 """Fewer cells than this are not grouped: two levels would be noisier, on average over all cuts."""
-MOST_CELLS: Final = 1024
-DEFAULT_CELLS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ class Dropped:
     """Rows of people who counted in enough steps."""
     missing_value: int = field(default=0, repr=False)
     """Values that are missing in columns that are measured."""
+    late: int = field(default=0, repr=False)
+    """Rows that arrived after their step was closed."""
     _bounded: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]], repr=False)
 
     def add(self, other: Dropped) -> None:
@@ -48,7 +50,7 @@ class Dropped:
         >>> one.unknown, one.last_step
         (3, 5)
         """
-        for name in ("no_user", "unknown", "outside_time", "missing_time", "presence", "missing_value"):
+        for name in ("no_user", "unknown", "outside_time", "missing_time", "presence", "missing_value", "late"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.last_step = max(self.last_step, other.last_step)
         for numbers in other._bounded.values():

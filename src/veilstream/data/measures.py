@@ -10,22 +10,21 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from veilstream.data.cells import DEFAULT_CELLS, CellColumn
+from veilstream.data.cells import CellColumn
 from veilstream.data.values import GRID, ONE, ValueColumn
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.rationals import rational, sqrt_up
+from veilstream.values.choices import DEFAULT_CELLS
 
 Statistic: TypeAlias = Literal["count", "sum", "mean", "variance"]
 Column: TypeAlias = ValueColumn | CellColumn
 
 MEDIAN: Final = "median"
 QUANTILE: Final = "quantile "
-STATISTICS: Final = ("count", "sum", "mean", "variance", "median", "quantiles")
-"""What can be asked of a column, by the names of settings."""
 PARTS: Final[dict[str, int]] = {"sum": 1, "mean": 2, "count": 2, "variance": 3}
 """Parts of a row that a statistic of the values needs."""
 DEFAULT_SHARES: Final = (Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
@@ -33,11 +32,15 @@ DEFAULT_SHARES: Final = (Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
 
 @dataclass(frozen=True, slots=True)
 class QuantileOptions:
-    """Which quantiles are published, as shares of the rows below them, and in which cells rows are counted."""
+    """Which quantiles are published, as shares of the rows below them, and in which cells rows are counted.
+
+    Rows are counted in groups of cells too, unless ``grouped`` says otherwise.
+    """
 
     shares: tuple[Fraction, ...] = DEFAULT_SHARES
     cells: int = DEFAULT_CELLS
     edges: tuple[Any, ...] | None = None
+    grouped: bool = True
 
     def __post_init__(self) -> None:
         for share in self.shares:
@@ -49,9 +52,11 @@ class QuantileOptions:
     def column(self, name: str, ends: Sequence[Any]) -> CellColumn:
         """The cells of a column between the ends of its range."""
         if self.edges is not None:
-            return CellColumn.between_edges(name, self.edges)
-        low, high = (rational(end, f"between of {name}") for end in ends)
-        return CellColumn.even(name, low, high, self.cells)
+            column = CellColumn.between_edges(name, self.edges)
+        else:
+            low, high = (rational(end, f"between of {name}") for end in ends)
+            column = CellColumn.even(name, low, high, self.cells)
+        return column if self.grouped else replace(column, group=1)
 
 
 USUAL_QUANTILES: Final = QuantileOptions()
@@ -129,6 +134,15 @@ class ValueMeasures:
         if found is None:
             raise InvalidInputError(name="column", value=name, limit=f"measured are {', '.join(self.names)}")
         return found
+
+    @property
+    def single_quantiles(self) -> tuple[CellColumn, tuple[Fraction, ...]] | None:
+        """The column and the shares where quantiles of one column are all that is asked for, else None."""
+        shares = [share_of(statistic) for statistic, _ in self.asked]
+        known = tuple(sorted({share for share in shares if share is not None}))
+        column = self.columns[0]
+        single = len(self.columns) == 1 and None not in shares
+        return (column, known) if single and isinstance(column, CellColumn) else None
 
     def drawn(self) -> ValueMeasures:
         """The same parts, of which only what one picture shows is wanted: one statistic, or the quantiles of a

@@ -66,6 +66,7 @@ class Advice:
 
     @property
     def measure(self) -> Measure:
+        """What each number counts."""
         return Measure.of_events(self.facts.per_person, self.every)
 
     @property

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from veilstream.data.measures import STATISTICS, USUAL_QUANTILES, QuantileOptions, ValueMeasures
+from veilstream.data.measures import USUAL_QUANTILES, QuantileOptions, ValueMeasures
 from veilstream.errors import InvalidInputError
+from veilstream.values.choices import STATISTICS
 
 RANGE: Final = re.compile(r"(?P<name>.+?)=(?P<low>[^=]+?)\.\.(?P<high>[^=]+)")
 

@@ -11,20 +11,19 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from veilstream.data.cells import DEFAULT_CELLS, MOST_CELLS
-from veilstream.data.measures import STATISTICS, QuantileOptions, ValueMeasures
 from veilstream.errors import InvalidBudgetError, InvalidInputError
-from veilstream.jobs.measured import measures_of
 from veilstream.jobs.refusals import refusal
 from veilstream.jobs.window import steps_of_distinct, steps_of_window
-from veilstream.privacy.population import Draw
-from veilstream.privacy.rationals import rational
+from veilstream.privacy.draws import Draw
 from veilstream.release.plot_options import Kind
-from veilstream.values.revision import Vintages
+from veilstream.values.choices import DEFAULT_CELLS, MOST_CELLS, STATISTICS, Vintages
+
+if TYPE_CHECKING:
+    from veilstream.data.measures import ValueMeasures
 
 Moment: TypeAlias = int | str | datetime | date
 Policy: TypeAlias = Literal["error", "drop"]
@@ -51,7 +50,8 @@ class Job(BaseModel):
     mean 'window'?; nothing was read
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    # What checks values is built when the first job is: help needs the fields alone.
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, defer_build=True)
 
     file: str | tuple[str, ...] | None = Field(
         None, description="CSV, CSV.gz or Parquet: files, a directory, a glob, or - for standard input."
@@ -81,6 +81,9 @@ class Job(BaseModel):
     )
     edges: tuple[Number, ...] | None = Field(
         None, description="With --quantiles: public edges of the cells instead, e.g. 0,5,10,30,60."
+    )
+    quantiles_by: Literal["cells", "choice"] = Field(
+        "cells", description="From noisy 'cells' with intervals (default), or by 'choice' of an edge, without."
     )
     between: tuple[Number, Number] | None = Field(
         None, description="Public range of measured columns: two numbers; values outside count as its ends."
@@ -184,7 +187,12 @@ class Job(BaseModel):
     @property
     def measures(self) -> ValueMeasures | None:
         """What is published of which columns; None where rows or people are counted."""
-        quantiles = QuantileOptions(tuple(rational(share, "at") for share in self.at), self.cells, self.edges)
+        from veilstream.data.measures import QuantileOptions
+        from veilstream.jobs.measured import measures_of
+        from veilstream.privacy.rationals import rational
+
+        shares = tuple(rational(share, "at") for share in self.at)
+        quantiles = QuantileOptions(shares, self.cells, self.edges, grouped=self.quantiles_by == "cells")
         return measures_of({name: getattr(self, name) for name in STATISTICS}, self.between, quantiles)
 
     @property
@@ -197,6 +205,8 @@ class Job(BaseModel):
     @property
     def most(self) -> Fraction | None:
         """The bound on what one person adds to a sum."""
+        from veilstream.privacy.rationals import rational
+
         return None if self.most_per_user is None else rational(self.most_per_user, "most_per_user")
 
     @property
@@ -290,6 +300,8 @@ class Job(BaseModel):
     @model_validator(mode="after")
     def _measures_of_events(self) -> Self:
         asked = self.measures
+        if self.quantiles_by == "choice" and (asked is None or asked.single_quantiles is None):
+            raise ValueError("quantiles_by: a choice of edges is for the quantiles of one column and nothing besides")
         if asked is None:
             for name in ("between", "most_per_user", "edges"):
                 if getattr(self, name) is not None:
@@ -299,10 +311,10 @@ class Job(BaseModel):
             raise ValueError("value: not allowed with columns that are measured, which takes rows of people")
         if self.user in asked.names:
             raise ValueError(f"user: '{self.user}' is the person's id and cannot also be measured")
-        if self.most_per_user is not None:
+        most = self.most
+        if most is not None:
             if any(column.parts > 1 for column in asked.columns):
                 raise ValueError("most_per_user: only for sums; a mean has the same weight for every row that counts")
-            most = rational(self.most_per_user, "most_per_user")
             if any(count < 1 for count in asked.most_steps(most)):
                 raise ValueError("most_per_user: too small for the range, less than 2^-16 of its largest value")
         return self

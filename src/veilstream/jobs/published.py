@@ -16,12 +16,12 @@ from veilstream.errors import InvalidInputError, MissingExtraError
 from veilstream.jobs.prepare import PreparedJob, require_ledger
 from veilstream.jobs.summary import Summary, draw_releases
 from veilstream.mechanisms.traits import Traits
-from veilstream.release.as_of import with_as_of
 from veilstream.release.sinks import release_tables
 from veilstream.storage.ledger import Ledger
+from veilstream.storage.ledger.as_of import with_as_of
+from veilstream.values.choices import Vintages
 from veilstream.values.monotone import nondecreasing
 from veilstream.values.release import Release
-from veilstream.values.revision import Vintages
 from veilstream.values.tables import html_table
 
 SHOWN_ROWS = 20

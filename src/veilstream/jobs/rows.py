@@ -10,10 +10,10 @@ from typing import Any, Final
 import polars as pl
 
 from veilstream.data import Dropped, Events, read_counts, read_events
-from veilstream.data.bounding import PresenceHistory, bound, load_history, store_history
+from veilstream.data.bounding import Bounded, PresenceHistory, bound
 from veilstream.data.readers import open_batches
-from veilstream.errors import LedgerError
 from veilstream.jobs.prepare import PreparedJob, require_source
+from veilstream.jobs.presence import KeptPresence
 from veilstream.jobs.summary import Summary
 from veilstream.storage.keys import StreamKey
 from veilstream.trusted.counts import Sealed
@@ -28,7 +28,7 @@ def open_snapshots(
 ) -> Generator[Iterator[Sealed]]:
     """The sealed counts of every step; all rows are read and checked when the block begins.
 
-    Where people count in few steps, who was present is written down once all steps were released.
+    Where people count in few steps, who was present in a step is written down before it is handed out.
     """
     job, source = prepared.job, require_source(prepared.source)
     if job.value is not None:
@@ -48,13 +48,22 @@ def open_snapshots(
             presence=prepared.guarantee,
         )
         return
-    events = _events(prepared, source)
-    history = None
-    if prepared.guarantee.presence is not None:
-        history = load_history(history_file, PresenceHistory(prepared.guarantee, key.secret))
-        _refuse_forgotten(history, summary, history_file, declared=job.all_rows)
-    with bound(
-        events,
+    if prepared.guarantee.presence is None:
+        with _bounded(prepared, key, summary, None) as bounded:
+            yield bounded.snapshots()
+        return
+    empty = PresenceHistory(prepared.guarantee, key.secret, directory=history_file.parent)
+    kept = KeptPresence(history_file, empty, summary.before, all_rows=job.all_rows)
+    with kept, _bounded(prepared, key, summary, kept.history) as bounded:
+        yield kept.noted(bounded.snapshots())
+        if bounded.history is not None and not summary.interrupted:
+            kept.store(bounded.history, prepared.calendar.steps)
+
+
+def _bounded(prepared: PreparedJob, key: StreamKey, summary: Summary, history: PresenceHistory | None) -> Bounded:
+    job = prepared.job
+    bounded = bound(
+        _events(prepared, require_source(prepared.source)),
         prepared.domain,
         prepared.calendar,
         bins_per_user=job.bins_per_user,
@@ -67,26 +76,9 @@ def open_snapshots(
         most=job.most,
         missing_value=job.missing_value,
         distinct=job.distinct_steps,
-    ) as bounded:
-        summary.dropped = bounded.dropped
-        yield bounded.snapshots()
-        if bounded.history is not None and not summary.interrupted:
-            bounded.history.advance(prepared.calendar.steps)
-            store_history(history_file, bounded.history)
-
-
-def _refuse_forgotten(history: PresenceHistory, summary: Summary, path: Path, *, declared: bool) -> None:
-    """Refuse a history that ends before the releases do: people who were present since would count anew."""
-    known = history.through or 0
-    if known < summary.before and not declared:
-        raise LedgerError(
-            name="presence history",
-            value=str(path),
-            limit=f"it ends with step {known}, and {summary.before} steps were released: the last run did not end, or "
-            "the file was lost, and people who were present since would count more often than promised",
-            next_step=f"restore it from a backup, or give a file that has every row since step {known} and say so with "
-            "--all-rows",
-        )
+    )
+    summary.dropped = bounded.dropped
+    return bounded
 
 
 def _events(prepared: PreparedJob, source: Any) -> Events:

@@ -19,6 +19,7 @@ from veilstream.jobs.summary import Summary, write_outputs
 from veilstream.release.publisher import Publisher
 from veilstream.storage.keys import StreamKey, begun_path, key_path, load, settle, store
 from veilstream.storage.ledger import Ledger
+from veilstream.storage.requiring import require_population
 from veilstream.storage.resetting import was_reset
 from veilstream.trusted.counts import Sealed
 from veilstream.values.release import Release
@@ -71,6 +72,8 @@ def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> 
         with Ledger.open(url) as ledger:
             write_outputs(prepared, ledger, summary)
         return summary
+    if head is None:
+        require_population(url, job.population)
     known = load(key_file, job.stream)
     key = known or load(begun_path(key_file), job.stream) or StreamKey.fresh(job.stream)
     # Every row is read and checked here, before the ledger is touched.

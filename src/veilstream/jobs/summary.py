@@ -16,7 +16,7 @@ from veilstream.release.plots import PlotOptions, bins_drawn, plot_quantiles, pl
 from veilstream.release.sinks import MEASURE_COLUMN, largest_bins, release_tables, write_table
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.exporting import shown_mark
-from veilstream.values.revision import Vintages
+from veilstream.values.choices import Vintages
 
 UNNAMED: Final = "default"
 """The stream of somebody who gave it no name."""

@@ -17,18 +17,23 @@ from typing import Any
 
 import numpy as np
 
-from veilstream.data.bounding.choice import choose
+from veilstream.data.bounding.choice import Rows, choose
 from veilstream.data.bounding.private import cleared_on_error
+from veilstream.data.bounding.valued import choose_valued, sums_of_values
+from veilstream.data.measures import ValueMeasures
+from veilstream.data.values import GRID
 from veilstream.errors import BudgetExceededError, LedgerMismatchError, VeilstreamError
 from veilstream.jobs.automatic import recorded_mechanism
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.presence import PresenceBook
-from veilstream.live.spool import Present, Spool, SpooledStream
+from veilstream.live.spool import Present, Spool
+from veilstream.live.spooled import SpooledStream
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.release.publisher import Publisher
 from veilstream.release.together import feed_together
 from veilstream.storage.ledger import Ledger
 from veilstream.trusted.counts import Sealed, seal
+from veilstream.trusted.measured import seal_measured
 from veilstream.values.origin import UNKNOWN, Origin
 from veilstream.values.release import Release
 
@@ -56,6 +61,8 @@ class Closer:
             population=stream.definition.population,
             draw=stream.definition.draw,
             unit=stream.definition.unit if stream.definition.population is not None else "people",
+            measures=stream.definition.measures,
+            most=stream.definition.most,
         )
         self._presence = None if stream.definition.presence is None else PresenceBook(spool, stream)
         head = ledger.head(name)
@@ -103,9 +110,24 @@ def sealed_step(spool: Spool, stream: SpooledStream, step: int, presence: Presen
     if presence is not None:
         rows, origin = presence.counting(rows, step), Origin(presence_rule=definition.guarantee.presence_rule)
     rows.cell = rows.cell + step * bins
+    if definition.measures is not None:
+        return _measured_step(rows, stream, definition.measures, step, origin)
     chosen = choose(rows, bins, definition.limit, stream.key) - step * bins
     counts = np.bincount(chosen, minlength=bins).astype(np.int64, copy=False)
     return seal(counts, step, definition.counts_per_user, definition.bound_domain.shape or None, origin)
+
+
+def _measured_step(rows: Rows, stream: SpooledStream, measures: ValueMeasures, step: int, origin: Origin) -> Sealed:
+    """The bounded sums of what the values of a step are divided into."""
+    definition = stream.definition
+    bound = None if definition.most is None else measures.most_steps(definition.most)
+    sums = np.zeros((definition.bins, measures.parts), dtype=np.int64)
+    if len(rows):
+        cells, values = choose_valued(rows, definition.bins, definition.limit, stream.key, bound)
+        sums = sums_of_values(cells - step * definition.bins, values, measures, definition.bins)
+    l1, l2 = measures.movement(definition.counts_per_user, definition.most)
+    shape = (*definition.bound_domain.shape, measures.parts)
+    return seal_measured(sums.reshape(-1), step, l1, l2, grid=GRID, shape=shape, origin=origin)
 
 
 def due(stream: SpooledStream, now: int) -> int:

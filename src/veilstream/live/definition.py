@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final, Literal, Self, TypeAlias
 
 from veilstream.arguments import checks_arguments, refuses, with_checked_arguments
-from veilstream.data import Domain
+from veilstream.data import Categories, Domain
 from veilstream.data.bounding.choice import Limit
+from veilstream.data.measures import QuantileOptions, ValueMeasures
 from veilstream.errors import InvalidInputError, LedgerMismatchError
 from veilstream.jobs.automatic import AUTO, chosen_mechanism
+from veilstream.jobs.measured import measures_of
 from veilstream.jobs.window import steps_of_window
 from veilstream.live.clock import ClockKind, Timetable, duration
 from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.privacy.draws import Draw
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.privacy.population import Draw, Membership
+from veilstream.privacy.population import Membership
+from veilstream.privacy.rationals import rational
 from veilstream.release.sinks import check_names
+from veilstream.values.choices import STATISTICS
 
+Measured: TypeAlias = str | Sequence[str] | Mapping[str, Any] | None
+"""Columns to measure: names, names with a range such as fare=0..100, or a range for each name."""
 BadRows: TypeAlias = Literal["drop", "refuse"]
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 WORDS: Final = ("title", "description", "unit", "public", "webhooks")
@@ -47,6 +55,9 @@ class StreamDefinition:
     With ``presence`` a person counts in so many steps of a window, of each block ``per`` (which takes the window's
     place), or ever (docs/presence.md). ``population`` names a promise of the ledger that the stream keeps as well, and
     ``draw`` how it does (docs/population.md); ``unit`` says then what it protects.
+
+    ``sum``, ``mean``, ``variance``, ``count``, ``median`` and ``quantiles`` name columns to measure instead of counting
+    rows, with the settings that ``publish`` has for them (docs/measures.md). A row without such a value is a bad row.
 
     >>> visits = StreamDefinition("visits", user="id", domain={"place": ["a", "b"]}, start="2024-01-01", every="1h",
     ...     epsilon="1", window="24h")
@@ -78,6 +89,17 @@ class StreamDefinition:
     per: str | int | None = None
     population: str | None = None
     draw: Draw = "shared"
+    sum: Measured = None
+    mean: Measured = None
+    variance: Measured = None
+    count: Measured = None
+    median: Measured = None
+    quantiles: Measured = None
+    at: Sequence[Any] | None = None
+    cells: int | None = None
+    edges: Sequence[Any] | None = None
+    between: Sequence[Any] | None = None
+    most_per_user: str | int | float | None = None
     title: str = ""
     description: str = ""
     unit: str = "people"
@@ -106,7 +128,7 @@ class StreamDefinition:
             raise InvalidInputError(name="every", value=self.every, limit="whole-number steps need clock='manual'")
         if self.user in (self.time, *self.bound_domain.names):
             raise InvalidInputError(f"column '{self.user}': it is the person's id and cannot be a time or an attribute")
-        check_names(self.bound_domain)
+        self._check_measures()
         if (self.window is None) == (self.per is None):
             raise InvalidInputError(
                 name="window", value=self.window, limit="missing, or given beside 'per'; one of the two is needed"
@@ -114,7 +136,42 @@ class StreamDefinition:
         if self.population is not None:
             _ = Membership(self.population, self.draw, self.unit)
         _ = self.limit, self.timetable, self.ahead_ticks
-        self.make_mechanism().start(self.guarantee, self.bins)
+        self.make_mechanism().start(self.guarantee, self.bins * (1 if self.measures is None else self.measures.parts))
+
+    def _check_measures(self) -> None:
+        check_names(self.bound_domain, self.measures)
+        if self.measures is None:
+            for name in ("at", "cells", "edges", "between", "most_per_user"):
+                if getattr(self, name) is not None:
+                    raise InvalidInputError(
+                        name=name, value=getattr(self, name), limit="only with settings that measure a column"
+                    )
+        elif self.user in self.measures.names:
+            raise InvalidInputError(f"column '{self.user}': it is the person's id and cannot be measured")
+        elif self.most is not None and (
+            any(column.parts > 1 for column in self.measures.columns)
+            or any(steps < 1 for steps in self.measures.most_steps(self.most))
+        ):
+            raise InvalidInputError(
+                name="most_per_user", value=self.most, limit="only for sums, and at least 2^-16 of the largest value"
+            )
+
+    @cached_property
+    def measures(self) -> ValueMeasures | None:
+        """What is published of which columns; None where rows are counted."""
+        usual = QuantileOptions()
+        options = QuantileOptions(
+            usual.shares if self.at is None else tuple(rational(share, "at") for share in self.at),
+            usual.cells if self.cells is None else self.cells,
+            None if self.edges is None else tuple(self.edges),
+        )
+        asked = {name: _columns(getattr(self, name)) for name in STATISTICS}
+        return measures_of(asked, self.between, options)
+
+    @property
+    def most(self) -> Fraction | None:
+        """The bound on what one person adds to a sum."""
+        return None if self.most_per_user is None else rational(self.most_per_user, "most_per_user")
 
     @cached_property
     def bound_domain(self) -> Domain:
@@ -150,7 +207,21 @@ class StreamDefinition:
     def columns(self) -> tuple[str, ...]:
         """The columns that rows must have."""
         own = (self.user,) if self.time is None else (self.user, self.time)
-        return (*own, *(name for name in self.bound_domain.names if name not in own))
+        others = (*self.bound_domain.names, *(() if self.measures is None else self.measures.names))
+        return tuple(dict.fromkeys((*own, *others)))
+
+    @cached_property
+    def number_columns(self) -> dict[str, Literal["id", "integer", "number"]]:
+        """Columns that mean the same as numbers and as their text, where every value is a plain number."""
+        kinds: dict[str, Literal["id", "integer", "number"]] = {}
+        for name, axis in self.bound_domain.axes.items():
+            if not isinstance(axis, Categories):
+                kinds[name] = "number"
+            elif type(axis.values[0]) is int:
+                kinds[name] = "integer"
+        # A time may be a column of an attribute as well, and then it is read as a time.
+        kinds.pop(str(self.time), None)
+        return {self.user: "id", **kinds}
 
     @property
     def automatic(self) -> bool:
@@ -159,7 +230,8 @@ class StreamDefinition:
 
     def make_mechanism(self) -> StreamMechanism[Any]:
         """The mechanism as the definition names it; ``auto`` means what it means to ``publish``."""
-        return chosen_mechanism(self.mechanism, self.histogram, self.settings, self.every)
+        counts = self.measures is None
+        return chosen_mechanism(self.mechanism, self.histogram, self.settings, self.every, counts=counts)
 
     def to_json(self) -> dict[str, Any]:
         """The value that ``from_json`` reads."""
@@ -205,3 +277,7 @@ class StreamDefinition:
                     outcome="nothing was changed, nothing was released",
                 )
         return replace(self, **{name: getattr(given, name) for name in WORDS})
+
+
+def _columns(given: Measured) -> Sequence[str] | Mapping[str, Any] | None:
+    return (given,) if isinstance(given, str) else given

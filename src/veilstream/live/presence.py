@@ -13,7 +13,8 @@ import numpy as np
 from veilstream.data.bounding.choice import Rows
 from veilstream.data.bounding.presence import PresenceHistory
 from veilstream.data.bounding.presence_store import read_history, write_history
-from veilstream.live.spool import Present, Spool, SpooledStream
+from veilstream.live.spool import Present, Spool
+from veilstream.live.spooled import SpooledStream
 
 
 class PresenceBook:

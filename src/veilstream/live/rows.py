@@ -17,6 +17,7 @@ from veilstream.data.bounding.private import Private, cleared_on_error
 from veilstream.data.calendar import MISSING, OUTSIDE
 from veilstream.data.instants import Instants
 from veilstream.data.readers import open_batches
+from veilstream.data.values import MISSING_VALUE, Places
 from veilstream.errors import InvalidInputError, LedgerError, UnknownValueError
 from veilstream.live.definition import StreamDefinition
 
@@ -24,8 +25,14 @@ T = TypeVar("T")
 ON_ARRIVAL: Final = -1
 """The step of rows that belong to the step in which they arrive."""
 WITH_NAMES: Final = 1
+NARROW_BINS: Final = 2
+"""Marks of stored rows: a second integer for ids that are text, and bins of two bytes instead of four."""
+COLUMNS: Final = 2
+"""The bits of a mark from here on say how many measured values a row has."""
+MOST_NARROW: Final = 1 << 16
 LITTLE: Final = "<i8"
 NOT_SPOOLED: Final = "nothing was stored"
+DAMAGED: Final = "spool: a stored batch is damaged; restore the spool from a backup"
 
 
 @dataclass(slots=True)
@@ -88,7 +95,16 @@ def _encode(frame: pl.DataFrame, definition: StreamDefinition, key: Key, pieces:
         _refuse_unknown(frame.filter(usable & ~known), definition)
     fates.unknown = int(np.count_nonzero(usable & ~known))
     usable &= known
-    rows = Rows(people.low, people.high, flat)
+    values, absent = _values(frame, definition)
+    if strict and (usable & absent).any():
+        raise UnknownValueError(
+            "measured column: a row has no value that is a number; correct the rows, or define the stream with "
+            "bad_rows='drop'",
+            outcome=NOT_SPOOLED,
+        )
+    fates.unknown += int(np.count_nonzero(usable & absent))
+    usable &= ~absent
+    rows = Rows(people.low, people.high, flat, values)
     if not usable.all():
         rows, steps = rows.where(usable), steps[usable]
     for step, chosen in _by_step(steps):
@@ -112,6 +128,14 @@ def _by_step(steps: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64] 
 def _people(column: pl.Series, key: bytes, strict: bool) -> tuple[People, NDArray[np.bool_]]:
     if strict:
         return identify(column, key), np.zeros(len(column), np.bool_)
+    try:
+        return identify(column, key), np.zeros(len(column), np.bool_)
+    except InvalidInputError:
+        return _people_one_by_one(column, key)
+
+
+def _people_one_by_one(column: pl.Series, key: bytes) -> tuple[People, NDArray[np.bool_]]:
+    """The people of a column in which some id cannot be taken."""
     low, bad = np.zeros(len(column), np.int64), np.zeros(len(column), np.bool_)
     high, present = np.zeros(len(column), np.uint64), np.zeros(len(column), np.bool_)
     for first, last, found in _readable(column, lambda part: identify(part, key)):
@@ -173,6 +197,20 @@ def _bins(frame: pl.DataFrame, definition: StreamDefinition) -> NDArray[np.int64
     return definition.bound_domain.encode(frame)
 
 
+def _values(frame: pl.DataFrame, definition: StreamDefinition) -> tuple[tuple[Places, ...], NDArray[np.bool_]]:
+    """The places of the measured values of every row, and which rows have none."""
+    if definition.measures is None:
+        return (), np.zeros(len(frame), dtype=np.bool_)
+    values: list[Places] = []
+    for column in definition.measures.columns:
+        places = np.full(len(frame), MISSING_VALUE, dtype=np.int32)
+        for first, last, found in _readable(frame[column.name], column.places):
+            if found is not None:
+                places[first:last] = found
+        values.append(places)
+    return tuple(values), np.asarray(np.stack([places == MISSING_VALUE for places in values]).all(axis=0))
+
+
 def _refuse_unknown(frame: pl.DataFrame, definition: StreamDefinition) -> None:
     name = definition.bound_domain.unknown_attributes(frame)[0]
     raise UnknownValueError(
@@ -194,25 +232,31 @@ def join(parts: list[Rows]) -> Rows:
         np.concatenate([part.low for part in parts] or [empty]),
         high,
         np.concatenate([part.cell for part in parts] or [empty]),
+        tuple(np.concatenate(column) for column in zip(*(part.values for part in parts), strict=True)),
     )
 
 
 def pack(rows: Rows) -> bytes:
-    """Rows of one step as bytes: a mark, then people, second integers where ids are text, and bins."""
-    pieces = [bytes([0 if rows.high is None else WITH_NAMES]), rows.low.astype(LITTLE).tobytes()]
-    if rows.high is not None:
-        pieces.append(rows.high.astype("<u8").tobytes())
-    pieces.append(rows.cell.astype("<u4").tobytes())
-    return b"".join(pieces)
+    """Rows of one step as bytes: a mark, then people, second integers where ids are text, bins, and measured values."""
+    narrow = len(rows) == 0 or int(rows.cell.max()) < MOST_NARROW
+    mark = (0 if rows.high is None else WITH_NAMES) | (NARROW_BINS if narrow else 0) | (len(rows.values) << COLUMNS)
+    names = b"" if rows.high is None else np.ascontiguousarray(rows.high, "<u8").data
+    bins = rows.cell.astype("<u2" if narrow else "<u4")
+    values = (np.ascontiguousarray(places, "<i4").data for places in rows.values)
+    return b"".join([bytes([mark]), np.ascontiguousarray(rows.low, LITTLE).data, names, bins.data, *values])
 
 
 def unpack(payload: bytes) -> Rows:
     """The rows that ``pack`` wrote."""
-    named = payload[:1] == bytes([WITH_NAMES])
-    count, left = divmod(len(payload) - 1, 20 if named else 12)
-    if left or not payload:
-        raise LedgerError("spool: a stored batch is damaged; restore the spool from a backup")
+    if not payload:
+        raise LedgerError(DAMAGED)
+    named, narrow, columns = payload[0] & WITH_NAMES, payload[0] & NARROW_BINS, payload[0] >> COLUMNS
+    people, bins = 16 if named else 8, 2 if narrow else 4
+    count, left = divmod(len(payload) - 1, people + bins + 4 * columns)
+    if left:
+        raise LedgerError(DAMAGED)
     low = np.frombuffer(payload, LITTLE, count, 1)
     high = np.frombuffer(payload, "<u8", count, 1 + 8 * count) if named else None
-    cell = np.frombuffer(payload, "<u4", count, 1 + (16 if named else 8) * count)
-    return Rows(low, high, cell.astype(np.int64))
+    cell = np.frombuffer(payload, "<u2" if narrow else "<u4", count, 1 + people * count)
+    places = (np.frombuffer(payload, "<i4", count, 1 + (people + bins + 4 * i) * count) for i in range(columns))
+    return Rows(low, high, cell.astype(np.int64), tuple(column.astype(np.int32) for column in places))

@@ -16,7 +16,10 @@ from veilstream.live.clock import Clock, WallClock, moment, tick_of
 from veilstream.live.closing import Closer, close_due
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.rows import Fates, encode_batch
-from veilstream.live.spool import Arrival, Moved, Spool, SpooledStream
+from veilstream.live.spool import Spool
+from veilstream.live.spool_writing import Arrival
+from veilstream.live.spooled import Moved, SpooledStream
+from veilstream.release.estimates import Estimate, estimates
 from veilstream.storage.ledger import Ledger
 from veilstream.values.release import Release
 
@@ -115,12 +118,20 @@ class LiveStream(Inlet):
         """What was published, in order."""
         return self.ledger.releases(self.name, after=after)
 
+    def estimates(self, after: int = 0, level: float = 0.95) -> Iterator[tuple[Release, list[Estimate]]]:
+        """What was published of measured columns, in order: values with intervals at ``level``."""
+        if self.definition.measures is None:
+            raise InvalidInputError(name="stream", value=self.name, limit="it measures no columns; see releases")
+        for release in self.releases(after):
+            yield release, estimates(release, self.definition.measures, level)
+
     @property
     def fates(self) -> Fates:
         """Rows taken and left out. Exact, FOR THE OPERATOR ALONE: do not publish them."""
         return sum(self.spool.fates(self.name).values(), Fates())
 
     def close(self) -> None:
+        """Close what was opened for the stream; rows that wait stay in the spool."""
         for resource in self._owned:
             resource.close()
 
@@ -142,7 +153,7 @@ def content_digest(stream: SpooledStream, content: Any) -> bytes:
     for step in sorted(content):
         rows = content[step]
         digest.update(f"{step}:{len(rows)}:".encode())
-        for column in (rows.low, rows.high, rows.cell):
+        for column in (rows.low, rows.high, rows.cell, *rows.values):
             digest.update(b"-" if column is None else column.tobytes())
     return digest.digest()
 
@@ -217,17 +228,21 @@ class AsyncLiveStream:
         self._closing = asyncio.Lock()
 
     async def add(self, batch: Any, *, batch_id: str | None = None) -> str:
+        """Store rows, as ``LiveStream.add`` does."""
         return await asyncio.to_thread(self.stream.add, batch, batch_id=batch_id)
 
     async def close_until(self, when: str | int | datetime) -> list[Release]:
+        """Publish every step that ended by ``when``."""
         async with self._closing:
             return await asyncio.to_thread(self.stream.close_until, when)
 
     async def close_due(self) -> list[Release]:
+        """Publish every step that is due by the clock."""
         async with self._closing:
             return await asyncio.to_thread(self.stream.close_due)
 
     async def releases(self, after: int = 0) -> list[Release]:
+        """What was published, in order."""
         return await asyncio.to_thread(lambda: list(self.stream.releases(after)))
 
     async def __aenter__(self) -> Self:

@@ -4,7 +4,8 @@ Names come from the literals ``STREAMS`` and ``HISTOGRAMS``; other classes of th
 classes from elsewhere ``module:Class``, so that a class which merely shares a name with ours is another one. What may
 change without a new version is in ``docs/ledger.md``: a parameter may be added with a default that leaves what the
 mechanism does as it was; a changed default, a removed parameter or another meaning is a new ``version: ClassVar[int]``,
-and ``former_defaults`` says what a default was before.
+and ``former_defaults`` says what a default was before. A stream whose state is one of ``former_states`` goes on with
+it.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def _as_now(plain: Any) -> Any:
     """A description by an earlier version of its class as the present one gives it: with the defaults of its time.
 
     ``former_defaults`` of a class holds, for each earlier version that differed in nothing else, the defaults that have
-    changed since.
+    changed since: none where a stream goes on by what its state is.
 
     >>> _as_now({"name": "dsat", "set": {}, "version": 1})
     {'name': 'dsat', 'version': 2, 'set': {'releases': None}}
@@ -86,9 +87,9 @@ def _as_now(plain: Any) -> Any:
     if "set" not in parts:
         return parts
     cls: Any = {name: known for known, name in _registered().items()}.get(parts["name"])
-    former: Mapping[str, Any] = getattr(cls, "former_defaults", {}).get(parts["version"], {})
-    chosen = {name: _as_now(value) for name, value in {**former, **parts["set"]}.items()}
-    return {"name": parts["name"], "version": cls.version if former else parts["version"], "set": chosen}
+    former: Mapping[str, Any] | None = getattr(cls, "former_defaults", {}).get(parts["version"])
+    chosen = {name: _as_now(value) for name, value in {**(former or {}), **parts["set"]}.items()}
+    return {"name": parts["name"], "version": parts["version"] if former is None else cls.version, "set": chosen}
 
 
 def _rebuilt(plain: Any) -> Any:

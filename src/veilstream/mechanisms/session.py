@@ -143,7 +143,8 @@ def newly_spent(charges: Sequence[Charge], guarantee: Guarantee) -> Fraction:
             blocks.setdefault(charge.block, []).append(charge)
     for same in blocks.values():
         spent += same[-1].epsilon - (same[0].epsilon if same[0].span.steps > 1 else 0)
-    squared = _fullest_bin(charges, [charge.mu_squared for charge in charges])
+    gaussian = [charge for charge in charges if charge.mu_squared]
+    squared = _fullest_bin(gaussian, [charge.mu_squared for charge in gaussian])
     if squared:
         spent += (guarantee.epsilon - guarantee.pure) * squared / guarantee.mu_squared
     return spent
@@ -151,11 +152,12 @@ def newly_spent(charges: Sequence[Charge], guarantee: Guarantee) -> Fraction:
 
 def _fullest_bin(charges: Sequence[Charge], amounts: Sequence[Fraction]) -> Fraction:
     """The sum of the amounts that concern all bins, and of those that name the bin where they add up to most."""
-    everywhere, named = Fraction(0), list[tuple[Fraction, NDArray[np.int64]]]()
+    everywhere = Fraction(0)
+    named: list[tuple[Fraction, NDArray[np.int64]]] = []
     for charge, amount in zip(charges, amounts, strict=True):
         positions = charge.positions
         if positions is None:
-            everywhere += amount
+            everywhere = everywhere + amount if everywhere else amount
         elif amount and positions.size:
             named.append((amount, positions))
     if len(named) < 2:

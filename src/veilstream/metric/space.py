@@ -53,10 +53,12 @@ class Space:
 
     @property
     def axes(self) -> int:
+        """How many numbers a point has."""
         return len(self.low)
 
     @property
     def extents(self) -> tuple[Fraction, ...]:
+        """The length of each side."""
         return tuple(b - a for a, b in zip(self.low, self.high, strict=True))
 
     @property

@@ -78,6 +78,14 @@ class Sampling:
     A person with ε < T is drawn with probability (e^ε − 1)/(e^T − 1), then measured with T: that costs ε. The
     scale-up uses the expected share of people drawn, a public number; the size of the sample is private.
 
+    >>> import numpy as np
+    >>> from veilstream.personalised import LedgerAccounts, Roster, count_levels, release_counts
+    >>> roster = Roster.of_budgets(["1/8"] * 50 + ["1"] * 950)
+    >>> x = count_levels(roster, np.repeat([0, 1], [50, 950]), np.arange(1000) % 2, bins=2)
+    >>> with LedgerAccounts(roster) as accounts:
+    ...     release_counts(x, Sampling(), accounts).values.numbers.shape
+    (2,)
+
     Jorgensen, Yu, Cormode: Conservative or liberal? Personalized differential privacy, ICDE 2015 (thesis, Definition
     5.1.1). Here the probability is a multiple of 2⁻³² not above the one printed.
     """

@@ -51,7 +51,13 @@ class PeopleCounts:
 def count_people(
     roster: Roster, ids: ArrayLike | Sequence[Any], bins_of_people: ArrayLike, bins: int, t: int = 0
 ) -> PeopleCounts:
-    """Count records, one per person at most, by level and bin; bin −1 stands for "in no bin"."""
+    """Count records, one per person at most, by level and bin; bin −1 stands for "in no bin".
+
+    >>> from veilstream.personalised import Roster
+    >>> roster = Roster(["ann", "bob", "eve"], ["1/2", "1/10", "1/2"])
+    >>> count_people(roster, ["eve", "bob"], [0, 1], bins=2)
+    PeopleCounts(...)
+    """
     levels = roster.level_of(ids) if len(np.asarray(ids)) else np.zeros(0, dtype=np.int64)
     return count_levels(roster, levels, bins_of_people, bins, t)
 

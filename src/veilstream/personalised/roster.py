@@ -33,10 +33,12 @@ class Levels:
 
     @property
     def people(self) -> int:
+        """How many people there are."""
         return int(self.sizes.sum())
 
     @property
     def levels(self) -> int:
+        """How many different budgets there are."""
         return int(self.units.size)
 
     @property
@@ -46,10 +48,12 @@ class Levels:
 
     @property
     def lowest(self) -> Fraction:
+        """The lowest budget."""
         return Fraction(int(self.units[0]), UNIT)
 
     @property
     def highest(self) -> Fraction:
+        """The highest budget."""
         return Fraction(int(self.units[-1]), UNIT)
 
 
@@ -99,7 +103,7 @@ class Roster(Levels):
 
     @classmethod
     def of_budgets(cls, budgets: ArrayLike | Sequence[Any], step: Exact | None = None) -> Self:
-        """A roster of people who are known by their position 0, 1, 2, ..."""
+        """A roster of people who are known by their position 0, 1, 2, ...; budgets are multiples of ``step``."""
         return cls(np.arange(len(np.asarray(budgets))), budgets, step)
 
     def level_of(self, ids: ArrayLike | Sequence[Any]) -> NDArray[np.int64]:

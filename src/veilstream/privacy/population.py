@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final
 
 from veilstream.arguments import checks_arguments, is_a, with_checked_arguments
 from veilstream.errors import InvalidInputError
+from veilstream.privacy.draws import DRAWS, Draw
 from veilstream.privacy.durations import DAYS, MICROSECONDS, MONTHS, parse_duration
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.population_steps import most_steps, windows_of_stream
 from veilstream.privacy.population_time import TimeGrid
 from veilstream.privacy.rationals import Exact
 
-Draw: TypeAlias = Literal["shared", "reserved"]
-DRAWS: Final = get_args(Draw)
 LONGEST_NUMBER: Final = 20
 UNITS: Final = ("people", "devices", "events")
 WORDS: Final = {

@@ -55,8 +55,7 @@ def _dearest_timestamp(rows: Sequence[Charge]) -> Fraction:
     for row in rows:
         profile = row.profile
         assert profile is not None
-        firsts, weights = profile.pieces()
-        squares = np.repeat(weights**2, np.diff(firsts, append=profile.last + 1))
+        squares = profile.squares()
         of_unit = costs.setdefault(row.mu_squared, np.zeros(last - first + 1, dtype=np.int64))
         of_unit[profile.start - first : profile.last - first + 1] += squares
     totals = (

@@ -2,7 +2,8 @@
 
 A row whose noise is scaled to μ² at weight 1 costs a timestamp that it reads with weight c the amount μ²·c². Groups of
 a running sum only merge, so that of the timestamps in a group the dearest is all that ever matters: the memory is that
-of one row. PROOF.md, "Rows of running sums", has the theorem.
+of one row. Where decaying buffers read the past, one number bounds what any timestamp pays. PROOF.md, "Rows of running
+sums" and "Rows by decaying buffers", has the theorems.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +19,9 @@ from numpy.typing import NDArray
 from veilstream.errors import ChargeError
 from veilstream.privacy.bin_timeline import BinTimeline
 from veilstream.privacy.blocks import Block
+from veilstream.privacy.buffers import SCALE_BITS, Buffers
 from veilstream.privacy.charge import Charge
-from veilstream.privacy.kernels import Kernel
+from veilstream.privacy.kernels import WEIGHT_BITS, Kernel
 from veilstream.privacy.past_windows import ZERO
 from veilstream.privacy.profile import SQUARED_ONE, Profile
 from veilstream.privacy.snapshots import ProfileSnapshot, TrackSnapshot
@@ -33,10 +36,10 @@ MOST_TRACKS = 64
 class _Track:
     """One running sum: for every group of its last row the squared weights, summed over rows, of its dearest timestamp.
 
-    ``kernel`` is None once no row can be added any more.
+    Read by buffers it has one group. ``kernel`` is None once no row can be added any more.
     """
 
-    kernel: Kernel | None
+    kernel: Kernel | Buffers | None
     unit: Fraction
     start: int
     last: int
@@ -48,6 +51,14 @@ class _Track:
         """Of the dearest timestamp."""
         return self.unit * Fraction(int(self.squares.max()), SQUARED_ONE)
 
+    @property
+    def newest(self) -> Fraction:
+        """Of the last timestamp alone."""
+        square = int(self.squares[-1])
+        if isinstance(self.kernel, Buffers):
+            square = min(square, _own_square(self.kernel, self.last - self.start))
+        return self.unit * Fraction(square, SQUARED_ONE)
+
     def takes(self, profile: Profile, unit: Fraction) -> bool:
         return (
             self.kernel == profile.kernel
@@ -56,16 +67,16 @@ class _Track:
         )
 
     def snapshot(self) -> TrackSnapshot:
-        kernel = None if self.kernel is None else self.kernel.encoded()
-        return TrackSnapshot(kernel, self.unit, self.start, self.last, self.firsts, self.squares)
+        return TrackSnapshot(_encoded(self.kernel), self.unit, self.start, self.last, self.firsts, self.squares)
 
     @classmethod
     def restored(cls, known: TrackSnapshot) -> _Track:
-        kernel = None if known.kernel is None else Kernel.decoded(known.kernel)
-        return cls(kernel, known.unit, known.start, known.last, known.firsts, known.squares)
+        return cls(_decoded(known.kernel), known.unit, known.start, known.last, known.firsts, known.squares)
 
     def after(self, profile: Profile) -> _Track:
-        firsts, weights = profile.pieces()
+        if isinstance(profile.kernel, Buffers):
+            return self._after_buffered(profile, profile.kernel)
+        firsts, weights = _pieces(profile.kernel, profile)
         known = firsts <= self.last
         squares = np.zeros(len(firsts), dtype=np.int64)
         # Every old group lies in one of the new ones, which begins where an old one does.
@@ -73,9 +84,48 @@ class _Track:
         squares[known] = np.maximum.reduceat(self.squares, starts)
         return _Track(self.kernel, self.unit, self.start, profile.last, firsts, squares + weights**2)
 
+    def _after_buffered(self, profile: Profile, buffers: Buffers) -> _Track:
+        if profile.last == self.last:
+            # A row that was asked for before: nobody is read with more weight than the timestamp of the row.
+            squares = self.squares + _own_square(buffers, profile.row)
+        else:
+            repeated = self.squares - _buffered_squares(buffers, self.last - self.start)
+            squares = repeated + _buffered_squares(buffers, profile.row)
+        return _Track(self.kernel, self.unit, self.start, profile.last, self.firsts, squares)
+
+
+def _encoded(kernel: Kernel | Buffers | None) -> list[int] | None:
+    """Kernels begin with their detail, which is at least 1; buffers with 0."""
+    return [0, *kernel.encoded()] if isinstance(kernel, Buffers) else None if kernel is None else kernel.encoded()
+
+
+def _decoded(numbers: list[int] | None) -> Kernel | Buffers | None:
+    if numbers is None:
+        return None
+    return Kernel.decoded(numbers) if numbers[0] else Buffers.decoded(numbers[1:])
+
+
+def _pieces(kernel: Kernel, profile: Profile) -> tuple[Integers, Integers]:
+    firsts, weights = kernel.pieces(profile.row)
+    return firsts + profile.start, weights
+
+
+@lru_cache(maxsize=64)
+def _buffered_squares(buffers: Buffers, row: int) -> int:
+    """What rows up to this one cost any timestamp, in multiples of 2⁻³² of the unit, rounded up."""
+    most = buffers.spent(row + 1) * SQUARED_ONE
+    return -(-most.numerator // most.denominator)
+
+
+def _own_square(buffers: Buffers, row: int) -> int:
+    return buffers.scale(row) ** 2 << (2 * (WEIGHT_BITS - SCALE_BITS))
+
 
 def _opened(profile: Profile, unit: Fraction) -> _Track:
-    firsts, weights = profile.pieces()
+    if isinstance(profile.kernel, Buffers):
+        squares = np.array([_buffered_squares(profile.kernel, profile.row)], dtype=np.int64)
+        return _Track(profile.kernel, unit, profile.start, profile.last, np.array([profile.start]), squares)
+    firsts, weights = _pieces(profile.kernel, profile)
     return _Track(profile.kernel, unit, profile.start, profile.last, firsts, weights**2)
 
 
@@ -101,7 +151,7 @@ class ProfileTimeline:
 
     @property
     def current(self) -> Fraction:
-        here = [t.unit * Fraction(int(t.squares[-1]), SQUARED_ONE) for t in self._tracks if t.last == self._now]
+        here = [track.newest for track in self._tracks if track.last == self._now]
         return self._ordinary.current + sum(here, ZERO)
 
     @property
@@ -149,13 +199,7 @@ class ProfileTimeline:
     def snapshot(self) -> ProfileSnapshot:
         ordinary = self._ordinary.snapshot()
         assert not isinstance(ordinary, ProfileSnapshot)
-        tracks = [
-            TrackSnapshot(
-                None if t.kernel is None else t.kernel.encoded(), t.unit, t.start, t.last, t.firsts, t.squares
-            )
-            for t in self._tracks
-        ]
-        return ProfileSnapshot(self._now, self._most, ordinary, tracks)
+        return ProfileSnapshot(self._now, self._most, ordinary, [track.snapshot() for track in self._tracks])
 
     @classmethod
     def restored(cls, ordinary: Timeline, known: ProfileSnapshot) -> ProfileTimeline:

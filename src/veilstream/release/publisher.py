@@ -19,8 +19,9 @@ from veilstream.mechanisms.identity import describe, recognises
 from veilstream.mechanisms.protocols import Explains, Revises, StreamMechanism, revises
 from veilstream.mechanisms.session import StreamSession
 from veilstream.noise import SecureNoise
+from veilstream.privacy.draws import Draw
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.privacy.population import Draw, Membership, Population
+from veilstream.privacy.population import Membership, Population
 from veilstream.release.transacting import Book
 from veilstream.storage.codec import Encoded, decode
 from veilstream.storage.holder import LedgerHolder
@@ -107,7 +108,8 @@ class Publisher(LedgerHolder, Generic[S]):
             return StreamSession(mechanism, guarantee, self.bins, noise)
 
         first = session()
-        self._state_type = type(first.state)
+        # A stream goes on with the kind of state that it began with.
+        self._state_types: tuple[type[S], ...] = (type(first.state), *getattr(mechanism, "former_states", ()))
         super().__init__(ledger)
         with self._closing_on_error():
             recorded = self.ledger.register(
@@ -215,7 +217,7 @@ class Publisher(LedgerHolder, Generic[S]):
             return self._book.transact(transaction, last.t + 1, repeated)
 
     def _load(self, stored: Encoded) -> None:
-        self._book.session.state = decode(stored.header, stored.arrays, self._state_type)
+        self._book.session.state = decode(stored.header, stored.arrays, *self._state_types)
 
     def _measured(self, now: Sealed, t: int) -> tuple[Values, S]:
         session = self._book.session

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from veilstream.values.weighted import half_width_of_sum, width_of_many
 
 Reals = NDArray[np.float64]
 Ends = tuple[Reals, Reals, Reals]
+ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class CellEstimates:
     def quantiles(self, shares: Sequence[float]) -> list[Ends]:
         """Value and interval of each share, which rise: NaN and the whole range where there may be no rows."""
         edges = np.array([float(edge) for edge in self.column.edges])
+        if np.isnan(self.std).any():
+            return self._chosen(shares, edges)
         rows, bottom, _ = self.count()
         known = bottom > 0
         cells = self.numbers @ _solution(self.column.cells, self.column.group).T
@@ -74,6 +78,13 @@ class CellEstimates:
             value, low, high = found[index]
             found[index] = value, low, np.maximum(high, found[index - 1][2])
         return found
+
+    def _chosen(self, shares: Sequence[float], edges: Reals) -> list[Ends]:
+        """Of shares that were chosen (``QuantileCuts``), of which no interval is known but the whole range."""
+        running = np.concatenate([np.zeros((len(self.numbers), 1)), np.cumsum(self.numbers, axis=1)], axis=1)
+        # Shares are sums of binary fractions: what is reached up to rounding is reached.
+        values = [_crossing(running, np.full(len(running), share - ROUNDING), edges) for share in shares]
+        return [(value, np.full_like(value, edges[0]), np.full_like(value, edges[-1])) for value in values]
 
     def _interval(self, share: float, running: Reals, rows: Reals, edges: Reals) -> tuple[Reals, Reals]:
         over = running - share * rows[:, None]

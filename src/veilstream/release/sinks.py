@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from veilstream.data import Calendar, Domain
 from veilstream.data.measures import ValueMeasures
 from veilstream.errors import InvalidInputError, OutputError
-from veilstream.release.as_of import with_as_of
 from veilstream.release.estimates import estimates_of_all
 from veilstream.release.vintages import with_versions
 from veilstream.storage.ledger import Ledger
+from veilstream.storage.ledger.as_of import with_as_of
 from veilstream.storage.ledger.surroundings import clean_unfinished, sync
+from veilstream.values.choices import Vintages
 from veilstream.values.release import Release
-from veilstream.values.revision import Vintages
 
 ROWS_AT_ONCE: Final = 1 << 20
 REVISED_AT_ONCE: Final = 256

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from veilstream.storage.ledger import Ledger
+from veilstream.values.choices import Vintages
 from veilstream.values.release import Release
-from veilstream.values.revision import Revision, Vintages
+from veilstream.values.revision import Revision
 
 
 def with_versions(

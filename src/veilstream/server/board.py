@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from veilstream.live.definition import StreamDefinition
 from veilstream.storage.ledger import Ledger
+from veilstream.storage.ledger.as_of import speaks_of_its_step
 from veilstream.values.release import Release
 
 LEVEL: Final = 0.95
@@ -24,7 +25,8 @@ SPARK_STEPS: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A release as readers get it; the interval holds what ``covers`` says with probability ``LEVEL``."""
+    """A release as readers get it; the interval holds what ``covers`` says of the step ``as_of`` with probability
+    ``LEVEL``."""
 
     step: int
     values: NDArray[Any]
@@ -33,18 +35,20 @@ class Shown:
     spent: str
     left: str
     covers: str
+    as_of: int
 
     @property
     def size(self) -> int:
         return int(self.values.nbytes) + (self.half.nbytes if isinstance(self.half, np.ndarray) else 8) + 200
 
 
-def shown(release: Release) -> Shown:
-    """What readers get of a release."""
+def shown(release: Release, as_of: int) -> Shown:
+    """What readers get of a release whose value is that of the step ``as_of``."""
     low, high = release.interval(LEVEL)
     half = (high - low) / 2
     flat: float | NDArray[np.float64] = half if isinstance(release.std, np.ndarray) else float(half[0])
-    return Shown(release.t, release.values, flat, release.fresh, str(release.spent), str(release.left), release.covers)
+    spent, left = str(release.spent), str(release.left)
+    return Shown(release.t, release.values, flat, release.fresh, spent, left, release.covers, as_of)
 
 
 class StreamBoard:
@@ -54,6 +58,7 @@ class StreamBoard:
         self.definition, self.first = definition, first
         self._ledger = ledger
         self._seqs: list[int] = []
+        self._as_of: list[int] = []
         self.published = first - 1
         self.visible = first - 1
         self._kept: OrderedDict[int, Shown] = OrderedDict()
@@ -69,8 +74,10 @@ class StreamBoard:
         if release.t <= self.published:
             return
         self._seqs.append(release.seq)
+        own = speaks_of_its_step(release) or not self._as_of
+        self._as_of.append(release.t if own else self._as_of[-1])
         self.published = release.t
-        self._keep(shown(release))
+        self._keep(shown(release, self._as_of[-1]))
 
     def _keep(self, one: Shown) -> None:
         self._kept[one.step] = one
@@ -115,7 +122,7 @@ class StreamBoard:
             place = step - self.first
             after = self._seqs[place - 1] if place else 0
             for release in self._ledger.releases(self.definition.name, after=after, limit=min(256, last - step + 1)):
-                yield shown(release)
+                yield shown(release, self._as_of[release.t - self.first])
                 step = release.t + 1
 
     def totals(self) -> list[tuple[int, float, bool]]:
@@ -139,6 +146,7 @@ def page_json(board: StreamBoard, releases: list[Shown], upto: int) -> dict[str,
         "values": [one.values.tolist() for one in releases],
         "half": [one.half.tolist() if isinstance(one.half, np.ndarray) else one.half for one in releases],
         "covers": [one.covers for one in releases],
+        "as_of": [one.as_of for one in releases],
         "spent": [one.spent for one in releases],
         "left": [one.left for one in releases],
     }

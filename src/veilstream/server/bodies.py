@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
-from io import BytesIO
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import polars as pl
 
 from veilstream.errors import InvalidInputError
+from veilstream.server.text_bodies import Numbers, header, lines, read_csv, read_ndjson
 
 NDJSON: Final = "application/x-ndjson"
 CSV: Final = "text/csv"
@@ -23,6 +24,7 @@ ENCODINGS: Final = ("identity", "gzip")
 NOTHING: Final = "nothing was stored"
 RECORD_BATCH, DICTIONARY_BATCH = 3, 2
 CHUNK: Final = 1 << 20
+Reader: TypeAlias = Callable[[bytes, Sequence[str], int], pl.DataFrame]
 
 
 class BodyTooLargeError(InvalidInputError):
@@ -90,10 +92,20 @@ class Unpacker:
         return bytes(self._body)
 
 
-def read_body(body: bytes, kind: str, columns: Sequence[str], most_rows: int) -> pl.DataFrame:
-    """The named columns of a body. What readers say may quote rows: it is replaced, never chained."""
+def read_body(
+    body: bytes, kind: str, columns: Sequence[str], most_rows: int, numbers: Numbers | None = None
+) -> pl.DataFrame:
+    """The named columns of a body. What readers say may quote rows: it is replaced, never chained.
+
+    ``numbers`` names columns of text formats that may be read as numbers where all values are; the rows stay the same.
+    """
     arrow: Any = import_module("pyarrow")
-    readers = {NDJSON: _ndjson, CSV: _csv, ARROW: _arrow, PARQUET: _parquet}
+    readers: dict[str, Reader] = {
+        NDJSON: partial(_ndjson, numbers=numbers or {}),
+        CSV: partial(_csv, numbers=numbers or {}),
+        ARROW: _arrow,
+        PARQUET: _parquet,
+    }
     try:
         frame = readers[kind](body, columns, most_rows)
     except InvalidInputError:
@@ -128,31 +140,16 @@ def _require(names: Sequence[str], columns: Sequence[str]) -> None:
             raise InvalidInputError(f"column '{column}' {found}; rename the columns", outcome=NOTHING)
 
 
-def _ndjson(body: bytes, columns: Sequence[str], most_rows: int) -> pl.DataFrame:
-    _check_rows(body.count(b"\n"), most_rows)
-    # Every value as text, so that no row decides how another one is read.
-    return pl.read_ndjson(BytesIO(body), schema=dict.fromkeys(columns, pl.String))
+def _ndjson(body: bytes, columns: Sequence[str], most_rows: int, numbers: Numbers) -> pl.DataFrame:
+    _check_rows(lines(body), most_rows)
+    return read_ndjson(body, columns, numbers)
 
 
-def _csv(body: bytes, columns: Sequence[str], most_rows: int) -> pl.DataFrame:
-    arrow, csv = import_module("pyarrow"), import_module("pyarrow.csv")
-    _check_rows(body.count(b"\n") - 1, most_rows)
-    if body.count(b'"') % 2:
-        raise InvalidInputError("body: a quote is opened and never closed; correct the rows", outcome=NOTHING)
-    names = [name.strip().strip('"') for name in body.partition(b"\n")[0].decode("utf-8-sig").rstrip("\r").split(",")]
+def _csv(body: bytes, columns: Sequence[str], most_rows: int, numbers: Numbers) -> pl.DataFrame:
+    _check_rows(lines(body) - 1, most_rows)
+    names = header(body)
     _require(names, columns)
-    table = csv.read_csv(
-        arrow.BufferReader(body),
-        csv.ReadOptions(use_threads=False),
-        csv.ParseOptions(newlines_in_values=True),
-        csv.ConvertOptions(
-            include_columns=list(columns),
-            column_types=dict.fromkeys(columns, arrow.string()),
-            null_values=[""],
-            strings_can_be_null=True,
-        ),
-    )
-    return _frame(table)
+    return read_csv(body, columns, names, numbers)
 
 
 def _arrow(body: bytes, columns: Sequence[str], most_rows: int) -> pl.DataFrame:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from typing import Any, Final
 
-from veilstream.data import Domain, Edges, Grid
+from veilstream.data import Domain
 from veilstream.live.clock import Clock, moment
 from veilstream.live.definition import StreamDefinition
 from veilstream.server.board import StreamBoard
+from veilstream.server.maps import map_grid
 
 MOST_RETURNS: Final = 60
-NORTH: Final = re.compile(r"lat|north|y$", re.IGNORECASE)
-"""Names of attributes that go up a map."""
 UNITS: Final = {"1s": "second", "1m": "minute", "1h": "hour", "1d": "day", "1w": "week", "1mo": "month", "1y": "year"}
 
 
@@ -61,31 +59,6 @@ def labels(domain: Domain) -> list[str]:
     """The name of every bin."""
     frame = domain.labels()
     return [" · ".join(str(part) for part in row) for row in frame.rows()] if domain.axes else ["total"]
-
-
-def map_grid(domain: Domain) -> dict[str, Any] | None:
-    """The borders of a map, for a domain of two numeric attributes; None for any other.
-
-    >>> from veilstream.data import Domain
-    >>> grid = map_grid(Domain.from_json({"lat": {"edges": [48, 49, 51]}, "lon": {"edges": [2, 3]}}))
-    >>> grid["x"]["name"], grid["y"]["edges"], grid["x_first"], grid["degrees"]
-    ('lon', [48.0, 49.0, 51.0], False, True)
-    """
-    axes = [
-        {"name": name, "edges": [float(edge) for edge in (axis.edges if isinstance(axis, Edges) else axis.bounds())]}
-        for name, axis in domain.axes.items()
-        if isinstance(axis, Edges | Grid)
-    ]
-    if len(axes) != 2 or len(domain.axes) != 2:
-        return None
-    first, second = axes
-    upright = NORTH.match(str(first["name"])) is not None
-    return {
-        "x": second if upright else first,
-        "y": first if upright else second,
-        "x_first": not upright,
-        "degrees": {str(axis["name"])[:3].lower() for axis in axes} == {"lat", "lon"},
-    }
 
 
 def stream_info(board: StreamBoard, clock: Clock) -> dict[str, Any]:

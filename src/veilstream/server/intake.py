@@ -12,7 +12,9 @@ from typing import Final
 from veilstream.errors import VeilstreamError
 from veilstream.live.clock import Clock
 from veilstream.live.rows import encode_batch
-from veilstream.live.spool import Arrival, Spool, SpooledStream
+from veilstream.live.spool import Spool
+from veilstream.live.spool_writing import Arrival
+from veilstream.live.spooled import SpooledStream
 from veilstream.live.stream import content_digest
 from veilstream.server.bodies import read_body
 
@@ -74,8 +76,9 @@ class Intake:
 
     def _decode(self, stream: SpooledStream, body: bytes, kind: str, received: int, batch_id: str | None) -> Arrival:
         digest = content_digest(stream, body) if batch_id is not None else b""
-        frame = read_body(body, kind, stream.definition.columns, self.limits.most_rows)
-        return Arrival(stream, encode_batch(frame, stream.definition, stream.key), received, batch_id, digest)
+        definition = stream.definition
+        frame = read_body(body, kind, definition.columns, self.limits.most_rows, definition.number_columns)
+        return Arrival(stream, encode_batch(frame, definition, stream.key), received, batch_id, digest)
 
     def _write(self) -> None:
         while True:

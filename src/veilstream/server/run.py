@@ -46,6 +46,8 @@ def uvicorn_server(service: Service, listen: Listen) -> Any:
         timeout_keep_alive=15,
         # The parser whose limit on headers is known and tested.
         http="h11",
+        # It reads large bodies in larger pieces than uvloop, at a third of the processor time.
+        loop="asyncio",
         timeout_graceful_shutdown=5,
         h11_max_incomplete_event_size=64 << 10,
         lifespan="on",

@@ -12,12 +12,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from veilstream.errors import VeilstreamError
+from veilstream.errors import InvalidInputError, VeilstreamError
 from veilstream.live.clock import Clock, WallClock
 from veilstream.live.closing import Closer, close_due
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.sources import Source, follow
-from veilstream.live.spool import Spool, SpooledStream
+from veilstream.live.spool import Spool
+from veilstream.live.spooled import SpooledStream
 from veilstream.live.stream import Inlet, define, spool_beside
 from veilstream.privacy.population import Population
 from veilstream.release.budget import BudgetStatement, as_json
@@ -78,6 +79,7 @@ class Service:
         for population in options.populations:
             self.ledger.populations.define(population)
         for definition in options.streams:
+            _refuse_measures(definition)
             define(self.spool, definition, self.clock)
         for name in self.spool.names():
             self._open(name)
@@ -87,6 +89,9 @@ class Service:
     def _open(self, name: str) -> None:
         stream = self.spool.stream(name)
         assert stream is not None
+        if stream.definition.measures is not None:
+            # A program closes it (open_stream) and shows what it publishes.
+            return
         if stream.definition.clock == "manual":
             self.open_board(name)
             return
@@ -97,7 +102,7 @@ class Service:
     def open_board(self, name: str) -> None:
         """Show what was published of a stream that somebody closes by hand."""
         stream = self.spool.stream(name)
-        if stream is not None and stream.done > stream.first:
+        if stream is not None and stream.done > stream.first and stream.definition.measures is None:
             self.boards[name] = StreamBoard(stream.definition, self.ledger, stream.first)
 
     @property
@@ -230,3 +235,14 @@ class Service:
                 }
             )
         return views
+
+
+def _refuse_measures(definition: StreamDefinition) -> None:
+    """Readers and the page show counts alone."""
+    if definition.measures is not None:
+        raise InvalidInputError(
+            name="stream",
+            value=definition.name,
+            limit="it measures columns, and a service publishes counts",
+            next_step="open it in a program (vs.open_stream), or count rows",
+        )

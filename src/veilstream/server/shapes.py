@@ -40,12 +40,16 @@ class MapAxis(BaseModel):
 
 
 class MapGrid(BaseModel):
-    """The borders of a map. ``x_first`` says that bins go through y fastest, ``degrees`` that both are."""
+    """The borders of a map. ``x_first`` says that bins go through y fastest, ``degrees`` that both are degrees.
+
+    Where bins are named cells, ``cells`` holds the west, south, east and north of each bin.
+    """
 
     x: MapAxis
     y: MapAxis
     x_first: bool
     degrees: bool
+    cells: list[tuple[float, float, float, float]] | None
 
 
 class StreamInfo(BaseModel):
@@ -89,7 +93,8 @@ class StreamList(BaseModel):
 class ReleasePage(BaseModel):
     """Releases column by column. ``half`` is half the width of the interval: one number, or one for each bin.
 
-    ``covers`` says what the interval holds: the "value before noise", or the true "count" where a model says so.
+    ``covers`` says what the interval holds: the "value before noise", or the true "count" where a model says so,
+    and ``as_of`` of which step: a repeated value is that of an earlier one.
     """
 
     stream: str
@@ -102,6 +107,7 @@ class ReleasePage(BaseModel):
     values: list[list[float]]
     half: list[float | list[float]]
     covers: list[str]
+    as_of: list[int]
     spent: list[str]
     left: list[str]
 

@@ -17,7 +17,8 @@ CSV, PARQUET, ARROW = "text/csv", "application/vnd.apache.parquet", "application
 
 
 def table(board: StreamBoard, releases: list[Shown]) -> pl.DataFrame:
-    """Columns: step, time, one per attribute, value, low, high, fresh, covers (what low and high hold)."""
+    """Columns: step, time, one per attribute, value, low, high, fresh, covers (what low and high hold), as_of
+    (of which step)."""
     definition = board.definition
     labels, bins = definition.bound_domain.labels(), definition.bins
     steps = np.array([one.step for one in releases], dtype=np.int64)
@@ -34,6 +35,7 @@ def table(board: StreamBoard, releases: list[Shown]) -> pl.DataFrame:
     columns |= {"value": pl.Series(values), "low": pl.Series(values - half), "high": pl.Series(values + half)}
     columns["fresh"] = pl.Series([one.fresh for one in releases], dtype=pl.Boolean).gather(repeated)
     columns["covers"] = pl.Series([one.covers for one in releases], dtype=pl.String).gather(repeated)
+    columns["as_of"] = pl.Series([one.as_of for one in releases], dtype=pl.Int64).gather(repeated)
     return pl.DataFrame(columns)
 
 

@@ -8,6 +8,7 @@ import hmac
 import json
 import os
 import re
+import time
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ LABEL: Final = re.compile(r"[A-Za-z0-9 .@_-]{1,80}")
 TOKEN: Final = re.compile(rf"{PREFIX}_([a-z2-7]{{13}})_([A-Za-z0-9_-]{{43}})")
 DEFAULT_LIFE: Final = "90d"
 AUDIT_ROWS: Final = 100_000
+REMEMBERED_SECONDS = 1.0
+"""How long a server goes by what it has read: so soon it knows what another process did to a token."""
 
 metadata = MetaData()
 tokens = Table(
@@ -88,6 +91,7 @@ class TokenStore:
     def __init__(self, spool: Spool, clock: Clock) -> None:
         self._spool, self._clock = spool, clock
         self._known: dict[str, tuple[str, Grant, int | None]] | None = None
+        self._read_at = 0.0
         with spool.write() as connection:
             metadata.create_all(connection)
 
@@ -174,9 +178,11 @@ class TokenStore:
         ]
 
     def _all(self) -> dict[str, tuple[str, Grant, int | None]]:
+        """All tokens, as they were at most a moment ago: another process may have revoked one."""
         known = self._known
-        if known is None:
-            with self._spool.write() as connection:
+        if known is None or time.monotonic() - self._read_at >= REMEMBERED_SECONDS:
+            self._read_at = time.monotonic()
+            with self._spool.read() as connection:
                 rows = connection.execute(sa.select(tokens)).all()
             known = {
                 row.id: (

@@ -49,7 +49,8 @@ class ClosedSteps:
     commit time of the file that holds it. ``time`` is the column that says which step a row belongs to, the arrival
     unless given. ``grace`` is how long after its step's end a row may arrive and count; ``settle`` is how long rows
     that have arrived may take to become visible to Spark. ``steps_at_once`` bounds the steps of one job when many are
-    due. A person counts in at most ``bins_per_user`` bins and in as many counts as the publisher was promised.
+    due. A person counts in at most ``bins_per_user`` bins and in as many counts as the publisher was promised. Rows
+    left out, late ones among them, are added to ``dropped``, for the operator alone.
     """
 
     publisher: Publisher[Any]
@@ -148,13 +149,14 @@ def publish_closed(df: DataFrame, stream: ClosedSteps, clock: Clock) -> list[Rel
     releases: list[Release] = []
     due = stream.due(clock.now())
     _require_instants(df, stream)
-    while (first := _next_step(stream)) < due:
+    while (first := next_step(stream)) < due:
         steps = range(first, min(due, first + stream.steps_at_once))
         settings = stream.settings()
         # Where people count in few steps, rows of earlier steps say who was there.
         read = range(min(settings.looks_back_to(t) for t in steps), steps.stop)
         with on_cluster():
             closed = df.where(_rule(stream, read))
+            stream.dropped.late += _late(df, stream, steps)
         for snapshot in settings.run(closed, steps, Key(stream.key), 0, stream.dropped):
             try:
                 releases.append(stream.publisher.feed(snapshot))
@@ -163,20 +165,16 @@ def publish_closed(df: DataFrame, stream: ClosedSteps, clock: Clock) -> list[Rel
     return releases
 
 
-def _next_step(stream: ClosedSteps) -> int:
+def next_step(stream: ClosedSteps) -> int:
+    """The first step that is not in the ledger."""
     head = stream.publisher.ledger.head(stream.publisher.stream)
     return 0 if head is None else head + 1
 
 
 def _rule(stream: ClosedSteps, steps: range) -> Column:
     """Which rows count in the steps; they are told by themselves and the calendar."""
-    functions: Any = import_module("pyspark.sql.functions")
-
-    def moment(tick: int) -> Any:
-        number = functions.lit(tick).cast("bigint")
-        return number if isinstance(stream.calendar.every, int) else functions.timestamp_micros(number)
-
-    time, arrival = functions.col(quoted(stream.time or stream.arrival)), functions.col(quoted(stream.arrival))
+    moment = _moments(stream)
+    time, arrival = _times(stream)
     inside = (time >= moment(stream.begins(steps[0]))) & (time < moment(stream.ends(steps[-1])))
     if stream.time is None or stream.time == stream.arrival:
         rule: Column = inside
@@ -186,6 +184,44 @@ def _rule(stream: ClosedSteps, steps: range) -> Column:
     each = [after & before for after, before in zip(later, in_time, strict=True)]
     both: Column = inside & reduce(lambda one, other: one | other, each)
     return both
+
+
+def _late(df: DataFrame, stream: ClosedSteps, steps: range) -> int:
+    """How many rows arrived while the steps were open, and too late for their own. For the operator alone.
+
+    Every row arrived between two successive deadlines, so the jobs of a stream count each late row once.
+    """
+    if stream.time is None or stream.time == stream.arrival:
+        return 0
+    moment = _moments(stream)
+    time, arrival = _times(stream)
+    closed = [t - 1 for t in steps if t > 0]
+    if not closed:
+        return 0
+    late = [
+        (arrival >= moment(stream.deadline(t)))
+        & (arrival < moment(stream.deadline(t + 1)))
+        & (time < moment(stream.ends(t)))
+        for t in closed
+    ]
+    return df.where((time >= moment(stream.begins(0))) & reduce(lambda one, other: one | other, late)).count()
+
+
+def _moments(stream: ClosedSteps) -> Any:
+    """A function from ticks of the clock to what columns are compared with."""
+    functions: Any = import_module("pyspark.sql.functions")
+
+    def moment(tick: int) -> Any:
+        number = functions.lit(tick).cast("bigint")
+        return number if isinstance(stream.calendar.every, int) else functions.timestamp_micros(number)
+
+    return moment
+
+
+def _times(stream: ClosedSteps) -> tuple[Any, Any]:
+    """The columns of the time and of the arrival."""
+    functions: Any = import_module("pyspark.sql.functions")
+    return functions.col(quoted(stream.time or stream.arrival)), functions.col(quoted(stream.arrival))
 
 
 def _require_instants(df: DataFrame, stream: ClosedSteps) -> None:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 BUCKETS_SETTING: Final = "spark.sql.shuffle.partitions"
+SENDERS_TIME: Final = (
+    "a Kafka message carries the time of its sender, and arrival must be the broker's; set "
+    "message.timestamp.type=LogAppendTime on the topic"
+)
+UNKNOWN_FILE: Final = "a file of the table is in none of its commits; start the job again"
 
 
 def require_columns(df: DataFrame, columns: Iterable[str]) -> None:
@@ -74,7 +79,9 @@ def on_cluster() -> Generator[None]:
     except errors.PySparkException as error:
         missing = re.search(r"No module named '([\w.]+)'", str(error))
         condition = str(error.getCondition() or type(error).__name__)
-        raise EngineError(_told(missing and missing[1], condition)) from None
+        # Sentences of our own hold no value.
+        ours = next((sentence for sentence in (SENDERS_TIME, UNKNOWN_FILE) if sentence in str(error)), None)
+        raise EngineError(ours or _told(missing and missing[1], condition)) from None
 
 
 def _told(missing: str | None, condition: str) -> str:

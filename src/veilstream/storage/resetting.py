@@ -65,7 +65,8 @@ def reset(plan: Reset, reason: str) -> None:
             record_decision(connection, opened.label, RESET, plan.stream, facts)
             connection.commit()
         marks = Marks(locate(plan.ledger).file)
-    for path in (plan.key_file, marks.path(plan.stream)):
+    histories = [plan.key_file.with_name(f"{plan.key_file.name}{end}") for end in (".presence", ".presence.journal")]
+    for path in (plan.key_file, marks.path(plan.stream), *histories):
         if path is not None and path.exists():
             path.replace(_aside(path))
     store(plan.key_file, fresh, reset={"recorded": recorded, "reason": reason, "former_key": plan.former_key})

@@ -6,9 +6,12 @@ from veilstream.synthesis.domain import TableDomain
 from veilstream.synthesis.fitting import TablePublisher, fit
 from veilstream.synthesis.graph import MarginalGraph
 from veilstream.synthesis.graph_model import GraphModel
+from veilstream.synthesis.graph_stream import MarginalStream
 from veilstream.synthesis.kendall import Kendall
+from veilstream.synthesis.kinds import refreshed
 from veilstream.synthesis.mle import BlockMLE
 from veilstream.synthesis.model import CopulaModel
+from veilstream.synthesis.over_time import fit_over_time
 from veilstream.synthesis.rows import read_rows
 
 __all__ = [
@@ -19,8 +22,11 @@ __all__ = [
     "GraphModel",
     "Kendall",
     "MarginalGraph",
+    "MarginalStream",
     "TableDomain",
     "TablePublisher",
     "fit",
+    "fit_over_time",
     "read_rows",
+    "refreshed",
 ]

@@ -43,9 +43,9 @@ class DPCopula:
     ``private_sizes``); of the rest ``ratio``/(ratio+1) goes to the margins, in equal shares, and
     what is left to the dependence: ε in all.
 
-    Margins come from any histogram mechanism, by default ``NoiseFirst``. The thesis takes EFPA. On ten DPBench lines
-    and six categorical attributes, kept for this choice, NoiseFirst had 0.3 to 0.6 times the range error of EFPA with
-    plain noise among its candidates and less than half of that of EFPA alone (docs/synthesis.md).
+    Margins come from any histogram mechanism, by default ``NoiseFirst``. The thesis takes EFPA, whose range error is
+    several times as large on margins that were kept for this choice (docs/benchmarks/synthesis.md). ``copula``, a
+    ``Choice``, chooses the family of the copula privately; without it the copula is normal.
 
     It is a histogram mechanism for tables, so that any stream mechanism can release with it. ``fit`` uses it once. Its
     values are the numbers of ``Layout``: counts of margins, then correlations.

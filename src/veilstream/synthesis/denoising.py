@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -14,10 +15,11 @@ FLOOR: Final = 0.1
 """Share of the prediction that a cell keeps as its possible deviation where the strong patterns say it is empty."""
 
 
-def denoised(noisy: Reals, expected: Reals, std: float) -> Reals:
+def denoised(noisy: Reals, expected: Reals, std: float, ordered: Sequence[bool] = ()) -> Reals:
     """Noisy counts with the noise taken out as far as a prediction allows; the prediction where there is only noise.
 
-    First the singular values of the difference are shrunk by the rule that is best in squared error for noise of known
+    First comes what the order of attributes lets one see (``with_trend``), if one of two is ``ordered``. Then the
+    singular values of the difference are shrunk by the rule that is best in squared error for noise of known
     deviation (Gavish and Donoho, 2017): dependence of two attributes has few strong patterns. What is left is
     then drawn to 0 cell by cell, as if cells deviated with variances in proportion to what they are expected to hold.
     A table of more than two attributes has the first for a side, all others for the other.
@@ -30,6 +32,8 @@ def denoised(noisy: Reals, expected: Reals, std: float) -> Reals:
     """
     if std <= 0:
         return noisy
+    if noisy.ndim == 2 and any(ordered):
+        expected = with_trend(noisy, expected, std, ordered)
     difference, freedom = noisy - expected, noisy.size
     if noisy.ndim == 2:
         # Sums along the sides are known better from elsewhere: only what they do not tell is looked at.
@@ -46,6 +50,46 @@ def denoised(noisy: Reals, expected: Reals, std: float) -> Reals:
         return likely
     variance = excess / float(spread.sum()) * spread
     return np.asarray(likely + rest * variance / (variance + std**2 * freedom / noisy.size), dtype=np.float64)
+
+
+def with_trend(noisy: Reals, expected: Reals, std: float, ordered: Sequence[bool]) -> Reals:
+    """A prediction of a pair's table with the trend that noisy counts show: rows rise and columns rise with them.
+
+    Of two ordered attributes the trend is one number, a covariance of places; of an ordered one and categories it is
+    a mean place for every category. Noise that hides every cell leaves such sums readable: they are drawn to 0 by the
+    rule of James and Stein for their few numbers, and spread over the cells in proportion to the prediction.
+
+    >>> even = np.full((4, 4), 25.0)
+    >>> noisy = even + 20 * np.outer([-1.5, -0.5, 0.5, 1.5], [-1.5, -0.5, 0.5, 1.5])
+    >>> with_trend(noisy, even, 10.0, [True, True])[0].round().tolist()
+    [70.0, 40.0, 10.0, 0.0]
+    """
+    sides = [_places(expected.sum(axis=1 - axis), ordered[axis]) for axis in (0, 1)]
+    (rows, of_rows), (columns, of_columns) = sides
+    sums = rows.T @ (noisy - expected) @ columns
+    deviations = std * np.outer(np.sqrt(np.square(rows).sum(axis=0)), np.sqrt(np.square(columns).sum(axis=0)))
+    scaled = sums / np.maximum(deviations, 1e-300)
+    freedom = max(scaled.size - (1 if scaled.size > 1 else 0), 1)
+    kept = max(1 - freedom / max(float(np.square(scaled).sum()), 1e-9), 0.0)
+    return np.maximum(expected + kept * of_rows @ sums @ of_columns.T, 0.0)
+
+
+def trend_noise(expected: Reals, noise: float, ordered: Sequence[bool]) -> float:
+    """The L1 distance that noise of this mean puts into a table of a pair through its trend alone."""
+    sides = [_places(expected.sum(axis=1 - axis), ordered[axis]) for axis in (0, 1)]
+    weights = [np.sqrt(np.square(scores).sum(axis=0)) * np.abs(spread).sum(axis=0) for scores, spread in sides]
+    return noise * float(weights[0].sum() * weights[1].sum())
+
+
+def _places(counts: Reals, ordered: bool) -> tuple[Reals, Reals]:
+    """What is summed along one side of a table, one column for each sum, and how sums are spread over the side."""
+    p = counts / counts.sum() if counts.sum() > 0 else np.full(counts.size, 1 / counts.size)
+    if not ordered:
+        return np.eye(counts.size), np.eye(counts.size)
+    place = np.arange(counts.size) - float(p @ np.arange(counts.size))
+    spread = float(p @ np.square(place))
+    place = place[:, None] / np.sqrt(spread) if spread > 1e-12 else np.zeros((counts.size, 1))
+    return place, p[:, None] * place
 
 
 def _strong(difference: Reals, std: float) -> Reals:

@@ -100,6 +100,18 @@ def table_domain(domain: Domain) -> TableDomain:
     return domain if isinstance(domain, TableDomain) else TableDomain(domain.axes)
 
 
+def listed_domain(domain: TableDomain) -> Domain:
+    """The same bins for releases that list them all; those of an attribute with spikes are known by their labels.
+
+    >>> listed_domain(TableDomain({"income": Grid(0, 10, 2)}, {"income": [0]})).labels()["income"].to_list()
+    ['0', '[0, 5)', '[5, 10]']
+    """
+    axes: dict[str, Axis] = {}
+    for name, axis in domain.axes.items():
+        axes[name] = axis if _spiked(axis) is None else Categories(axis.labels().to_list())
+    return Domain(axes)
+
+
 def _spiked(axis: object) -> Spiked | None:
     return axis if isinstance(axis, Spiked) else None
 
@@ -121,4 +133,4 @@ def _values(axis: Axis, codes: NDArray[np.int64], position: NDArray[np.float64])
     return pl.Series(np.where(np.isnan(spikes), inside, spikes).astype(np.int64))
 
 
-__all__ = ["Axis", "Categories", "Edges", "Grid", "TableDomain", "table_domain"]
+__all__ = ["Axis", "Categories", "Edges", "Grid", "TableDomain", "listed_domain", "table_domain"]

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import polars as pl
 
-from veilstream.data import Domain
+from veilstream.data import Calendar, Domain
 from veilstream.data.bounding.keyed import Key
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams.uniform import Uniform
@@ -32,10 +32,13 @@ from veilstream.values.release import Release
 class TablePublisher:
     """Publishes a model of a changing table within one guarantee, on a ledger.
 
+    ``copula`` says how the table is modelled, as for ``fit``.
+
     ``stream`` makes a stream mechanism from the histogram mechanism for tables, such as
     ``lambda copula: DSAT(histogram=copula)``: the table is then modelled anew only when it has moved far
     enough from the last model, and the last model stands in between. What is compared are the margins: a change of
-    dependence that leaves every margin as it was goes unnoticed until the next release.
+    dependence that leaves every margin as it was goes unnoticed until the next release. ``refreshed`` makes a model at
+    every step on the ground of the last one. With ``calendar`` the ledger records which time a step is.
 
     >>> from veilstream.data import Grid
     >>> from veilstream.mechanisms.streams import FixedRate
@@ -57,6 +60,7 @@ class TablePublisher:
         name: str = "table",
         rows_per_user: int = 1,
         population: str | Population | Membership | None = None,
+        calendar: Calendar | None = None,
     ) -> None:
         self.domain: TableDomain = table_domain(domain)
         self.copula = for_domain(copula or automatic(self.domain), self.domain)
@@ -71,6 +75,7 @@ class TablePublisher:
             stream=name,
             max_contribution=moved,
             population=population,
+            calendar=calendar,
         )
 
     @hide_frames

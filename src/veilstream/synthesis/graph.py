@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Final
 
@@ -15,9 +15,9 @@ from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.histograms._strategies import Law
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.privacy.rationals import rational
-from veilstream.synthesis.graph_budget import Budget
-from veilstream.synthesis.graph_choice import Selection
-from veilstream.synthesis.graph_layout import MOST_AXES, MOST_GROUPS, GraphLayout, Marginal
+from veilstream.synthesis.graph_budget import Budget, NoisyMargins
+from veilstream.synthesis.graph_choice import Chosen, Selection
+from veilstream.synthesis.graph_layout import MOST_AXES, MOST_GROUPS, GraphLayout, Published
 from veilstream.synthesis.junction import Scope
 from veilstream.synthesis.kendall import Kendall
 from veilstream.synthesis.margins import Margins
@@ -34,7 +34,7 @@ ROWS_OF_CELL: Final = 2.0
 NOISE_OF_TABLE: Final = 0.2
 """Tables are measured as long as the noise of one stays below this share of the rows."""
 LEAST_FOR_MARGINS: Final = Fraction(1, 8)
-MOST_FOR_MARGINS: Final = Fraction(4, 5)
+MOST_FOR_MARGINS: Final = Fraction(3, 5)
 MARGINS_BY_NOISE: Final = 30.0
 """Share of the budget for margins, for every unit of total variation that their noise would make with all of it."""
 FOR_MARGINS_BESIDE_VIEWS: Final = Fraction(1, 20)
@@ -44,6 +44,15 @@ NOISE_OF_CORRELATION: Final = 0.15
 """Correlations of ordered attributes are measured if the mean absolute noise of Kendall's coefficient is below this."""
 ROWS_OF_CHOICE: Final = 0.05
 """So many choices are made that the noise of one, in rows, is at most twice this share of all."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """The noisy number of rows, all that a model holds, and its margins before they were smoothed."""
+
+    counted: Values
+    parts: Published
+    noisy: NoisyMargins
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +92,9 @@ class MarginalGraph:
     rows drawn evenly.
     """
 
-    version: ClassVar[int] = 2
-    """Models of the first one were trees of pairs; their rows can be drawn with the version that made them."""
+    version: ClassVar[int] = 3
+    """Models of the first one were trees of pairs, those of the second did not hold the groups of values: their rows
+    can be drawn with the version that made them."""
     margins: HistogramMechanism | None = None
     """Margins by a histogram mechanism, with Laplace noise only; by default plain noise, smoothed."""
     noise: Law = "laplace"
@@ -117,8 +127,12 @@ class MarginalGraph:
         """The model of a table for ``epsilon``."""
         if not isinstance(x, SealedTable):
             raise InvalidInputError("MarginalGraph: it publishes tables, not histograms; seal rows with its layout")
-        rows, layout = x.rows, self.layout(x.rows.shape)
-        size, select, measure = self._shares(epsilon)
+        layout = self.layout(x.rows.shape)
+        return released(layout, self.measured(x.rows, layout, epsilon, meter))
+
+    def measured(self, rows: SealedRows, layout: GraphLayout, epsilon: Fraction, meter: Meter) -> Measured:
+        """All that a model holds, for all of ε."""
+        size, select, measure = self.shares(epsilon)
         counted = meter.laplace(rows.counts(()), size, "total")
         total = max(float(counted.numbers[0]), 0.0)
         views = self._views(layout, total, Budget.of(self.noise, measure, rows.l1, meter))
@@ -128,25 +142,31 @@ class MarginalGraph:
         budget = Budget.of(self.noise, measure, rows.l1, meter)
         share = FOR_MARGINS_BESIDE_VIEWS if views else Fraction(1)
         if choices:
-            share = self._for_margins(layout, total, budget)
-        margins = budget.margins(rows, total, self.margins, share, meter)
-        correlations, groups, tables = np.zeros(layout.correlations), MOST_GROUPS, list[Marginal]()
+            share = self.for_margins(layout, total, budget)
+        histogram = self.margins if self.noise == "laplace" else None
+        noisy = budget.margins(rows, histogram, share, meter)
+        groups, count = self.plan(layout, total, budget, 1 - share, choices) if choices else (MOST_GROUPS, 0)
+        margins = noisy.margins(total)
+        start = Published(margins, layout.labels(margins.counts, groups), np.zeros(layout.correlations), [])
+        rest = Chosen([], Fraction(0), select)
         if views:
-            labels = layout.labels(margins.counts, groups)
-            tables = budget.tables(rows, labels, views, 1 - share, meter)
+            rest = replace(rest, tables=budget.tables(rows, start.labels, views, 1 - share, meter))
         elif choices:
             if self._correlated(layout, total, rows.l1, select / 2):
                 select /= 2
-                correlations = _correlations(rows, layout, margins, select, meter)
-            groups, count = self._plan(layout, total, budget, 1 - share, choices)
-            selection = Selection(rows, layout, margins, correlations, groups, count, select, budget, 1 - share, meter)
-            tables = selection.tables()
-        std = np.zeros(layout.size)
-        std[0] = float(np.max(counted.std))
-        std[1 : 1 + sum(layout.shape)] = np.repeat(margins.std, layout.shape)
-        return Values(layout.pack(margins, correlations, groups, tables), std)
+                start = replace(start, correlations=_correlations(rows, layout, margins, select, meter))
+            rest = Selection(rows, layout, start, count, select, budget, 1 - share, meter).chosen()
+        tables = rest.tables
+        for spare in budget.spared(rest.share, rest.epsilon):
+            # Nothing of the promise is left unspent: what was not chosen makes the rest less noisy.
+            spent = share if tables else Fraction(1)
+            noisy = noisy.with_another(spare.margins(rows, histogram, spent, meter))
+            if tables:
+                again = spare.tables(rows, start.labels, [table.scope for table in tables], 1 - spent, meter)
+                tables = [one.with_another(other) for one, other in zip(tables, again, strict=True)]
+        return Measured(counted, replace(start, margins=noisy.margins(total), tables=tables), noisy)
 
-    def _shares(self, epsilon: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+    def shares(self, epsilon: Fraction) -> tuple[Fraction, Fraction, Fraction]:
         """Pure ε for the number of rows and for choices, and what margins and tables are measured for."""
         size, select = epsilon * self.size_share, epsilon * self.select_share
         if self.noise == "laplace":
@@ -171,7 +191,7 @@ class MarginalGraph:
             return False
         return float(max_contribution * (attributes * attributes // 2) / epsilon) * 2 / total <= NOISE_OF_CORRELATION
 
-    def _for_margins(self, layout: GraphLayout, total: float, budget: Budget) -> Fraction:
+    def for_margins(self, layout: GraphLayout, total: float, budget: Budget) -> Fraction:
         """The more of the budget, the larger a share of the rows the noise of margins for all of it would be."""
         if self.margin_share is not None:
             return self.margin_share
@@ -180,9 +200,7 @@ class MarginalGraph:
         wanted = Fraction(round(1024 * min(MARGINS_BY_NOISE * noise / len(parts) / max(total, 1.0), 1.0)), 1024)
         return min(max(wanted, LEAST_FOR_MARGINS), MOST_FOR_MARGINS)
 
-    def _plan(
-        self, layout: GraphLayout, total: float, budget: Budget, share: Fraction, choices: int
-    ) -> tuple[int, int]:
+    def plan(self, layout: GraphLayout, total: float, budget: Budget, share: Fraction, choices: int) -> tuple[int, int]:
         """Groups of an attribute and number of tables, from the published number of rows, the budget and the shape.
 
         Groups are as fine as a tree's tables allow, and tables as many as leave every one readable.
@@ -197,6 +215,14 @@ class MarginalGraph:
         while count > tree and cells * budget.noise_of(share / count) > NOISE_OF_TABLE * total:
             count -= 1
         return groups, count
+
+
+def released(layout: GraphLayout, measured: Measured) -> Values:
+    """A model as a stream releases it, with the noise of the number of rows and of margins."""
+    std = np.zeros(layout.size)
+    std[0] = float(np.max(measured.counted.std))
+    std[1 : 1 + sum(layout.shape)] = np.repeat(measured.parts.margins.std, layout.shape)
+    return Values(layout.pack(measured.parts), std)
 
 
 def _correlations(rows: SealedRows, layout: GraphLayout, margins: Margins, epsilon: Fraction, meter: Meter) -> Reals:

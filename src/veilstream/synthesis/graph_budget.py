@@ -26,8 +26,41 @@ from veilstream.values.projection import onto_simplex
 from veilstream.values.values import Values
 
 Integers = NDArray[np.int64]
+Reals = NDArray[np.float64]
+SMALLEST: Final = 1e-18
 FEWEST_SMOOTHED: Final = 12
 """Values of an attribute from which on its margin is smoothed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyMargins:
+    """Histograms of all attributes as they were measured, and the precision of each: one over the noise's variance."""
+
+    counts: tuple[Reals, ...]
+    precisions: tuple[float, ...]
+    smooth: bool
+    """Whether they have plain noise, to be smoothed."""
+
+    def with_another(self, other: NoisyMargins) -> NoisyMargins:
+        """The means of two measurements by their precisions.
+
+        >>> one, other = (NoisyMargins((np.array([n]),), (p,), True) for n, p in ((4.0, 1.0), (8.0, 3.0)))
+        >>> one.with_another(other).counts[0].tolist()
+        [7.0]
+        """
+        weighed = zip(self.counts, self.precisions, other.counts, other.precisions, strict=True)
+        counts = tuple((p * mine + q * theirs) / (p + q) for mine, p, theirs, q in weighed)
+        precisions = tuple(p + q for p, q in zip(self.precisions, other.precisions, strict=True))
+        return NoisyMargins(counts, precisions, self.smooth)
+
+    def margins(self, total: float) -> Margins:
+        """Smoothed, and projected on counts ≥ 0 with the published ``total``."""
+        deviations = tuple(1 / math.sqrt(precision) for precision in self.precisions)
+        counts = tuple(
+            onto_simplex(smoothed(noisy, std) if self.smooth and noisy.size >= FEWEST_SMOOTHED else noisy, total)
+            for noisy, std in zip(self.counts, deviations, strict=True)
+        )
+        return Margins(counts, total, deviations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +81,18 @@ class Budget:
             raise InvalidBudgetError(f"Gaussian noise under {guarantee}: delta and pure_share must both be above 0")
         return cls(noise, guarantee.mu_squared * epsilon / guarantee.pure, max_contribution)
 
+    def spared(self, share: Fraction, epsilon: Fraction) -> list[Budget]:
+        """A share of this budget and an ε that choices did not need, as budgets for further measurements.
+
+        >>> Budget("laplace", Fraction(1), Fraction(1)).spared(Fraction(1, 2), Fraction(1, 4))[0].amount
+        Fraction(3, 4)
+        """
+        left = self.amount * share
+        amounts: list[tuple[Law, Fraction]] = [(self.noise, left), ("laplace", epsilon)]
+        if self.noise == "laplace":
+            amounts = [("laplace", left + epsilon)]
+        return [Budget(noise, amount, self.max_contribution) for noise, amount in amounts if amount > 0]
+
     def noise_of(self, share: Fraction) -> float:
         """The mean absolute noise of a count for a share of the budget."""
         if self.noise == "laplace":
@@ -65,20 +110,22 @@ class Budget:
         return [weight / sum(weights) for weight in weights]
 
     def margins(
-        self, rows: SealedRows, total: float, histogram: HistogramMechanism | None, share: Fraction, meter: Meter
-    ) -> Margins:
-        """Every margin for a share of the budget in all, projected on counts ≥ 0 with the published ``total``."""
-        noisy: list[Values] = []
+        self, rows: SealedRows, histogram: HistogramMechanism | None, share: Fraction, meter: Meter
+    ) -> NoisyMargins:
+        """Every margin for a share of the budget in all."""
+        smooth = histogram is None or self.noise != "laplace"
+        counts: list[Reals] = []
+        precisions: list[float] = []
         for axis, part in enumerate(self.parts(rows.shape)):
             exact = rows.margin(axis)
-            if histogram is not None and self.noise == "laplace":
-                noisy.append(histogram.estimate(exact, self.amount * share * part, meter))
-                continue
-            raw = self._measure(exact, share * part, "margin", meter)
-            numbers, std = np.asarray(raw.numbers, dtype=np.float64), float(np.max(raw.std))
-            noisy.append(Values(smoothed(numbers, std) if exact.size >= FEWEST_SMOOTHED else numbers, std))
-        counts = tuple(onto_simplex(np.asarray(values.numbers, dtype=np.float64), total) for values in noisy)
-        return Margins(counts, total, tuple(float(np.sqrt(np.mean(np.square(values.std)))) for values in noisy))
+            if histogram is None or smooth:
+                values = self._measure(exact, share * part, "margin", meter)
+            else:
+                values = histogram.estimate(exact, self.amount * share * part, meter)
+            counts.append(np.asarray(values.numbers, dtype=np.float64))
+            variance = float(np.mean(np.square(values.std)))
+            precisions.append(1 / max(variance, SMALLEST) if math.isfinite(variance) else float(share * part) ** 2)
+        return NoisyMargins(tuple(counts), tuple(precisions), smooth)
 
     def tables(
         self, rows: SealedRows, labels: Sequence[Integers], scopes: Sequence[Scope], share: Fraction, meter: Meter

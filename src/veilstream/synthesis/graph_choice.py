@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -13,11 +13,11 @@ import numpy as np
 from numpy.random import PCG64, Generator  # noqa: TID251 (rows are drawn from a public model)
 from numpy.typing import NDArray
 
+from veilstream.synthesis.denoising import trend_noise
 from veilstream.synthesis.graph_budget import Budget
 from veilstream.synthesis.graph_fit import Graph
-from veilstream.synthesis.graph_layout import GraphLayout, Marginal
+from veilstream.synthesis.graph_layout import GraphLayout, Marginal, Published
 from veilstream.synthesis.junction import Junction, Scope, fits
-from veilstream.synthesis.margins import Margins
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedRows
 from veilstream.trusted.statistics.marginal_counts import marginal_counts, misfit_scores
@@ -36,55 +36,63 @@ PREDICTED_ROWS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """Measured tables, the share of the budget that they left, and the ε of choices that were not made."""
+
+    tables: list[Marginal]
+    share: Fraction
+    epsilon: Fraction
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Selection:
     """Chooses tables of rows for ``epsilon`` in ``count`` choices, and measures them with a share of a budget.
 
     A table's score is the L1 distance to what the model so far predicts, less what chance makes of it and a share of
     the noise that measuring it would add, and "none" scores 0: where nothing is worth its noise, no table is measured.
-    What the choices leave of the share measures the chosen tables once more.
     """
 
     rows: SealedRows
     layout: GraphLayout
-    margins: Margins
-    correlations: Reals
-    groups: int
+    start: Published
+    """What is known before the first choice: margins, groups and correlations."""
     count: int
     epsilon: Fraction
     budget: Budget
     share: Fraction
     meter: Meter
 
-    def tables(self) -> list[Marginal]:
-        """The tables that were chosen, measured."""
+    def chosen(self) -> Chosen:
+        """The tables that were chosen, measured, and what is left."""
         graph = self._graph([])
         attributes = len(graph.sizes)
         pairs: list[Scope] = list(itertools.combinations(range(attributes), 2))
-        tree, choices = self._tree(graph, pairs)
+        tree, made = self._tree(graph, pairs)
         triples = self._triples(graph.sizes)
         further = self.count - min(self.count, attributes - 1)
-        further = min(max(further, 1) if triples else further, self.count - choices)
+        further = min(max(further, 1) if triples else further, self.count - made)
         left: list[Scope] = [scope for scope in [*pairs, *triples] if scope not in tree]
-        share = self.share / max(len(tree) + further, 1)
-        tables = self.budget.tables(self.rows, graph.labels, tree, share * len(tree), self.meter) if tree else []
+        planned = max(len(tree) + further, 1)
+        tables = self._measured(tree, planned) if tree else []
         worth = True
         while worth and left and further > 0:
             graph = self._graph(tables)
             wanted = min(BATCH, further, len(left))
-            batch = self._batch(graph, left, wanted, [table.scope for table in tables])
-            if batch:
-                tables += self.budget.tables(self.rows, graph.labels, batch, share * len(batch), self.meter)
+            batch, asked = self._batch(graph, left, wanted, [table.scope for table in tables])
+            made += asked
+            tables += self._measured(batch, planned) if batch else []
             left = [scope for scope in left if scope not in batch]
             further -= len(batch)
             worth = len(batch) == wanted
-        if further > 0 and tables:
-            scopes = [table.scope for table in tables]
-            again = self.budget.tables(self.rows, graph.labels, scopes, share * further, self.meter)
-            tables = [one.with_another(other) for one, other in zip(tables, again, strict=True)]
-        return tables
+        spared = self.share * (planned - len(tables)) / planned
+        return Chosen(tables, spared, self.epsilon * (self.count - made) / self.count)
+
+    def _measured(self, scopes: Sequence[Scope], planned: int) -> list[Marginal]:
+        share = self.share / planned * len(scopes)
+        return self.budget.tables(self.rows, self.start.labels, scopes, share, self.meter)
 
     def _graph(self, tables: Sequence[Marginal]) -> Graph:
-        return Graph.of(self.layout, self.margins, self.correlations, self.groups, tables)
+        return Graph.of(self.layout, replace(self.start, tables=list(tables)))
 
     def _tree(self, graph: Graph, pairs: Sequence[Scope]) -> tuple[list[Scope], int]:
         """Pairs that join two parts each, while that is worth it, and how many choices were made."""
@@ -99,26 +107,27 @@ class Selection:
             chosen.append(pair)
         return chosen, len(chosen)
 
-    def _batch(self, graph: Graph, left: Sequence[Scope], most: int, measured: Sequence[Scope]) -> list[Scope]:
+    def _batch(
+        self, graph: Graph, left: Sequence[Scope], most: int, measured: Sequence[Scope]
+    ) -> tuple[list[Scope], int]:
+        """Up to ``most`` tables that are worth it, and how many choices were made."""
         predicted = predictions(graph.law, left)
         batch: list[Scope] = []
         candidates = [scope for scope in left if fits(graph.sizes, [*measured, scope])]
         while candidates and len(batch) < most:
             scope = self._choose(graph, candidates, predicted)
             if scope is None:
-                break
+                return batch, len(batch) + 1
             batch.append(scope)
             candidates.remove(scope)
-        return batch
+        return batch, len(batch)
 
     def _choose(self, graph: Graph, candidates: Sequence[Scope], predicted: Mapping[Scope, Reals]) -> Scope | None:
-        noise, total = self.budget.noise_of(self.share / self.count), max(self.margins.total, 0.0)
+        noise, total = self.budget.noise_of(self.share / self.count), max(self.start.margins.total, 0.0)
         expected = [total * predicted[scope].reshape(-1) for scope in candidates]
-        # How far a table is from even the right prediction by chance, and what noise would be left in it.
         penalties = [
-            math.sqrt(2 / math.pi) * float(np.sqrt(table).sum())
-            + (PENALTY if len(scope) == 2 else 1.0) * noise * table.size
-            for scope, table in zip(candidates, expected, strict=True)
+            misfit_penalty(total * predicted[scope], [self.layout.ordered[axis] for axis in scope], noise)
+            for scope in candidates
         ]
         exact = marginal_counts(self.rows, graph.labels, candidates)
         scores = misfit_scores(exact, expected, penalties, none=True)
@@ -126,13 +135,22 @@ class Selection:
         return candidates[chosen] if chosen < len(candidates) else None
 
     def _triples(self, sizes: Sequence[int]) -> list[Scope]:
-        most = NOISE_OF_TRIPLE * self.margins.total / self.budget.noise_of(self.share / self.count)
+        most = NOISE_OF_TRIPLE * self.start.margins.total / self.budget.noise_of(self.share / self.count)
         # The model's vector has room for so many cells on average.
         most = min(most, self.layout.most_cells / self.layout.most_tables)
         triples = itertools.combinations(range(len(sizes)), 3)
         cells: dict[Scope, int] = {scope: math.prod(sizes[axis] for axis in scope) for scope in triples}
         readable = [scope for scope, size in cells.items() if size <= most]
         return sorted(readable, key=lambda scope: (cells[scope], scope))[:MOST_TRIPLES]
+
+
+def misfit_penalty(expected: Reals, ordered: Sequence[bool], noise: float) -> float:
+    """How far a table is from even the right prediction by chance, and what noise would be left in it, in rows."""
+    chance = math.sqrt(2 / math.pi) * float(np.sqrt(expected).sum())
+    if expected.ndim > 2:
+        return chance + noise * expected.size
+    left = PENALTY * noise * expected.size
+    return chance + (min(left, trend_noise(expected, noise, ordered)) if any(ordered) else left)
 
 
 def predictions(law: Junction, scopes: Sequence[Scope]) -> dict[Scope, Reals]:

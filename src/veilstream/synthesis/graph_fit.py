@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from veilstream.synthesis.bivariate import pair_probabilities
 from veilstream.synthesis.denoising import denoised
-from veilstream.synthesis.graph_layout import GraphLayout, Marginal
+from veilstream.synthesis.graph_layout import GraphLayout, Marginal, Published
 from veilstream.synthesis.junction import Junction, Scope, evenly, fits
 from veilstream.synthesis.margins import Margins, shares
 from veilstream.synthesis.tree import consistent
@@ -37,22 +37,21 @@ class Graph:
     law: Junction
 
     @classmethod
-    def of(
-        cls, layout: GraphLayout, margins: Margins, correlations: Reals, groups: int, tables: Sequence[Marginal]
-    ) -> Graph:
+    def of(cls, layout: GraphLayout, parts: Published) -> Graph:
         """The law of largest entropy near the tables, each denoised towards what stronger ones predict of it.
 
         Correlations predict the tables of ordered attributes (by a normal copula), whether or not these were measured.
         """
-        labels = layout.labels(margins.counts, groups)
+        margins, labels, tables = parts.margins, parts.labels, parts.tables
         coarse = _reconciled(margins, labels, tables)
         pairs = itertools.combinations(layout.numeric, 2)
         copula: dict[Scope, Reals] = {
             pair: pair_probabilities(coarse[pair[0]], coarse[pair[1]], float(rho))
-            for pair, rho in zip(pairs, correlations, strict=True)
+            for pair, rho in zip(pairs, parts.correlations, strict=True)
             if rho != 0
         }
-        return cls(margins, labels, _fitted(coarse, max(margins.total, 1.0), tables, copula))
+        trends = [ordered and size > 2 for ordered, size in zip(layout.ordered, map(len, coarse), strict=True)]
+        return cls(margins, labels, _fitted(coarse, max(margins.total, 1.0), tables, copula, trends))
 
     @property
     def sizes(self) -> list[int]:
@@ -107,10 +106,16 @@ def pair_estimates(tables: Sequence[Marginal]) -> dict[Scope, Marginal]:
     return {pair: Marginal(pair, sums[pair] / weight, 1 / math.sqrt(weight)) for pair, weight in weights.items()}
 
 
-def _fitted(coarse: list[Reals], total: float, tables: Sequence[Marginal], copula: Mapping[Scope, Reals]) -> Junction:
+def _fitted(
+    coarse: list[Reals],
+    total: float,
+    tables: Sequence[Marginal],
+    copula: Mapping[Scope, Reals],
+    trends: Sequence[bool],
+) -> Junction:
     pairs = pair_estimates(tables)
     independent: dict[Scope, Reals] = {(j, k): np.outer(coarse[j], coarse[k]) for j, k in [*pairs, *copula]}
-    near = {**copula, **_beyond({**independent, **copula}, pairs, coarse, total)}
+    near = {**copula, **_beyond({**independent, **copula}, pairs, coarse, total, trends)}
     strength = {pair: float(np.abs(table - independent[pair]).sum()) for pair, table in near.items()}
     tree = _spanning(sorted(near, key=lambda pair: (-strength[pair], pair)), len(coarse))
     law = Junction(coarse, tree)
@@ -123,7 +128,7 @@ def _fitted(coarse: list[Reals], total: float, tables: Sequence[Marginal], copul
     more = {pair: copula[pair] for pair in further if pair in copula and pair not in pairs}
     # What correlations say of a pair is no worse a prediction of it than what the tree says.
     prior = {pair: copula.get(pair, predicted[pair]) for pair in further}
-    more |= _beyond(prior, {pair: pairs[pair] for pair in further if pair in pairs}, coarse, total)
+    more |= _beyond(prior, {pair: pairs[pair] for pair in further if pair in pairs}, coarse, total, trends)
     gain = {pair: float(np.abs(table - predicted[pair]).sum()) / 2 for pair, table in more.items()}
     scopes: list[Scope] = list(tree)
     for pair in sorted(more, key=lambda pair: (-gain[pair], pair)):
@@ -151,12 +156,16 @@ def _wide_targets(law: Junction, tables: Sequence[Marginal], total: float) -> di
 
 
 def _beyond(
-    predictions: Mapping[Scope, Reals], pairs: Mapping[Scope, Marginal], coarse: Sequence[Reals], total: float
+    predictions: Mapping[Scope, Reals],
+    pairs: Mapping[Scope, Marginal],
+    coarse: Sequence[Reals],
+    total: float,
+    trends: Sequence[bool],
 ) -> dict[Scope, Reals]:
     """Consistent tables of the pairs that say something beyond a prediction."""
     near: dict[Scope, Reals] = {}
     for pair, table in pairs.items():
-        clean = denoised(table.counts, total * predictions[pair], table.std)
+        clean = denoised(table.counts, total * predictions[pair], table.std, [trends[axis] for axis in pair])
         if float(np.abs(clean / total - predictions[pair]).sum()) / 2 > FAINTEST:
             near[pair] = consistent(clean, coarse[pair[0]], coarse[pair[1]])
     return near

@@ -45,15 +45,26 @@ class Marginal:
         return Marginal(self.scope, counts, 1 / math.sqrt(sum(weights)))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Published:
+    """All that a model holds: margins, the groups that tables tell apart, correlations and tables."""
+
+    margins: Margins
+    labels: list[Integers]
+    """For every attribute the group of each of its values."""
+    correlations: Reals
+    tables: list[Marginal]
+
+
 @dataclass(frozen=True, slots=True)
 class GraphLayout:
-    """The number of rows, every margin, the noise of margins, correlations, the number of groups and of tables, tables.
+    """The number of rows, every margin, the noise of margins, the group of every value, correlations, and tables.
 
     How many tables are measured, and of what, is chosen step by step; the vector has room for all there may be.
     ``ordered`` says of which attributes neighbouring values are alike.
 
     >>> GraphLayout((2, 100, 50), (False, True, True)).size
-    6339
+    6490
     """
 
     shape: tuple[int, ...]
@@ -82,7 +93,8 @@ class GraphLayout:
     @property
     def spare(self) -> int:
         """Numbers that are not margins."""
-        return len(self.shape) + self.correlations + 2 + self.most_tables * (2 + MOST_AXES) + self.most_cells
+        heads = self.most_tables * (2 + MOST_AXES)
+        return len(self.shape) + sum(self.shape) + self.correlations + 1 + heads + self.most_cells
 
     @property
     def numeric(self) -> tuple[int, ...]:
@@ -103,24 +115,26 @@ class GraphLayout:
             raise InvalidInputError(f"table of shape {rows.shape} for a model of {self.shape}")
         return SealedTable(rows, (), self.spare)
 
-    def pack(self, margins: Margins, correlations: Reals, groups: int, tables: Sequence[Marginal]) -> Reals:
+    def pack(self, parts: Published) -> Reals:
         """The vector of a model."""
+        tables = parts.tables
         heads = [
             number for table in tables for number in (table.std, float(len(table.scope)), *map(float, table.scope))
         ]
         pieces = [
-            [margins.total],
-            *margins.counts,
-            margins.std,
-            correlations,
-            [float(groups), float(len(tables))],
+            [parts.margins.total],
+            *parts.margins.counts,
+            parts.margins.std,
+            *parts.labels,
+            parts.correlations,
+            [float(len(tables))],
             heads,
             *(table.counts for table in tables),
         ]
         numbers = np.concatenate([np.asarray(piece, dtype=np.float64).reshape(-1) for piece in pieces])
         return np.concatenate([numbers, np.zeros(self.size - numbers.size)])
 
-    def unpack(self, numbers: Reals) -> tuple[Margins, Reals, int, list[Marginal]]:
+    def unpack(self, numbers: Reals) -> Published:
         """What ``pack`` was given."""
         if numbers.shape != (self.size,):
             raise InvalidInputError(f"{numbers.size} numbers for a model of {self.size}")
@@ -128,26 +142,30 @@ class GraphLayout:
         counts = [numbers[first:last] for first, last in itertools.pairwise(ends)]
         at = ends[-1] + len(self.shape)
         margins = Margins(tuple(counts), float(numbers[0]), tuple(numbers[ends[-1] : at].tolist()))
+        labels: list[Integers] = []
+        for size in self.shape:
+            labels.append(numbers[at : at + size].astype(np.int64))
+            at += size
         correlations = numbers[at : at + self.correlations]
         at += self.correlations
-        groups, number = int(numbers[at]), int(numbers[at + 1])
-        at += 2
+        number = int(numbers[at])
+        at += 1
         heads: list[tuple[Scope, float]] = []
         for _ in range(number):
             length = int(numbers[at + 1])
             heads.append((tuple(map(int, numbers[at + 2 : at + 2 + length].tolist())), float(numbers[at])))
             at += 2 + length
-        sizes = [1 + int(label.max()) for label in self.labels(margins.counts, groups)]
+        sizes = [1 + int(label.max()) for label in labels]
         tables: list[Marginal] = []
         for scope, std in heads:
             shape = [sizes[axis] for axis in scope]
             cells = math.prod(shape)
             tables.append(Marginal(scope, numbers[at : at + cells].reshape(shape), std))
             at += cells
-        return margins, correlations, groups, tables
+        return Published(margins, labels, correlations, tables)
 
     def labels(self, margins: Sequence[Reals], groups: int) -> list[Integers]:
-        """The group of every value, attribute by attribute, from the published margins."""
+        """At most so many groups of every attribute's values, from published margins."""
         return [grouped(shares(margin), groups, ordered) for margin, ordered in zip(margins, self.ordered, strict=True)]
 
 

@@ -44,7 +44,7 @@ class GraphModel:
     def measured(self) -> tuple[tuple[str, ...], ...]:
         """The attributes whose tables were measured, in the order in which they were chosen."""
         names = self.domain.names
-        return tuple(tuple(names[axis] for axis in t.scope) for t in self.layout.unpack(self.numbers)[3])
+        return tuple(tuple(names[axis] for axis in t.scope) for t in self.layout.unpack(self.numbers).tables)
 
     @property
     def copulas(self) -> tuple[str, ...]:
@@ -64,13 +64,13 @@ class GraphModel:
 
     def graph(self) -> Graph:
         """The law that the published tables give."""
-        return Graph.of(self.layout, *self.layout.unpack(self.numbers))
+        return Graph.of(self.layout, self.layout.unpack(self.numbers))
 
     def margin(self, name: str) -> Reals:
         """The published counts of one attribute's values."""
         if name not in self.domain.names:
             raise InvalidInputError(f"attribute '{name}': the attributes are {', '.join(self.domain.names)}")
-        margins, *_ = self.layout.unpack(self.numbers)
+        margins = self.layout.unpack(self.numbers).margins
         return margins.total * shares(margins.counts[self.domain.names.index(name)])
 
     def sample_codes(self, rows: int | None = None, seed: int | None = None) -> list[NDArray[np.int64]]:

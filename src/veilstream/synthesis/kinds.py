@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.data import Categories
+from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.streams.uniform import Uniform
 from veilstream.privacy.rationals import Exact
 from veilstream.synthesis.copula import DPCopula
 from veilstream.synthesis.domain import TableDomain
 from veilstream.synthesis.graph import MarginalGraph
 from veilstream.synthesis.graph_layout import MOST_GROUPS, GraphLayout
 from veilstream.synthesis.graph_model import GraphModel
+from veilstream.synthesis.graph_stream import MarginalStream
 from veilstream.synthesis.layout import Layout
 from veilstream.synthesis.model import CopulaModel
 
@@ -48,6 +51,15 @@ def automatic(domain: TableDomain, delta: Exact = 0) -> TableMechanism:
     if sum(fine) >= FINE * len(fine):
         return DPCopula()
     return MarginalGraph(noise="gaussian" if delta and len(fine) >= MANY_ATTRIBUTES else "laplace")
+
+
+def refreshed(mechanism: TableMechanism) -> StreamMechanism[Any]:
+    """A model of a changing table at every step, on the ground of the last one where its mechanism has a structure.
+
+    >>> type(refreshed(MarginalGraph())).__name__, type(refreshed(DPCopula())).__name__
+    ('MarginalStream', 'Uniform')
+    """
+    return MarginalStream(mechanism) if isinstance(mechanism, MarginalGraph) else Uniform(mechanism)
 
 
 def for_domain(mechanism: TableMechanism, domain: TableDomain) -> TableMechanism:

@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +73,10 @@ class _Walk:
     states: list[Any]
 
 
+Walks: TypeAlias = Mapping[str, _Walk]
+"""Runs by the names of the streams that they published."""
+
+
 def _walk(
     mechanism: StreamMechanism[Any],
     guarantee: Guarantee,
@@ -95,6 +99,11 @@ def _walk(
     return walk
 
 
+def _walks(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> Walks:
+    """The mechanism on every adversarial stream, as it would publish them."""
+    return {name: _walk(mechanism, guarantee, stream) for name, stream in adversarial_streams().items()}
+
+
 def _class_of(state: object) -> type[Any]:
     return type(state)
 
@@ -111,22 +120,21 @@ def check_parameters(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> N
         raise CheckFailedError(f"{type(mechanism).__name__}: its state must be a dataclass")
 
 
-def check_charges(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None:
+def check_charges(mechanism: StreamMechanism[Any], guarantee: Guarantee, walks: Walks | None = None) -> None:
     """No window costs more than the guarantee, whatever the data, recomputed from the charges alone."""
-    for name, stream in adversarial_streams().items():
-        charges = _walk(mechanism, guarantee, stream).charges
+    for name, walk in (walks or _walks(mechanism, guarantee)).items():
         per_timestamp = Traits.of(mechanism).per_timestamp
-        pure, squared = fullest(charges, guarantee, BINS, per_timestamp=per_timestamp)
+        pure, squared = fullest(walk.charges, guarantee, BINS, per_timestamp=per_timestamp)
         budget = divided(mechanism, guarantee, BINS)
         if pure > budget.pure or squared > budget.mu_squared:
             raise CheckFailedError(f"{type(mechanism).__name__} on {name!r}: a window costs {pure} under {guarantee}")
 
 
-def check_values(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None:
+def check_values(mechanism: StreamMechanism[Any], guarantee: Guarantee, walks: Walks | None = None) -> None:
     """Every step has one finite number per bin; noise is declared; what is not fresh was published before."""
-    for name, stream in adversarial_streams().items():
+    for name, walk in (walks or _walks(mechanism, guarantee)).items():
         seen: list[NDArray[Any]] = []
-        for values in _walk(mechanism, guarantee, stream).values:
+        for values in walk.values:
             numbers, std = values.numbers, np.asarray(values.std)
             if numbers.shape != (BINS,) or not np.isfinite(numbers).all():
                 raise CheckFailedError(
@@ -139,11 +147,11 @@ def check_values(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None:
             seen.append(numbers)
 
 
-def check_state(mechanism: StreamMechanism[Any], guarantee: Guarantee) -> None:
+def check_state(mechanism: StreamMechanism[Any], guarantee: Guarantee, walks: Walks | None = None) -> None:
     """A state read back from bytes goes on exactly as the state itself would."""
-    for name, stream in adversarial_streams().items():
-        straight = _walk(mechanism, guarantee, stream)
-        resumed = _walk(mechanism, guarantee, stream, through_codec=True)
+    streams = adversarial_streams()
+    for name, straight in (walks or _walks(mechanism, guarantee)).items():
+        resumed = _walk(mechanism, guarantee, streams[name], through_codec=True)
         for a, b in zip(straight.values, resumed.values, strict=True):
             if not np.array_equal(a.numbers, b.numbers) or a.fresh != b.fresh:
                 raise CheckFailedError(f"{type(mechanism).__name__} on {name!r}: resuming changes what is published")
@@ -172,15 +180,6 @@ def check_reads_only_the_meter(mechanism: StreamMechanism[Any], guarantee: Guara
             raise CheckFailedError(f"{type(mechanism).__name__} on {name!r}: other data bring fewer questions")
 
 
-STREAM_CHECKS: Final = (
-    check_parameters,
-    check_charges,
-    check_values,
-    check_state,
-    check_reads_only_the_meter,
-)
-
-
 def applicable(
     mechanism: StreamMechanism[Any], guarantees: Sequence[Guarantee] = (*GUARANTEES, *SELDOM)
 ) -> list[Guarantee]:
@@ -200,12 +199,23 @@ def applicable(
 
 
 def check_stream(mechanism: StreamMechanism[Any], guarantees: Sequence[Guarantee] = (*GUARANTEES, *SELDOM)) -> None:
-    """Run every check of a stream mechanism; raises CheckFailedError on the first rule broken."""
+    """Run every check of a stream mechanism; ``CheckFailedError`` on the first rule broken.
+
+    >>> from veilstream.mechanisms.streams import Uniform
+    >>> check_stream(Uniform(), [Guarantee(1, w=2)])
+    """
     for guarantee in applicable(mechanism, guarantees):
-        for check in STREAM_CHECKS:
-            check(mechanism, guarantee)
+        check_parameters(mechanism, guarantee)
+        walks = _walks(mechanism, guarantee)
+        for check in (check_charges, check_values, check_state):
+            check(mechanism, guarantee, walks)
+        check_reads_only_the_meter(mechanism, guarantee)
 
 
 def check_histogram(histogram: HistogramMechanism) -> None:
-    """Run every check of a one-time histogram, as the release step of a stream."""
+    """Run every check of a one-time histogram, as the release step of a stream; ``CheckFailedError`` as above.
+
+    >>> from veilstream.mechanisms.histograms import Geometric
+    >>> check_histogram(Geometric())
+    """
     check_stream(Sample(histogram), GUARANTEES)

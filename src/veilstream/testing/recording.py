@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from veilstream.errors import CheckFailedError
 from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.buffers import Buffers
 from veilstream.trusted.block_noise import NoiseBlock
+from veilstream.trusted.correlated import CorrelatedNoise
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter, NoiseSource
 from veilstream.trusted.points import SealedFlow
@@ -68,6 +70,14 @@ class _AskingMeter(Meter):
     def row_of(self, sums: SealedRunning, mu_squared: Fraction, purpose: str) -> Values:
         question = ("row", sums.size, sums.span, mu_squared, purpose)
         return self._answer(question, lambda: super(_AskingMeter, self).row_of(sums, mu_squared, purpose))
+
+    def correlated(
+        self, x: Sealed, buffers: Buffers, mu_squared: Fraction, purpose: str, past: CorrelatedNoise | None = None
+    ) -> tuple[Values, CorrelatedNoise]:
+        question = ("correlated", x.size, x.span, buffers, mu_squared, purpose, past is None)
+        return self._answer(
+            question, lambda: super(_AskingMeter, self).correlated(x, buffers, mu_squared, purpose, past)
+        )
 
     def block_laplace(
         self, x: Sealed, epsilon: Fraction, length: int, purpose: str, block: NoiseBlock | None = None

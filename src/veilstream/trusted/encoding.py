@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.privacy.buffers import Buffers
 from veilstream.privacy.charge import Span
 from veilstream.privacy.kernels import Kernel
 from veilstream.trusted.block_noise import NoiseBlock
+from veilstream.trusted.correlated import CorrelatedNoise
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.opening import opened
@@ -113,3 +115,30 @@ def noise_block_to_plain(x: NoiseBlock) -> dict[str, Any]:
 def noise_block_from_plain(plain: dict[str, Any]) -> NoiseBlock:
     """The block that was stored."""
     return NoiseBlock(**plain)
+
+
+@hide_frames
+def correlated_to_plain(x: CorrelatedNoise) -> dict[str, Any]:
+    """Everything that ``correlated_from_plain`` needs, the secret noise included."""
+    return {
+        "held": opened(x),
+        "buffers": x.buffers.encoded(),
+        "start": x.start,
+        "last": x.last,
+        "size": x.size,
+        "l1": x.l1.as_integer_ratio(),
+        "l2": x.l2.as_integer_ratio(),
+        "grid": x.grid,
+        "x_grid": x.x_grid,
+    }
+
+
+@hide_frames
+def correlated_from_plain(plain: dict[str, Any]) -> CorrelatedNoise:
+    """The buffers that were stored."""
+    known = {
+        "buffers": Buffers.decoded(list(plain["buffers"])),
+        "l1": Fraction(*plain["l1"]),
+        "l2": Fraction(*plain["l2"]),
+    }
+    return CorrelatedNoise(**{**plain, **known})

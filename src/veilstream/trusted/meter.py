@@ -17,10 +17,12 @@ from veilstream.noise.scale import LARGEST_SCALE
 from veilstream.noise.spread import bounded_scale, laplace_law, laplace_std
 from veilstream.noise.thinning import WordNoise, checked_sampling, thinned, thinned_scale
 from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.buffers import Buffers
 from veilstream.privacy.charge import Charge, Names, Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.rationals import sqrt_up
 from veilstream.trusted.block_noise import NoiseBlock, block_variance, drawn_rows
+from veilstream.trusted.correlated import CorrelatedNoise, next_answer, with_correlated
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.grids import coarser, finer
@@ -186,18 +188,39 @@ class Meter:
         sums", has the theorem.
         """
         self._positive(mu_squared, purpose)
+        reach = self._reach(purpose)
+        if sums.last != self.t:
+            raise InvalidInputError(name="row for", value=purpose, limit=f"the sum ends at t={sums.last}, not {self.t}")
+        variance = (reach * sums.l2) ** 2 / mu_squared
+        charge = Charge(Fraction(0), sums.span, purpose, mu_squared, starts=sums.profile.encoded())
+        exact = weighted(opened(sums), sums.weights())
+        return self._with_gaussian(exact, sums.grid + ROW_BITS, variance, charge)
+
+    @hide_frames
+    def correlated(
+        self, x: Sealed, buffers: Buffers, mu_squared: Fraction, purpose: str, past: CorrelatedNoise | None = None
+    ) -> tuple[Values, CorrelatedNoise]:
+        """``x`` plus noise that takes back most of what earlier answers added, and what the next answer goes on from.
+
+        ``mu_squared`` is as in ``row_of``, and so is the standard deviation: that of the row's own noise. PROOF.md,
+        "Rows by decaying buffers", has the theorem.
+        """
+        self._positive(mu_squared, purpose)
+        answer = next_answer(x, self.t, buffers, mu_squared, self._reach(purpose), past)
+        self._admit([Charge(Fraction(0), answer.span, purpose, mu_squared, starts=answer.profile.encoded())])
+        fresh = self._noise.gaussian(answer.sigma, self._draw_shape(x.size))
+        numbers, after = with_correlated(x, fresh, answer, past)
+        return Values(numbers, answer.std, NoiseLaw.GAUSSIAN), after
+
+    def _reach(self, purpose: str) -> int:
+        """In how many timestamps one unit can be."""
         reach = self.guarantee.reach
         if reach is None:
             raise InvalidBudgetError(
                 f"running sum for {purpose!r} under {self.guarantee}: it needs a window, or a bound on the steps in "
                 "which a person counts"
             )
-        if sums.last != self.t:
-            raise InvalidInputError(name="row for", value=purpose, limit=f"the sum ends at t={sums.last}, not {self.t}")
-        variance = (reach * sums.l2) ** 2 / mu_squared
-        charge = Charge(Fraction(0), sums.span, purpose, mu_squared, starts=sums.profile.encoded())
-        exact = weighted(opened(sums), sums.profile.pieces()[1])
-        return self._with_gaussian(exact, sums.grid + ROW_BITS, variance, charge)
+        return reach
 
     def _with_gaussian(self, exact: NDArray[np.int64], x_grid: int, variance: Fraction, charge: Charge) -> Values:
         """Exact values on a grid with noise of at least this variance, once the charge was admitted."""

@@ -64,6 +64,10 @@ class SealedRunning(Opaque[tuple[NDArray[np.int64], ...]]):
         """Of the row of the last timestamp."""
         return Profile(self.kernel, self.start, self.last - self.start)
 
+    def weights(self) -> NDArray[np.int64]:
+        """Of every group in the row of the last timestamp, in multiples of 2⁻¹⁶."""
+        return self.kernel.pieces(self.last - self.start)[1]
+
     @hide_frames
     def extended(self, now: Sealed) -> SealedRunning:
         """The same with the counts of a later timestamp; timestamps between have none."""

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.values.values import Values, half_width
-
-Vintages: TypeAlias = Literal["first", "latest", "all"]
-"""Which values of a step a table has: those of its release, the newest ones, or every version."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,19 +27,21 @@ class NoiseLaw(StrEnum):
     """Symmetric and unimodal, otherwise unknown: sums and averages of several noises."""
     MODEL = "model"
     """Not noise: what a model believes of the true count around the value."""
+    FILTER = "filter"
+    """Not noise: what a filter believes of the true count, symmetric and unimodal, otherwise unknown."""
 
     @property
     def covers(self) -> str:
         """What an interval made of the standard deviation holds: the value before noise, or the true count."""
-        return "count" if self is NoiseLaw.MODEL else "value before noise"
+        return "count" if self in (NoiseLaw.MODEL, NoiseLaw.FILTER) else "value before noise"
 
 
 def half_width(level: float, std: Any, law: NoiseLaw, integer: bool) -> Any:
     """Half the width of the symmetric interval that holds the noise with probability at least ``level``.
 
-    Laplace on the integers and in the continuum, and Gaussian, by their own quantiles; ``MIXED`` by Gauss'
-    inequality P(|X| > kσ) ≤ 4/(9k²), which any symmetric unimodal law obeys. A ``SUM`` has the quantiles of a single
-    Laplace noise of its standard deviation: at usual levels those of sums are smaller (``python -m benchmarks
+    Laplace on the integers and in the continuum, and Gaussian, by their own quantiles; ``MIXED`` and ``FILTER`` by
+    Gauss' inequality P(|X| > kσ) ≤ 4/(9k²), which any symmetric unimodal law obeys. A ``SUM`` has the quantiles of a
+    single Laplace noise of its standard deviation: at usual levels those of sums are smaller (``python -m benchmarks
     coverage`` simulates them).
 
     >>> int(half_width(0.95, 14.13, NoiseLaw.LAPLACE, integer=True))
@@ -63,7 +65,7 @@ def half_width(level: float, std: Any, law: NoiseLaw, integer: bool) -> Any:
                 from scipy.special import ndtri
 
                 width = std * float(ndtri(1 - miss / 2))
-            case NoiseLaw.MIXED:
+            case NoiseLaw.MIXED | NoiseLaw.FILTER:
                 width = std * math.sqrt(max(4 / (9 * miss), 1.0))
             case NoiseLaw.MODEL:
                 from scipy.special import ndtri
@@ -78,7 +80,8 @@ class Values:
     """Noisy, hence public, numbers with the standard deviation of their noise.
 
     ``std`` is one number for all bins or one per bin. It speaks of noise alone: not of the bias of a method that
-    smooths, nor of what has changed since a value was released. Under ``NoiseLaw.MODEL`` it speaks of the true count.
+    smooths, nor of what has changed since a value was released. Under ``NoiseLaw.MODEL`` and ``FILTER`` it speaks of
+    the true count.
 
     >>> values = Values(np.array([310, 275]), std=14.1, law=NoiseLaw.LAPLACE)
     >>> values.fresh, values.repeated().fresh

@@ -85,6 +85,13 @@ class RowsOfOneStep(Meter):
         return super().row_of(once, mu_squared, purpose)
 
 
+class BuffersOfOneStep(Meter):
+    """A correlated answer has noise for a unit in one timestamp, where units may be in all of a window."""
+
+    def _reach(self, purpose: str) -> int:
+        return min(1, super()._reach(purpose))
+
+
 def parts_by_position(rows: SealedRows, axes: Sequence[int]) -> list[SealedRows]:
     """The parts of any partition are named 0, 1, 2, ... as if all partitions were one: 2 for 1."""
     parts = rows.parts(axes)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from veilstream.data import Calendar, Categories, Domain, read_events
 from veilstream.data.bounding import Bounded, PresenceHistory, bound, load_history, store_history
 from veilstream.data.bounding.choice import Rows
-from veilstream.data.bounding.presence import distinct_pairs
+from veilstream.data.bounding.presence_pairs import distinct_pairs
 from veilstream.errors import InvalidInputError, OutOfOrderError
 from veilstream.mechanisms.streams import Uniform
 from veilstream.privacy.guarantee import Guarantee
@@ -148,7 +148,8 @@ def test_a_history_shows_and_gives_away_nothing() -> None:
     history = PresenceHistory(Guarantee(1, w=5, presence=2), KEY)
     history.counted(Rows(np.array([77]), None, np.array([0])), 0)
     assert repr(history) == "PresenceHistory()"
-    assert 77 not in np.concatenate([history.table()["first"], history.table()["second"]]).tolist()
+    (record,) = np.concatenate(list(history.blocks())).tolist()
+    assert 77 not in record[:2]
     assert len(history) == 1
 
 

@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from veilstream import STREAMS, Guarantee, Publisher
 from veilstream.data import Calendar
 from veilstream.errors import BudgetExceededError, OutOfOrderError
-from veilstream.privacy.population import Draw, Population
+from veilstream.privacy.draws import Draw
+from veilstream.privacy.population import Population
 from veilstream.storage.ledger import Ledger
 
 WINDOW = 48

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,10 +40,13 @@ def ledger(url: str) -> Iterator[Ledger]:
         yield opened
 
 
+def engine_of(url: str) -> sa.Engine:
+    return sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"), poolclass=sa.NullPool)
+
+
 def sql(url: str, statement: str) -> list[Any]:
     """What a second program sees of, or does to, the tables."""
-    engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"), poolclass=sa.NullPool)
-    with engine.begin() as connection:
+    with engine_of(url).begin() as connection:
         result = connection.execute(sa.text(statement))
         return [tuple(row) for row in result] if result.returns_rows else []
 
@@ -295,11 +299,39 @@ def test_a_foreign_database_is_left_alone(new_ledger: NewLedger) -> None:
     assert sql(url, "SELECT count(*) FROM steps") == [(0,)]
 
 
-def test_migrations_lead_to_the_tables_in_use(ledger: Ledger, url: str) -> None:
-    engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"), poolclass=sa.NullPool)
-    with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"version_table": migrations.VERSION_TABLE})
-        assert compare_metadata(context, metadata) == []
+def test_a_new_ledger_and_one_that_walked_all_migrations_have_the_tables_in_use(new_ledger: NewLedger) -> None:
+    made, walked = new_ledger(), new_ledger()
+    with Ledger.open(made):
+        pass
+    with engine_of(walked).begin() as connection:
+        migrations.upgrade(connection, None)
+    if walked.startswith("sqlite"):
+        Path(walked.removeprefix("sqlite:///")).chmod(0o600)
+    assert shape(made) == shape(walked)
+    for url in (made, walked):
+        with engine_of(url).connect() as connection:
+            context = MigrationContext.configure(connection, opts={"version_table": migrations.VERSION_TABLE})
+            assert compare_metadata(context, metadata) == []
+        with Ledger.open(url) as ledger:
+            ledger.register(SPEC)
+            assert publish(ledger, 0).seq == 1
+        assert sql(url, f"SELECT version_num FROM {migrations.VERSION_TABLE}") == [(migrations.HEAD,)]
+
+
+def shape(url: str) -> dict[str, Any]:
+    """What defines the tables, without the order of columns and the defaults that served rows of earlier schemas."""
+    seen = sa.inspect(engine_of(url))
+    tables: dict[str, Any] = {
+        name: (
+            {column["name"]: (str(column["type"]), column["nullable"]) for column in seen.get_columns(name)},
+            seen.get_pk_constraint(name)["constrained_columns"],
+            sorted((key["constrained_columns"], key["referred_table"]) for key in seen.get_foreign_keys(name)),
+            sorted(unique["column_names"] for unique in seen.get_unique_constraints(name)),
+            sorted((index["name"], index["column_names"]) for index in seen.get_indexes(name)),
+        )
+        for name in seen.get_table_names()
+    }
+    return {**tables, "history": " ".join(seen.get_view_definition("history").split())}
 
 
 def test_history_is_readable_by_a_person(ledger: Ledger, url: str) -> None:

@@ -281,3 +281,35 @@ def test_pools_end_with_a_stream_that_is_gone(tmp_path: Path) -> None:
         another = hourly(ledger, "new", population=Population("anew", 1, window="24h"))
         assert another.feed(COUNTS).t == 0
         assert verify(ledger) == []
+
+
+def test_a_stream_taken_out_of_the_tables_is_named_and_ends_nothing_by_itself(tmp_path: Path) -> None:
+    """Draws on any pool are refused until it is back; shares that are reserved go on, and so does all once it is."""
+    path, copy = tmp_path / "ledger.db", tmp_path / "whole.db"
+    with Ledger.open(path) as ledger:
+        for name in ("a", "removed"):
+            hourly(ledger, name).feed(COUNTS)
+        hourly(ledger, "sure", draw="reserved").feed(COUNTS)
+    shutil.copy(path, copy)
+    engine = sa.create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        tables = sa.MetaData()
+        tables.reflect(connection)
+        number = connection.execute(sa.text("SELECT id FROM streams WHERE name = 'removed'")).scalar_one()
+        for table in reversed(tables.sorted_tables):
+            column = table.c.id if table.name == "streams" else table.c.get("stream_id")
+            if column is not None:
+                connection.execute(sa.delete(table).where(column == number))
+    engine.dispose()
+    with Ledger.open(path) as ledger:
+        assert any("'removed'" in finding.problem for finding in verify(ledger))
+        for name, population in (("a", DAY), ("new", Population("another", 1, window="24h"))):
+            with pytest.raises(LedgerError, match="'removed'") as caught:
+                hourly(ledger, name, population=population).feed(COUNTS)
+            assert "ledger restore" in str(caught.value.next_step)
+        assert hourly(ledger, "sure", draw="reserved").feed(COUNTS).t == 1
+    shutil.copy(copy, path)
+    (tmp_path / "ledger.db.sure.mark").unlink()
+    with Ledger.open(path) as ledger:
+        assert verify(ledger) == []
+        assert hourly(ledger, "a").feed(COUNTS).t == 1

@@ -11,6 +11,7 @@ import numpy as np
 
 from veilstream.audit.exact.dice import Dice
 from veilstream.audit.exact.reads import Integers, PartsOf, Read, counts_of, part_of, pending_of
+from veilstream.privacy.buffers import Buffers
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.kernels import Kernel
 
@@ -30,6 +31,10 @@ class Kind(StrEnum):
     ROWS = "parts of rows"
     MEASURED = "measured values"
     TOTALS = "rows of running sums"
+    BUFFERS = "rows by decaying buffers"
+
+
+RUNNING = (Kind.TOTALS, Kind.BUFFERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +96,13 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Add the present counts to a running sum and ask for its row, for a part of μ²; ``fill`` asks for ever less."""
+    """Add the present counts to a running sum and ask for its row, for a part of μ²; ``fill`` asks for ever less.
+
+    With buffers for a kernel it is the correlated answer about the present.
+    """
 
     name: int
-    kernel: Kernel
+    kernel: Kernel | Buffers
     part: Fraction
     fill: bool = False
 
@@ -152,13 +160,15 @@ class _Draft:
     compared: int = 0
     starts: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     restarts: list[tuple[int, Integers]] = field(default_factory=list[tuple[int, Integers]])
-    kernels: list[tuple[int, Kernel, Fraction]] = field(default_factory=list[tuple[int, Kernel, Fraction]])
+    kernels: list[tuple[int, Kernel | Buffers, Fraction]] = field(
+        default_factory=list[tuple[int, "Kernel | Buffers", Fraction]]
+    )
 
     def part(self) -> Fraction:
         return self.dice.choice([Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4), Fraction(1)])
 
     def actions(self, t: int) -> list[Guarded]:
-        if self.kind is Kind.TOTALS:
+        if self.kind in RUNNING:
             return self._rows(t)
         if self.kind is Kind.PENDING:
             return self._pending(t)
@@ -254,11 +264,21 @@ class _Draft:
             path.append((axes, self.dice.below(2 ** len(axes))))
         return part_of(path, t, self.length, self.dice.below(2), self.parts_of)
 
+    def _kernel(self) -> Kernel:
+        decay = self.dice.choice([Fraction(1), Fraction(1), Fraction(3, 4)])
+        return Kernel(decay, endless=self.dice.chance(3), detail=self.dice.choice([1, 1, 2]))
+
+    def _buffers(self) -> Buffers:
+        """One to three buffers that fall fast or slowly, for as many rows as the program may have or for ever."""
+        size = self.dice.between(1, 3)
+        rates = tuple(self.dice.choice([0, 1, 6, 6]) for _ in range(size))
+        factors, shifts = tuple(self.dice.choice([1, 3, 5]) for _ in range(size)), (4,) * size
+        return Buffers(rates, factors, shifts, self.dice.choice([None, self.length, self.length + 2]))
+
     def _rows(self, t: int) -> list[Guarded]:
         """Rows of one or two running sums, beside Gaussian answers of other kinds."""
         if not self.kernels:
-            decay = self.dice.choice([Fraction(1), Fraction(1), Fraction(3, 4)])
-            kernel = Kernel(decay, endless=self.dice.chance(3), detail=self.dice.choice([1, 1, 2]))
+            kernel = self._buffers() if self.kind is Kind.BUFFERS else self._kernel()
             part = self.dice.choice([Fraction(1, 2), Fraction(1, 3), Fraction(1, 4)])
             self.kernels = [(name, kernel, part / name) for name in range(1, self.dice.between(1, 2) + 1)]
         actions: list[Action] = [
@@ -294,7 +314,7 @@ def random_program(dice: Dice, parts_of: PartsOf) -> Program:
     True
     """
     kind = dice.choice(
-        [Kind.WINDOWS] * 3 + [Kind.PRESENCE, Kind.BINS, Kind.PENDING, Kind.ROWS, Kind.MEASURED, Kind.TOTALS]
+        [Kind.WINDOWS] * 3 + [Kind.PRESENCE, Kind.BINS, Kind.PENDING, Kind.ROWS, Kind.MEASURED, *RUNNING]
     )
     w = {
         Kind.WINDOWS: dice.choice([1, 2, 2, 3, None]),
@@ -304,11 +324,12 @@ def random_program(dice: Dice, parts_of: PartsOf) -> Program:
         Kind.ROWS: dice.choice([1, 1, 2]),
         Kind.MEASURED: dice.choice([1, 2, 3, None]),
         Kind.TOTALS: dice.choice([1, 1, 2, 3]),
+        Kind.BUFFERS: dice.choice([1, 1, 2, 3]),
     }[kind]
-    mixed = kind is Kind.TOTALS or (kind in (Kind.WINDOWS, Kind.BINS) and dice.chance(4))
+    mixed = kind in RUNNING or (kind in (Kind.WINDOWS, Kind.BINS) and dice.chance(4))
     epsilon = dice.choice(["1/2", "1", "2"])
     # Rows of running sums make no pure charges: all of the budget is for them, so that a loss beyond it shows.
-    share = Fraction(1, 1 << 20) if kind is Kind.TOTALS else Fraction(1, 2)
+    share = Fraction(1, 1 << 20) if kind in RUNNING else Fraction(1, 2)
     guarantee = Guarantee(epsilon, w, "1/100", share) if mixed else Guarantee(epsilon, w)
     if kind is Kind.PRESENCE:
         guarantee = dice.choice([Guarantee(epsilon, w, presence=1), Guarantee(epsilon, per=2, presence=1)])
@@ -325,6 +346,6 @@ def random_program(dice: Dice, parts_of: PartsOf) -> Program:
         for t in range(length)
     ]
     # What is left is spent, of old timestamps too, so that a charge that was forgotten shows.
-    rest = () if kind is Kind.TOTALS else tuple(Guarded(Fill(draft.rest())) for _ in range(dice.between(1, 3)))
+    rest = () if kind in RUNNING else tuple(Guarded(Fill(draft.rest())) for _ in range(dice.between(1, 3)))
     steps[-1] = Step((*steps[-1].actions, *rest), steps[-1].fails, steps[-1].restarts)
     return Program(kind, guarantee, draft.max_contribution, counts, tuple(steps), dice.choice(PARTITIONS))

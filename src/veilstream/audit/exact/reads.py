@@ -108,16 +108,15 @@ def pending_of(starts: Integers, now: int, restarts: Sequence[tuple[int, Integer
 
 @dataclass(frozen=True, slots=True)
 class RowRead:
-    """The row of a running sum of all bins, in multiples of 2⁻¹⁶; only the timestamps ``added`` were added to it."""
+    """The row of a running sum of all bins; only the timestamps ``added`` were added to it."""
 
     profile: Profile
     added: frozenset[int]
 
-    def values(self, counts: Integers) -> Integers:
+    def values(self, counts: Integers) -> NDArray[np.float64]:
         """The numbers for every stream of ``counts`` (streams, timestamps, bins)."""
-        firsts, weights = self.profile.pieces()
-        each = np.repeat(weights, np.diff(firsts, append=self.profile.last + 1))
-        of_steps = np.zeros(counts.shape[1], dtype=np.int64)
+        each = self.profile.weights()
+        of_steps = np.zeros(counts.shape[1])
         for t in self.added:
             of_steps[t] = each[t - self.profile.start]
         return np.asarray(np.einsum("t,stb->sb", of_steps, counts))

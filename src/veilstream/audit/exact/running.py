@@ -28,14 +28,17 @@ from veilstream.audit.exact.reads import SHAPE, Integers, Read, RowRead
 from veilstream.errors import BudgetExceededError, InvalidBudgetError, InvalidInputError
 from veilstream.mechanisms.session import MakeMeter, Session
 from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.buffers import Buffers
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.kernels import Kernel
+from veilstream.privacy.profile import Profile
 from veilstream.trusted.block_noise import NoiseBlock
+from veilstream.trusted.correlated import CorrelatedNoise
 from veilstream.trusted.counts import Sealed, seal
 from veilstream.trusted.measured import seal_measured
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedTable, ordered_rows
-from veilstream.trusted.running import ROW_BITS, SealedRunning
+from veilstream.trusted.running import SealedRunning
 from veilstream.trusted.statistics.quantile import quantile_scores
 from veilstream.trusted.threshold import SealedThreshold
 
@@ -127,6 +130,9 @@ class _Run:
     sums: dict[int, tuple[SealedRunning, frozenset[int]]] = field(
         default_factory=dict[int, tuple[SealedRunning, frozenset[int]]]
     )
+    correlated: dict[int, tuple[CorrelatedNoise, frozenset[int]]] = field(
+        default_factory=dict[int, tuple[CorrelatedNoise, frozenset[int]]]
+    )
     answers: list[bool] = field(default_factory=list[bool])
     events: list[Event] = field(default_factory=list[Event])
     refused: int = 0
@@ -140,10 +146,12 @@ class _Run:
                     session.replay(at, charge)
             self.history.append(_snapshot(self.program, t))
             before, block, sums = dict(self.thresholds), self.noise_block, dict(self.sums)
+            correlated = dict(self.correlated)
             self._step(step, session.at(t))
             self.recorded += [(t, charge) for charge in session.charges]
             if step.fails:
                 self.thresholds, self.noise_block, self.sums = before, block, sums
+                self.correlated = correlated
 
     def _session(self) -> Session:
         program = self.program
@@ -197,7 +205,13 @@ class _Run:
         step = values.numbers[0] * unit - read.values(self.program.counts[None])[0, 0]
         self.events.append(Added(read, float(self.source.scale) * float(step), gaussian=True))
 
-    def _row(self, name: int, kernel: Kernel, part: Fraction, fill: bool, meter: Meter) -> None:
+    def _row(self, name: int, kernel: Kernel | Buffers, part: Fraction, fill: bool, meter: Meter) -> None:
+        if isinstance(kernel, Buffers):
+            self._buffered_row(name, kernel, part, fill, meter)
+        else:
+            self._grouped_row(name, kernel, part, fill, meter)
+
+    def _grouped_row(self, name: int, kernel: Kernel, part: Fraction, fill: bool, meter: Meter) -> None:
         now, known = self.history[-1], self.sums.get(name)
         if known is None:
             sums, added = SealedRunning.opened_with(now, kernel), frozenset({meter.t})
@@ -210,9 +224,23 @@ class _Run:
             except BudgetExceededError:
                 self.refused += 1
                 continue
-            step = values.numbers[0] * (1 << ROW_BITS) - read.values(self.program.counts[None])[0, 0]
+            # Noise of one step tells how fine the grid is.
+            step = values.numbers[0] - read.values(self.program.counts[None])[0, 0]
             self.events.append(Added(read, float(self.source.scale) * float(step), gaussian=True))
             self.sums[name] = sums, added
+
+    def _buffered_row(self, name: int, buffers: Buffers, part: Fraction, fill: bool, meter: Meter) -> None:
+        before, added = self.correlated.get(name, (None, frozenset[int]()))
+        for halvings in range(FILLS if fill else 1):
+            unit = meter.guarantee.mu_squared * part / (1 << halvings)
+            try:
+                _, noise = meter.correlated(self.history[-1], buffers, unit, "total", before)
+            except BudgetExceededError:
+                self.refused += 1
+                continue
+            read = RowRead(Profile(buffers, noise.start, meter.t - noise.start), added | {meter.t})
+            self.events.append(Added(read, float(self.source.scale) * 2.0**-noise.grid, gaussian=True))
+            self.correlated[name] = noise, read.added
 
     def _look(self, read: Read, part: Fraction, length: int, meter: Meter) -> None:
         x, known = read.sealed(self.history), self.noise_block

@@ -163,13 +163,14 @@ def bound(
     missing_value: Policy = "error",
     distinct: int | None = None,
 ) -> Bounded:
-    """Read all events and let each person count in at most k bins and l1 counts per step.
+    """Read all ``events`` and let each person count in at most k bins and l1 counts per step.
 
     For neighbouring event sets, which differ in all rows of one person, the counts of each step differ by
     at most ``counts_per_user`` in L1 and in at most ``bins_per_user`` bins. Which rows count is decided by
     a keyed hash: the same key gives the same counts whatever the order of rows, the batches and the kind of
     source; the default key is fresh from the operating system. Rows without a user are dropped and counted.
-    Beyond ``memory_bytes`` of encoded rows the rest goes to an unnamed temporary file in ``directory``.
+    Beyond ``memory_bytes`` of encoded rows the rest goes to an unnamed temporary file in ``directory``, and so does
+    what is remembered of who was present.
 
     With ``presence``, a guarantee that has one, people count in few steps (docs/presence.md). For data that come day
     by day it is the history of the days before (``PresenceHistory``), made with the same ``key``, in which the first
@@ -210,7 +211,9 @@ def bound(
     encoder = Encoder(domain, calendar, events.time, unknown, missing_time, missing_value=missing_value)
     runs = Runs(calendar.steps, domain.bins, memory_bytes, directory)
     if presence is not None:
-        history = PresenceHistory(presence, secret) if isinstance(presence, Guarantee) else presence
+        history = presence
+        if isinstance(history, Guarantee):
+            history = PresenceHistory(history, secret, memory_bytes, directory)
         runs = PresentRuns(
             calendar.steps,
             domain.bins,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from veilstream.data.bounding.choice import Integers, Limit, Rows, prune
 from veilstream.data.bounding.keyed import Key
-from veilstream.data.bounding.presence import Words, distinct_pairs, find_pairs, insert_pairs
+from veilstream.data.bounding.presence_pairs import Words, distinct_pairs, find_pairs, insert_pairs
 from veilstream.data.bounding.private import Private
 from veilstream.data.bounding.runs import MAX_ROWS_AT_ONCE, Runs, join
 

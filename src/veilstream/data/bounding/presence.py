@@ -8,19 +8,34 @@ A person is present in a step if one of their rows is accepted there, and counts
 
 The rule looks back at presence, counted or not, so that a row that goes changes few later steps. It depends on one
 person's own rows alone. PROOF.md, "People in few steps", proves in how many steps neighbours differ.
+
+What does not fit in memory goes to sorted runs in files (``presence_spill``): whoever was seen last is in memory, and
+whoever comes again is looked for there, then in the runs from the newest to the oldest. The first record that is
+found is the newest, and is in memory from then on.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.data.bounding.choice import Rows
 from veilstream.data.bounding.keyed import Key
+from veilstream.data.bounding.presence_pairs import Words, distinct_pairs, find_pairs, insert_pairs
+from veilstream.data.bounding.presence_spill import (
+    SECTION,
+    Records,
+    SortedRun,
+    merged_blocks,
+    record_type,
+    spilled_run,
+)
 from veilstream.data.bounding.private import Private
 from veilstream.errors import InvalidInputError, OutOfOrderError
 from veilstream.privacy.guarantee import Guarantee
@@ -28,15 +43,28 @@ from veilstream.privacy.guarantee import Guarantee
 NEVER: Final = np.iinfo(np.int32).min
 """The step of a presence that there was not."""
 MAX_PRESENCE: Final = 1000
-Words = NDArray[np.uint64]
+MEMORY_BYTES: Final = 512 << 20
+"""What a history may take in memory before it goes on in files."""
+PEOPLE_AT_ONCE: Final = 1 << 20
+"""How many people are looked up and inserted together."""
 Steps = NDArray[np.int32]
+
+
+class Journal(Protocol):
+    """Takes down who was present before that counts."""
+
+    def note(self, step: int, first: Words, second: Words) -> None:
+        """These people were present at ``step``."""
+        ...
 
 
 class PresenceHistory(Private):
     """The last c presences of everybody who may still be refused, by keyed hashes of 128 bits: a secret like the rows.
 
-    Two of n people share a hash with probability below n²/2¹²⁸. One table holds 17 + 4c bytes for each person whose
-    last presence a rule still looks back at: all people of the last w−1 steps, of the present block, or ever.
+    Two of n people share a hash with probability below n²/2¹²⁸. A table holds 17 + 4c bytes for each person whose
+    last presence a rule still looks back at: all people of the last w−1 steps, of the present block, or ever. It takes
+    up to about ``memory_bytes`` while it grows; beyond that it goes to unnamed files of mode 0600 in ``directory``,
+    with the same answers. The rows that are asked about come on top.
 
     >>> history = PresenceHistory(Guarantee(1, w=5, presence=1), key=bytes(16))
     >>> ann = Rows(np.array([7, 7]), None, np.array([0, 3]))
@@ -44,9 +72,28 @@ class PresenceHistory(Private):
     [[True, True], [True, True], [False, False], [True, True]]
     """
 
-    __slots__ = ("_counted", "_first", "_guarantee", "_key", "_second", "_steps", "through")
+    __slots__ = (
+        "_counted",
+        "_directory",
+        "_dtype",
+        "_first",
+        "_guarantee",
+        "_key",
+        "_memory_bytes",
+        "_runs",
+        "_second",
+        "_steps",
+        "journal",
+        "through",
+    )
 
-    def __init__(self, guarantee: Guarantee, key: Key | bytes) -> None:
+    def __init__(
+        self,
+        guarantee: Guarantee,
+        key: Key | bytes,
+        memory_bytes: int = MEMORY_BYTES,
+        directory: str | Path | None = None,
+    ) -> None:
         if guarantee.presence is None or (guarantee.per is not None and not guarantee.per.known):
             raise InvalidInputError(
                 name="guarantee",
@@ -63,6 +110,10 @@ class PresenceHistory(Private):
         self._key = Key((key if isinstance(key, Key) else Key(key)).derive(b"presence"))
         self.through: int | None = None
         """The first step of which rows may still come."""
+        self.journal: Journal | None = None
+        """Where people are noted as present before the answer is given."""
+        self._memory_bytes, self._directory, self._dtype = memory_bytes, directory, record_type(guarantee.presence)
+        self._runs: tuple[SortedRun, ...] = ()
         self._first: Words = np.zeros(0, dtype=np.uint64)
         self._second: Words = np.zeros(0, dtype=np.uint64)
         self._steps: Steps = np.zeros((0, guarantee.presence), dtype=np.int32)
@@ -79,15 +130,23 @@ class PresenceHistory(Private):
         return self._guarantee.presence_rule
 
     def __len__(self) -> int:
-        """How many people are remembered. For the operator alone."""
-        return len(self._first)
+        """How many records there are: people who are in memory and in files count several times. For the operator
+        alone."""
+        return len(self._first) + sum(len(run) for run in self._runs)
+
+    @property
+    def memory(self) -> int:
+        """How many bytes the table takes in memory."""
+        return len(self._first) * self._dtype.itemsize
 
     def advance(self, step: int) -> None:
         """Let time pass up to ``step``: no earlier one comes any more."""
         if self.through is not None and step < self.through:
             raise OutOfOrderError(name="step", value=step, limit=f"presence was looked at up to {self.through} already")
         self.through = step
-        current = self._steps[:, -1] >= self._since(step)
+        since = self._since(step)
+        self._runs = tuple(run for run in self._runs if run.latest >= since)
+        current = self._steps[:, -1] >= since
         if np.count_nonzero(current) * 2 < len(current):
             self._first, self._second = self._first[current], self._second[current]
             self._steps, self._counted = self._steps[current], self._counted[current]
@@ -108,21 +167,51 @@ class PresenceHistory(Private):
 
     def people_counted(self, first: Words, second: Words, step: int) -> NDArray[np.bool_]:
         """Whether each of these different people, pairs of hashes sorted by the first, counts at ``step``."""
-        place, known = find_pairs(self._first, self._second, first, second)
-        answer = np.ones(len(first), dtype=np.bool_)
-        seen = place[known]
-        last = self._steps[seen, -1]
-        if (last > step).any():
-            raise OutOfOrderError(name="step", value=step, limit="a person was looked at in a later step already")
-        again = last == step
-        decided = self._steps[seen, 0] < self._since(step)
-        answer[known] = np.where(again, self._counted[seen], decided)
-        fresh = seen[~again]
-        self._steps[fresh, :-1] = self._steps[fresh, 1:]
-        self._steps[fresh, -1] = step
-        self._counted[seen] = answer[known]
-        self._insert(first[~known], second[~known], step)
+        if self.journal is not None:
+            self.journal.note(step, first, second)
+        answer = np.empty(len(first), dtype=np.bool_)
+        for start in range(0, len(first), PEOPLE_AT_ONCE):
+            part = slice(start, start + PEOPLE_AT_ONCE)
+            answer[part] = self._present(first[part], second[part], step)
+            # While people are inserted there are two tables.
+            if self.memory * 2 > self._memory_bytes:
+                self._spill()
         return answer
+
+    def _present(self, first: Words, second: Words, step: int) -> NDArray[np.bool_]:
+        answer = np.empty(len(first), dtype=np.bool_)
+        place, here = find_pairs(self._first, self._second, first, second)
+        seen, absent = place[here], np.flatnonzero(~here)
+        known = self._steps[seen], self._counted[seen]
+        recalled = self._recalled(first[absent], second[absent])
+        for people, (steps, before) in ((np.flatnonzero(here), known), (absent, recalled)):
+            if (steps[:, -1] > step).any():
+                raise OutOfOrderError(name="step", value=step, limit="a person was looked at in a later step already")
+            again = steps[:, -1] == step
+            answer[people] = np.where(again, before, steps[:, 0] < self._since(step))
+            steps[~again, :-1] = steps[~again, 1:]
+            steps[~again, -1] = step
+        self._steps[seen], self._counted[seen] = known[0], answer[here]
+        if len(absent):
+            columns: list[tuple[NDArray[Any], NDArray[Any]]] = [
+                (self._first, first[absent]),
+                (self._second, second[absent]),
+                (self._steps, recalled[0]),
+                (self._counted, answer[absent]),
+            ]
+            self._first, self._second, self._steps, self._counted = insert_pairs(columns)
+        return answer
+
+    def _recalled(self, first: Words, second: Words) -> tuple[Steps, NDArray[np.bool_]]:
+        """The last presences of people who are not in memory, and whether they counted in the last one."""
+        steps = np.full((len(first), self._steps.shape[1]), NEVER, dtype=np.int32)
+        counted = np.zeros(len(first), dtype=np.bool_)
+        unknown = np.arange(len(first))
+        for run in reversed(self._runs):
+            places, records = run.find(first[unknown], second[unknown])
+            steps[unknown[places]], counted[unknown[places]] = records["steps"], records["counted"]
+            unknown = np.delete(unknown, places)
+        return steps, counted
 
     def _since(self, step: int) -> int:
         """The first step that the rule looks back at."""
@@ -131,15 +220,38 @@ class PresenceHistory(Private):
             return guarantee.per.first_of(step)
         return NEVER + 1 if guarantee.w is None else step - guarantee.w + 1
 
-    def _insert(self, first: Words, second: Words, step: int) -> None:
-        if not len(first):
-            return
-        last = np.full((len(first), self._steps.shape[1]), NEVER, dtype=np.int32)
-        last[:, -1] = step
-        fresh = np.ones(len(first), dtype=np.bool_)
-        columns: list[tuple[NDArray[Any], NDArray[Any]]] = [(self._first, first), (self._second, second)]
-        columns += [(self._steps, last), (self._counted, fresh)]
-        self._first, self._second, self._steps, self._counted = insert_pairs(columns)
+    def _spill(self) -> None:
+        """Put what is in memory into a run, and merge runs until each is more than twice as long as the next."""
+        runs = [*self._runs, spilled_run(self._recent_blocks(), self._dtype, self._directory)]
+        self._clear()
+        since = NEVER if self.through is None else self._since(self.through)
+        while len(runs) > 1 and len(runs[-2]) <= 2 * len(runs[-1]):
+            newer, older = runs.pop(), runs.pop()
+            blocks = merged_blocks(newer.blocks(), older.blocks(), since)
+            runs.append(spilled_run(blocks, self._dtype, self._directory))
+        self._runs = tuple(runs)
+
+    def _clear(self) -> None:
+        """Forget what is in memory."""
+        self._first, self._second = self._first[:0].copy(), self._second[:0].copy()
+        self._steps, self._counted = self._steps[:0].copy(), self._counted[:0].copy()
+
+    def _recent_blocks(self) -> Iterator[Records]:
+        """What is in memory as records, sorted; nobody's first hash is in two blocks."""
+        cuts = np.unique(np.searchsorted(self._first, self._first[::SECTION]))
+        for begin, end in pairwise([*cuts.tolist(), len(self._first)]):
+            block = np.empty(end - begin, dtype=self._dtype)
+            block["first"], block["second"] = self._first[begin:end], self._second[begin:end]
+            block["steps"], block["counted"] = self._steps[begin:end], self._counted[begin:end]
+            yield block
+
+    def blocks(self) -> Iterator[Records]:
+        """The records of everybody whom the rule still looks back at, sorted, to be stored among secrets."""
+        since = NEVER if self.through is None else self._since(self.through)
+        found: Iterator[Records] = iter(())
+        for newer in (*(run.blocks() for run in self._runs), self._recent_blocks()):
+            found = merged_blocks(newer, found, since)
+        return found
 
     def copy(self) -> PresenceHistory:
         """A history that goes on by itself."""
@@ -149,75 +261,14 @@ class PresenceHistory(Private):
             setattr(other, name, value.copy() if isinstance(value, np.ndarray) else value)
         return other
 
-    def table(self) -> dict[str, NDArray[np.generic]]:
-        """The columns to be stored among secrets, to which ``restored`` goes back."""
-        return {"first": self._first, "second": self._second, "steps": self._steps, "counted": self._counted}
+    @property
+    def records(self) -> np.dtype[np.void]:
+        """How a record is laid out; see ``record_type``."""
+        return self._dtype
 
-    def restored(self, table: dict[str, NDArray[np.generic]], through: int | None) -> PresenceHistory:
-        """A history of the same guarantee and key that goes on after ``through`` from a stored table."""
+    def restored(self, run: SortedRun, through: int | None) -> PresenceHistory:
+        """A history of the same guarantee and key that goes on after ``through`` from a stored run."""
         other = self.copy()
-        people = len(table["first"])
-        shapes = {
-            "first": (people,),
-            "second": (people,),
-            "steps": (people, self._steps.shape[1]),
-            "counted": (people,),
-        }
-        for name, shape in shapes.items():
-            column = table[name].astype(getattr(self, f"_{name}").dtype, casting="safe")
-            if column.shape != shape:
-                raise InvalidInputError(
-                    name="presence history", value=name, limit=f"of shape {column.shape}, where {shape} is needed"
-                )
-            setattr(other, f"_{name}", column)
-        other.through = through
+        other._clear()
+        other._runs, other.through = (run,), through
         return other
-
-
-def find_pairs(
-    known_first: Words, known_second: Words, first: Words, second: Words
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The places of pairs in a table that is sorted by the first, and which of them are there."""
-    place = np.searchsorted(known_first, first)
-    known = np.zeros(len(first), dtype=np.bool_)
-    if not len(known_first):
-        return place, known
-    open_ = np.arange(len(first))
-    while len(open_):
-        open_ = open_[place[open_] < len(known_first)]
-        open_ = open_[known_first[place[open_]] == first[open_]]
-        same = known_second[place[open_]] == second[open_]
-        known[open_[same]] = True
-        # Two people with one first hash: the next place may be the other's.
-        open_ = open_[~same]
-        place[open_] += 1
-    return place, known
-
-
-def insert_pairs(columns: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> list[NDArray[Any]]:
-    """Columns of a table with new entries; the first column is sorted, and so are the new entries by it."""
-    known, new = columns[0]
-    # Both are sorted: the new ones go where they would be among the old ones, one after another.
-    place = np.searchsorted(known, new) + np.arange(len(new))
-    old = np.ones(len(known) + len(new), dtype=np.bool_)
-    old[place] = False
-    merged: list[NDArray[Any]] = []
-    for before, added in columns:
-        column = np.empty((len(old), *before.shape[1:]), dtype=before.dtype)
-        column[old], column[~old] = before, added
-        merged.append(column)
-    return merged
-
-
-def distinct_pairs(first: Words, second: Words) -> tuple[Words, Words, NDArray[np.int64]]:
-    """The different pairs, sorted by the first, and which of them each row has."""
-    order = np.argsort(first, kind="stable")
-    a, b = first[order], second[order]
-    if ((a[1:] == a[:-1]) & (b[1:] != b[:-1])).any():
-        order = np.lexsort((second, first))
-        a, b = first[order], second[order]
-    fresh = np.ones(len(order), dtype=np.bool_)
-    fresh[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
-    person = np.empty(len(order), dtype=np.int64)
-    person[order] = np.cumsum(fresh) - 1
-    return a[fresh], b[fresh], person

@@ -95,9 +95,13 @@ def sums_of_part(
         cells, values = choose_valued(runs.load(part, shard, shards), bins, limit, key, bound)
         if not len(cells):
             continue
-        each, flat = zip(measures.columns, values, strict=True), cells - steps.start * bins
-        parts = [column.sums(flat, places, len(steps) * bins) for column, places in each]
-        sums += np.concatenate(parts, axis=1).reshape(sums.shape)
+        sums += sums_of_values(cells - steps.start * bins, values, measures, len(steps) * bins).reshape(sums.shape)
         counted += np.bincount(cells // bins - steps.start, minlength=len(steps))
     for index, step in enumerate(steps):
         yield step, sums[index].reshape(-1), int(counted[index])
+
+
+def sums_of_values(cells: Integers, values: Sequence[Places], measures: ValueMeasures, size: int) -> Integers:
+    """The sums of what rows are divided into, for each of ``size`` cells (cells × parts)."""
+    each = zip(measures.columns, values, strict=True)
+    return np.concatenate([column.sums(cells, places, size) for column, places in each], axis=1)

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import polars as pl
 
 from veilstream.errors import BatchConflictError, VeilstreamError
-from veilstream.live.spool import Moved
+from veilstream.live.spooled import Moved
 from veilstream.live.stream import Inlet
 
 LOG: Final = logging.getLogger("veilstream.live")

@@ -45,9 +45,8 @@ class OnlineRule:
     *Competitive.* With steady = 1 the cost Σwᵢεᵢ^−p is (L/ε)^p·Σaᵢ·Aᵢ^p. Cut time into blocks of δ steps with sums
     S_b: by Hölder every schedule costs at least ΣS_b^{p+1}/ε^p, and Aᵢ ≤ S_{b−1} + S_b for i in block b. So the rule
     costs at most (L/ε)^p Σ_b S_b(S_{b−1}+S_b)^p ≤ (2L)^p·ΣS_b^{p+1}/ε^p: at most (2L)^p times the optimum, 4L² for
-    p = 2, and (2L/steady)^p with a part of the budget. Measured on ordinary weights: 15 to 58 times the optimum with
-    steady = 1 and 6 to 8 times with 1/2. Less is better still there (3 to 6 times with 0), but with 0 weights that keep
-    growing leave nothing for the largest.
+    p = 2, and (2L/steady)^p with a part of the budget. On ordinary weights less of ``steady`` costs less, but with 0
+    weights that keep growing leave nothing for the largest (docs/benchmarks/allocation.md).
 
     >>> rule = OnlineRule(Fraction(1), window=3, bounds=(1, 8))
     >>> state, spent = OnlineState(), []

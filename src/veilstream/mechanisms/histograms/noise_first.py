@@ -26,8 +26,8 @@ class NoiseFirst:
     of smooth or sparse data; long ranges gain nothing over ``Geometric``, because the sum of a stretch stays the same.
 
     ``price`` is the price of a stretch in units of σ²: 2 in the paper, whose estimate forgets that the partition was
-    fitted to the noise. Of 2, 4, 6, 8 the larger ones leave less noise in the bins of sparse data (a third of the error
-    at 2), the smaller ones spoil rough data less (6 is up to 30% worse than plain noise there).
+    fitted to the noise. Of 2, 4, 6, 8 the larger ones leave less noise in the bins of sparse data, the smaller ones
+    spoil rough data less (6 is a little worse than plain noise there: docs/benchmarks/histograms.md).
 
     >>> import numpy as np
     >>> from veilstream import Guarantee, simulate

@@ -22,7 +22,7 @@ from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
-from veilstream.values.values import Values
+from veilstream.values.values import NoiseLaw, Values
 
 SMALLEST_VARIANCE: Final = 1e-12
 """Noise so small that it rounds to nothing still has a variance to divide by."""
@@ -153,14 +153,14 @@ class Fast:
         horizons.within_horizon(meter.guarantee, state.step, self.horizon)
         if state.belief is not None and not state.looks.is_due(state.step):
             std = state.belief.std_after(state.step - state.looks.last)
-            return replace(state, step=state.step + 1), Values(state.belief.level, std, fresh=False)
+            return replace(state, step=state.step + 1), Values(state.belief.level, std, NoiseLaw.FILTER, fresh=False)
         budgeted = self._looks(meter.guarantee)
         sample = self.histogram.estimate(now, self._share(meter.guarantee, budgeted), meter)
         prior, state = state.belief, self._filtered(state, sample, budgeted.even)
         assert state.belief is not None
         error = None if prior is None else feedback_error(state.belief.level, prior.level, sample.std)
         looks = budgeted.taken(state.looks, state.step, error, self._controller(), meter)
-        values = Values(state.belief.level, state.belief.std_after(0))
+        values = Values(state.belief.level, state.belief.std_after(0), NoiseLaw.FILTER)
         return replace(state, step=state.step + 1, looks=looks), values
 
     def _filtered(self, state: State, sample: Values, even: int) -> State:

@@ -1,12 +1,24 @@
-// A plan: the cells of two numeric attributes at one moment, each in its true place and size, with a slider over time.
+// A plan: cells of two numeric attributes, or cells that bins name, at one moment, each in its true place and size, with a
+// slider over time.
 import { colour, moment, round, translucent, variable } from "./charts.js";
 
 const MARGIN = { left: 58, right: 12, top: 10, bottom: 34 };
+
+/** The boxes of all bins of two axes, in the order of the bins. */
+function crossed({ x, y, x_first: xFirst }) {
+  const boxes = [], columns = x.edges.length - 1, rows = y.edges.length - 1;
+  for (let bin = 0; bin < columns * rows; bin++) {
+    const i = xFirst ? Math.floor(bin / rows) : bin % columns, j = xFirst ? bin % rows : Math.floor(bin / columns);
+    boxes.push([x.edges[i], y.edges[j], x.edges[i + 1], y.edges[j + 1]]);
+  }
+  return boxes;
+}
 
 export class Plan {
   constructor(holder, series) {
     Object.assign(this, { holder, series, at: series.step.length - 1, follows: true });
     this.grid = series.info.grid;
+    this.boxes = this.grid.cells || crossed(this.grid);
     this.canvas = document.createElement("canvas");
     this.canvas.setAttribute("role", "img");
     this.tip = document.createElement("div");
@@ -46,11 +58,6 @@ export class Plan {
     };
   }
 
-  bin(i, j) {
-    const { x, y, x_first: xFirst } = this.grid;
-    return xFirst ? i * (y.edges.length - 1) + j : j * (x.edges.length - 1) + i;
-  }
-
   update() {
     const s = this.series, steps = s.step.length, { x, y } = this.grid;
     if (this.follows) this.at = steps - 1;
@@ -62,15 +69,18 @@ export class Plan {
     context.scale(scale, scale);
     context.clearRect(0, 0, place.width, place.height);
     const most = this.most(), positive = colour(0), negative = colour(1);
-    for (let i = 0; i + 1 < x.edges.length; i++) {
-      for (let j = 0; j + 1 < y.edges.length; j++) {
-        const bin = this.bin(i, j), v = s.values[bin][this.at], noise = Math.abs(v) <= s.half[bin][this.at];
-        const strength = Math.sqrt(Math.min(1, Math.abs(v) / most));
-        context.fillStyle = translucent(v < 0 ? negative : positive, strength * (noise ? 0.25 : 1));
-        const left = place.left(x.edges[i]), top = place.top(y.edges[j + 1]);
-        context.fillRect(left, top, place.left(x.edges[i + 1]) - left, place.top(y.edges[j]) - top);
-      }
-    }
+    context.strokeStyle = context.fillStyle = variable("--line");
+    // Places that no cell covers are not counted at all, which is not the same as a count of zero.
+    if (this.grid.cells) context.fillRect(MARGIN.left, MARGIN.top, place.wide, place.tall);
+    this.boxes.forEach(([west, south, east, north], bin) => {
+      const v = s.values[bin][this.at], noise = Math.abs(v) <= s.half[bin][this.at];
+      const strength = Math.sqrt(Math.min(1, Math.abs(v) / most));
+      const left = place.left(west), top = place.top(north), wide = place.left(east) - left, tall = place.top(south) - top;
+      context.fillStyle = translucent(v < 0 ? negative : positive, strength * (noise ? 0.25 : 1));
+      context.clearRect(left, top, wide, tall);
+      context.fillRect(left, top, wide, tall);
+      if (this.grid.cells && wide > 6 && tall > 6) context.strokeRect(left, top, wide, tall);
+    });
     this.frame(context, place);
     this.canvas.setAttribute("aria-label", `Map of ${s.info.bins} cells of ${x.name} and ${y.name} at ${this.when.textContent}; the table holds the numbers.`);
   }
@@ -96,12 +106,12 @@ export class Plan {
   }
 
   point(event) {
-    const place = this.layout(), s = this.series, { x, y } = this.grid;
-    const i = x.edges.findIndex((edge, k) => k + 1 < x.edges.length && event.offsetX >= place.left(edge) && event.offsetX < place.left(x.edges[k + 1]));
-    const j = y.edges.findIndex((edge, k) => k + 1 < y.edges.length && event.offsetY <= place.top(edge) && event.offsetY > place.top(y.edges[k + 1]));
-    this.tip.hidden = i < 0 || j < 0;
+    const place = this.layout(), s = this.series, { offsetX: x, offsetY: y } = event;
+    const bin = this.boxes.findIndex(([west, south, east, north]) =>
+      x >= place.left(west) && x < place.left(east) && y >= place.top(north) && y < place.top(south));
+    this.tip.hidden = bin < 0;
     if (this.tip.hidden) return;
-    const bin = this.bin(i, j), v = s.values[bin][this.at], half = s.half[bin][this.at];
+    const v = s.values[bin][this.at], half = s.half[bin][this.at];
     this.tip.textContent = `${s.info.labels[bin]}: ${round(v)} ± ${round(half)}${Math.abs(v) <= half ? " (within noise of zero)" : ""}`;
     this.tip.style.left = `${Math.min(event.offsetX + 14, place.width - 230)}px`;
     this.tip.style.top = `${event.offsetY + 14}px`;

@@ -68,8 +68,8 @@ def encode(obj: object) -> Encoded:
 
 
 @hide_frames
-def decode(header: bytes, arrays: tuple[NDArray[Any], ...], as_type: type[T]) -> T:
-    """The value that :func:`encode` was given; ``as_type`` is its class.
+def decode(header: bytes, arrays: tuple[NDArray[Any], ...], as_type: type[T], *former: type[T]) -> T:
+    """The value that :func:`encode` was given; ``as_type`` is its class, or one of ``former`` is.
 
     >>> from veilstream.privacy.charge import Span
     >>> stored = encode(Span(3, 5))
@@ -87,6 +87,6 @@ def decode(header: bytes, arrays: tuple[NDArray[Any], ...], as_type: type[T]) ->
         case {"format": int(written)} if written > FORMAT:
             raise newer("state format", written, FORMAT)
         case {"format": int(written), "root": root} if written == FORMAT:
-            return cast(T, Reader(arrays).value(root, (as_type,), as_type.__qualname__))
+            return cast(T, Reader(arrays).value(root, (as_type, *former), as_type.__qualname__))
         case _:
             raise damaged

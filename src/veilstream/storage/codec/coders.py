@@ -7,8 +7,11 @@ from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
 from veilstream.trusted.block_noise import NoiseBlock
+from veilstream.trusted.correlated import CorrelatedNoise
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.encoding import (
+    correlated_from_plain,
+    correlated_to_plain,
     noise_block_from_plain,
     noise_block_to_plain,
     running_from_plain,
@@ -43,4 +46,5 @@ CODERS: Final[dict[type[Any], Coder]] = {
     SealedThreshold: Coder(threshold_to_plain, threshold_from_plain),
     NoiseBlock: Coder(noise_block_to_plain, noise_block_from_plain),
     SealedRunning: Coder(running_to_plain, running_from_plain),
+    CorrelatedNoise: Coder(correlated_to_plain, correlated_from_plain),
 }

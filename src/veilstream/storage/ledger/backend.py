@@ -26,6 +26,7 @@ from veilstream.errors import (
     MissingExtraError,
 )
 from veilstream.storage import migrations
+from veilstream.storage.ledger.creating import create
 from veilstream.storage.ledger.rows import rows_of
 from veilstream.storage.ledger.surroundings import (
     refuse_forgetful_server,
@@ -199,10 +200,14 @@ class Backend:
             if connection.dialect.name == "postgresql":
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
             current = self._revision(connection)
-            if current != migrations.HEAD:
+            if current == migrations.HEAD:
+                return
+            if current is None:
+                create(connection)
+            else:
                 with rows_of(self.label):
                     migrations.upgrade(connection, current)
-                connection.commit()
+            connection.commit()
 
     def _refuse_triggers(self, connection: Connection) -> None:
         """Refuse tables that do something else than keep what is written to them."""

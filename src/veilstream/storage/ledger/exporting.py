@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from veilstream.storage.ledger import ChargeRow, Ledger, StreamSpec
+from veilstream.storage.ledger.as_of import with_as_of
 from veilstream.storage.ledger.records import Mark
 from veilstream.values.boxes import Boxes
 from veilstream.values.release import Release
@@ -19,10 +20,11 @@ def export(ledger: Ledger, stream: str) -> list[dict[str, Any]]:
     """Releases, their revisions and charges of a stream as plain dicts in the order of time.
 
     Everything in it is public under the stream's guarantee: it can be given away, unlike the ledger itself. Where the
-    stream's calendar is recorded each row says when its step begins, as ``time``; :func:`header` names the bins.
+    stream's calendar is recorded each row says when its step begins, as ``time``; :func:`header` names the bins. A
+    repeated release and its interval are those of the step ``as_of``.
     """
     rows = [_charge(row) for row in ledger.charges(stream)]
-    rows += [_release(release) for release in ledger.releases(stream)]
+    rows += [_release(release, as_of) for release, as_of in with_as_of(ledger.releases(stream))]
     rows += [revision_row(revision) for revision in ledger.revisions(stream)]
     anchor = ledger.spec(stream).anchor
     if anchor is not None:
@@ -74,7 +76,7 @@ def _charge(row: ChargeRow) -> dict[str, Any]:
     }
 
 
-def _release(release: Release) -> dict[str, Any]:
+def _release(release: Release, as_of: int) -> dict[str, Any]:
     return {
         "kind": "release",
         "t": release.t,
@@ -83,6 +85,7 @@ def _release(release: Release) -> dict[str, Any]:
         "std": np.asarray(release.std).tolist(),
         "law": release.law.value,
         "fresh": release.fresh,
+        "as_of": as_of,
         "spent": str(release.spent),
         "left": str(release.left),
         **dict(_corners(release)),

@@ -130,14 +130,18 @@ def known_population(
     """A population, which must be there."""
     found = find_population(connection, key, name, label, lock=lock)
     if found is None:
-        known = ", ".join(connection.execute(sa.select(populations.c.name)).scalars()) or "none"
-        raise LedgerError(
-            name="population",
-            value=name,
-            limit=f"ledger {label} has no such population; it has: {known}",
-            next_step="define it first: veilstream population define LEDGER NAME --epsilon ... --window ...",
-        )
+        raise no_such_population(name, label, connection.execute(sa.select(populations.c.name)).scalars())
     return found
+
+
+def no_such_population(name: str, label: str, known: Iterable[str] = ()) -> LedgerError:
+    """What is said where a ledger has other populations than the one that is asked for."""
+    return LedgerError(
+        name="population",
+        value=name,
+        limit=f"ledger {label} has no such population; it has: {', '.join(known) or 'none'}",
+        next_step="define it first: veilstream population define LEDGER NAME --epsilon ... --window ...",
+    )
 
 
 Checked: TypeAlias = dict[int, tuple[tuple[Any, ...], Enrolled]]

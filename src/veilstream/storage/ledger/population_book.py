@@ -12,8 +12,9 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerError, LedgerMismatchError
+from veilstream.privacy.draws import Draw
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.privacy.population import EVER, Cost, Draw, Membership, Population
+from veilstream.privacy.population import EVER, Cost, Membership, Population
 from veilstream.privacy.population_limit import ALL_OF_TIME, PoolDraws
 from veilstream.privacy.population_pool import StreamDraws
 from veilstream.privacy.population_profile import Profile

@@ -7,7 +7,7 @@ is not in the copy at all may have drawn on any population at any time: pools of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import sqlalchemy as sa
@@ -50,10 +50,7 @@ def refuse_rolled_back(
     for member in members:
         end = last_mark(connection, member.id)
         check_mark(connection, member.id, member.name, label, end, marks.seen(member.name))
-    seen = marks.all()
-    gone = sorted(set(seen) - set(connection.execute(sa.select(streams.c.name)).scalars())) if seen else []
-    decided = last_decision(connection, label, GONE, None) if gone else None
-    unknown = [name for name in gone if decided is None or name not in decided["streams"]]
+    unknown = gone_streams(connection, marks.all(), label)
     if unknown:
         raise LedgerError(
             name="population",
@@ -63,6 +60,13 @@ def refuse_rolled_back(
             outcome="nothing was released",
             next_step="put the latest ledger back, or record what is lost (`veilstream ledger restore`)",
         )
+
+
+def gone_streams(connection: Connection, seen: Collection[str], label: str) -> list[str]:
+    """Streams that were seen and are not in the ledger, unless it is on record that they are gone."""
+    gone = sorted(set(seen) - set(connection.execute(sa.select(streams.c.name)).scalars())) if seen else []
+    decided = last_decision(connection, label, GONE, None) if gone else None
+    return [name for name in gone if decided is None or name not in decided["streams"]]
 
 
 LOST_STEPS: Final = Prepared(sa.select(losses.c.stream_id, sa.func.max(losses.c.last)).group_by(losses.c.stream_id))

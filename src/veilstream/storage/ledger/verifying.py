@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from veilstream.storage.ledger.arrays import fetch_public, fetch_secret
 from veilstream.storage.ledger.chain import base_of, check_state, check_stream, find_key, verified
 from veilstream.storage.ledger.compacting import ARRAY_COLUMNS, check_kept
 from veilstream.storage.ledger.decisions import ARCHIVE, check_decisions, last_decision
+from veilstream.storage.ledger.population_losses import gone_streams
 from veilstream.storage.ledger.population_verifying import check_population, names_of_populations
 from veilstream.storage.ledger.recomputing import check_snapshots, check_windows
 from veilstream.storage.ledger.records import Mark
@@ -53,7 +54,7 @@ def verify(ledger: Ledger) -> list[Finding]:
     >>> verify(Ledger.open(None))
     []
     """
-    found = list(_checked(ledger, None, _database))
+    found = [*_checked(ledger, None, partial(_gone, seen=ledger.all_marks())), *_checked(ledger, None, _database)]
     if found:
         return found
     with ledger.reading() as connection:
@@ -79,6 +80,14 @@ def _checked(ledger: Ledger, stream: str | None, check: Callable[[Connection, st
         yield Finding(stream, str(error))
     except DAMAGED as error:
         yield Finding(stream, f"a row is damaged ({type(error).__name__})")
+
+
+def _gone(connection: Connection, label: str, seen: Collection[str]) -> None:
+    gone = gone_streams(connection, seen, label)
+    if gone:
+        raise LedgerError(
+            name="ledger", value=label, limit=f"streams that were seen are not in it: {', '.join(map(repr, gone))}"
+        )
 
 
 def _database(connection: Connection, label: str) -> None:

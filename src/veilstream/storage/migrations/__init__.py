@@ -17,9 +17,11 @@ HEAD: Final = REVISIONS[-1]
 def upgrade(connection: Connection, current: str | None) -> None:
     """Walk from revision ``current`` (``None``: an empty database) to ``HEAD`` in the open transaction.
 
+    A new ledger gets its tables at once instead, in :mod:`veilstream.storage.ledger.creating`.
+
     The caller holds a lock that keeps every other process from doing the same.
     """
-    # Only a ledger that is new or old needs these, and they take long to load.
+    # Only a ledger that is old needs these, and they take long to load.
     from alembic.operations import Operations
     from alembic.runtime.migration import MigrationContext
     from alembic.script import ScriptDirectory

@@ -8,7 +8,7 @@ from veilstream.trusted.statistics.base import JointScores, Scores
 from veilstream.trusted.statistics.clusters import Boundaries, Stretches, bisection_scores, boundaries, stretches
 from veilstream.trusted.statistics.fourier_series import series_coordinates
 from veilstream.trusted.statistics.medians import median_scores, record_median_scores
-from veilstream.trusted.statistics.quantile import quantile_scores
+from veilstream.trusted.statistics.quantile import cut_scores, quantile_scores
 from veilstream.trusted.statistics.spectrum import cutoff_scores
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Stretches",
     "bisection_scores",
     "boundaries",
+    "cut_scores",
     "cutoff_scores",
     "median_scores",
     "quantile_scores",

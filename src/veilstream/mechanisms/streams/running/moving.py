@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -14,7 +15,11 @@ from numpy.typing import NDArray
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.protocols import NEXT_TO_NOTHING
 from veilstream.mechanisms.streams import horizons
+from veilstream.mechanisms.streams.running import buffered
+from veilstream.mechanisms.streams.running.buffered import BufferedState, next_buffered, square_root
 from veilstream.mechanisms.streams.running.rows import RowsState, measured_row, raised_by_groups, variances_of
+from veilstream.mechanisms.streams.running.weights import Weights
+from veilstream.privacy.buffers import Buffers
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.kernels import Kernel
 from veilstream.privacy.rationals import round_down
@@ -31,7 +36,7 @@ MOST_STEPS: Final = 1 << 14
 class State:
     """The rows, and the totals that were released up to a window ago, the oldest first."""
 
-    rows: RowsState = field(default_factory=RowsState)
+    rows: RowsState | BufferedState = field(default_factory=RowsState)
     totals: list[Any] = field(default_factory=list[Any])
 
 
@@ -43,8 +48,9 @@ class MovingSum:
     last ω are added up: y = A·C⁻¹·m, A being the matrix of moving sums. Weights c_k = β^k·binom(2k, k)/4^k are the
     square root of decayed sums; they forget what is a few windows old, so that a step pays for about ln(ω)/π rows
     for ever. The noise grows with the logarithm of ω, where fresh noise on every window grows with its root and sums of
-    noisy counts do as well. Without delta it is such a sum of noisy counts. ``detail`` is the number of groups for
-    every doubling of the age.
+    noisy counts do as well. Without delta it is such a sum of noisy counts. The past is read by decaying buffers, or
+    with ``weights`` "groups" in groups of timestamps, ``detail`` of them for every doubling of the age, as in streams
+    of earlier versions.
 
     >>> import numpy as np
     >>> from veilstream import Guarantee, simulate
@@ -59,6 +65,9 @@ class MovingSum:
 
     window: int = 24
     detail: int = 8
+    weights: Weights = Weights.BUFFERS
+    version: ClassVar[int] = 2
+    former_defaults: ClassVar[Mapping[int, Mapping[str, str]]] = {1: {}}
     oblivious: ClassVar[bool] = True
     window_sums: ClassVar[bool] = True
 
@@ -66,12 +75,8 @@ class MovingSum:
         horizons.whole(self.window, "window", self)
         if self.window > MOST_STEPS:
             raise InvalidInputError(name="window", of="MovingSum", value=self.window, limit=f"at most {MOST_STEPS}")
+        object.__setattr__(self, "weights", Weights.of(self.weights, self))
         Kernel(detail=self.detail)
-
-    @property
-    def kernel(self) -> Kernel:
-        """The weights with which rows read the past."""
-        return _best_kernel(self.window, self.detail)
 
     def divided(self, guarantee: Guarantee, bins: int) -> Guarantee:
         """All of the budget for Gaussian noise."""
@@ -87,7 +92,8 @@ class MovingSum:
             )
         if not guarantee.mu_squared:
             horizons.share(guarantee, None, 1, self)
-        return State()
+            return State()
+        return State(BufferedState() if self.weights is Weights.BUFFERS else RowsState())
 
     def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
         return self._from_rows(state, now, meter) if meter.guarantee.mu_squared else self._fresh(state, now, meter)
@@ -102,34 +108,55 @@ class MovingSum:
         return State(RowsState(total=total), kept), Values(moved, spread, NoiseLaw.MIXED)
 
     def _from_rows(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
-        kernel = self.kernel
-        unit = _unit_of(kernel, meter.guarantee.mu_squared)
-        rows, std = measured_row(state.rows, now, kernel, unit, meter, decay=1.0)
-        assert rows.sums is not None
+        rows, spread, missed = (
+            self._by_buffers(state.rows, now, meter)
+            if isinstance(state.rows, BufferedState)
+            else self._by_groups(state.rows, now, meter)
+        )
         # Steps without a release have added nothing.
-        missed = 0 if state.rows.sums is None else rows.sums.last - state.rows.sums.last - 1
         totals = [*state.totals, *[state.rows.total] * missed]
         total: Any = rows.total
         moved = total - totals[-self.window] if len(totals) >= self.window else total
-        row = rows.sums.last - rows.sums.start
-        spread = std * math.sqrt(_variance(kernel, self.window, row)) * raised_by_groups(kernel, row)
         kept = [*totals, total][-self.window :]
         return State(rows, kept), Values(moved, spread, NoiseLaw.GAUSSIAN)
+
+    def _by_buffers(self, before: BufferedState, now: Sealed, meter: Meter) -> tuple[BufferedState, float, int]:
+        """The state after a row, the noise of the moving sum, and how many steps were missed."""
+        buffers = _best_buffers(self.window) if before.noise is None else before.noise.buffers
+        unit = _unit_of(buffers, meter.guarantee.mu_squared)
+        rows, _, std = next_buffered(before, now, buffers, unit, meter, decay=1.0)
+        assert rows.noise is not None
+        missed = 0 if before.noise is None else rows.noise.last - before.noise.last - 1
+        row = rows.noise.last - rows.noise.start
+        return rows, std * math.sqrt(_variance(buffers, self.window, row)), missed
+
+    def _by_groups(self, before: RowsState, now: Sealed, meter: Meter) -> tuple[RowsState, float, int]:
+        kernel = _best_kernel(self.window, self.detail)
+        unit = _unit_of(kernel, meter.guarantee.mu_squared)
+        rows, std = measured_row(before, now, kernel, unit, meter, decay=1.0)
+        assert rows.sums is not None
+        missed = 0 if before.sums is None else rows.sums.last - before.sums.last - 1
+        row = rows.sums.last - rows.sums.start
+        spread = std * math.sqrt(_variance(kernel, self.window, row)) * raised_by_groups(kernel, row)
+        return rows, spread, missed
 
 
 def _workload(window: int, length: int) -> NDArray[np.float64]:
     return (np.arange(length) < window).astype(np.float64)
 
 
-def _variance(kernel: Kernel, window: int, row: int) -> float:
+def _variance(kernel: Kernel | Buffers, window: int, row: int) -> float:
     """Of the number of a row, in units of that of a row's own noise: that of the last row known for all later ones."""
     known = _variances(kernel, window)
     return float(known[min(row, len(known) - 1)])
 
 
 @lru_cache(maxsize=16)
-def _variances(kernel: Kernel, window: int) -> NDArray[np.float64]:
-    return variances_of(kernel, _workload(window, 32 * window))
+def _variances(kernel: Kernel | Buffers, window: int) -> NDArray[np.float64]:
+    workload = _workload(window, 32 * window)
+    if isinstance(kernel, Buffers):
+        return buffered.variances_of(kernel, workload)
+    return variances_of(kernel, workload)
 
 
 @lru_cache(maxsize=64)
@@ -140,6 +167,12 @@ def _best_kernel(window: int, detail: int) -> Kernel:
 
 
 @lru_cache(maxsize=64)
-def _unit_of(kernel: Kernel, mu_squared: Fraction) -> Fraction:
+def _best_buffers(window: int) -> Buffers:
+    known = [square_root(None, 1 - 1 / (times * window + 1)) for times in REMEMBERED]
+    return min(known, key=lambda buffers: float(buffers.cost(None)) * float(_variances(buffers, window)[-1]))
+
+
+@lru_cache(maxsize=64)
+def _unit_of(kernel: Kernel | Buffers, mu_squared: Fraction) -> Fraction:
     """What a row costs a timestamp that it reads with weight 1, of μ²."""
     return round_down(mu_squared / kernel.cost(None))

@@ -63,7 +63,7 @@ def measured_row(
         nothing: Reals = np.zeros(now.size)
         for row in range(before.last - sums.start + 1, sums.last - sums.start + 1):
             estimates, total = merged([*estimates, nothing], kernel, row), decay * total
-        weights = sums.profile.pieces()[1][:-1] / float(1 << WEIGHT_BITS)
+        weights = sums.weights()[:-1] / float(1 << WEIGHT_BITS)
         newest = measured - _weighted(estimates[:-1], weights)
         estimates, total = [*estimates[:-1], newest], total + newest
     return RowsState(sums, estimates, total, total), float(noisy.std)
@@ -105,7 +105,11 @@ def _variances(kernel: Kernel, rows: int) -> Reals:
 
 def variances_of(kernel: Kernel, workload: Reals) -> Reals:
     """The same where a released number counts an age k with ``workload[k]``."""
-    weights = weights_of_ages(kernel, len(workload)) / float(1 << FINE_BITS)
+    return row_variances(weights_of_ages(kernel, len(workload)) / float(1 << FINE_BITS), workload)
+
+
+def row_variances(weights: Reals, workload: Reals) -> Reals:
+    """The same for weights age by age."""
     return np.asarray(np.cumsum(_product(_inverse(weights), workload) ** 2))
 
 

@@ -7,15 +7,16 @@ import polars as pl
 
 from veilstream import Guarantee, Publisher
 from veilstream.data import Calendar, Categories, Domain
-from veilstream.mechanisms.streams import FixedRate, ModelBased, Uniform
-from veilstream.release.as_of import with_as_of
+from veilstream.mechanisms.streams import Fast, FixedRate, ModelBased, Uniform
 from veilstream.release.sinks import release_tables
+from veilstream.storage.ledger.as_of import with_as_of
+from veilstream.storage.ledger.exporting import export
 
 PLACES = Domain({"place": Categories(["a", "b"])})
 STEPS = 7
 
 
-def published(mechanism: FixedRate | Uniform | ModelBased) -> Publisher[object]:
+def published(mechanism: FixedRate | Uniform | ModelBased | Fast) -> Publisher[object]:
     publisher: Publisher[object] = Publisher(PLACES, Guarantee(1, w=6), mechanism)  # type: ignore[arg-type]
     for _ in range(STEPS):
         publisher.feed(np.array([100, 200]))
@@ -41,6 +42,11 @@ def test_what_is_fresh_or_of_a_model_is_of_its_own_step() -> None:
         assert [step for _, step in with_as_of(releases)] == list(range(STEPS))
 
 
+def test_an_export_says_it_of_every_release() -> None:
+    rows = export(published(FixedRate(interval=3)).ledger, "default")
+    assert [row["as_of"] for row in rows if row["kind"] == "release"] == [0, 0, 0, 3, 3, 3, 6]
+
+
 def test_tables_say_it_row_by_row() -> None:
     publisher = published(FixedRate(interval=3))
     calendar = Calendar(0, STEPS, 1)
@@ -51,3 +57,13 @@ def test_tables_say_it_row_by_row() -> None:
     joined = repeated.join(looked, on=["place", "as_of"], suffix="_then")
     assert len(joined) == len(repeated) == 8
     assert joined["low"].equals(joined["low_then"].alias("low"))
+
+
+def test_what_a_filter_believes_is_about_the_count_of_its_own_step() -> None:
+    """FAST follows the level between looks, and its bands widen: they are not of a value before noise."""
+    releases = list(published(Fast(samples=1)).ledger.releases("default"))
+    assert not all(release.fresh for release in releases)
+    assert {release.covers for release in releases} == {"count"}
+    assert [step for _, step in with_as_of(releases)] == list(range(STEPS))
+    widths = [high[0] - low[0] for low, high in (release.interval(0.95) for release in releases)]
+    assert widths[1] < widths[2] < widths[3]

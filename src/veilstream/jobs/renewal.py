@@ -1,0 +1,154 @@
+"""A presence that is chosen anew every few blocks, from a small budget that is charged and recorded.
+
+Time is cut into epochs of so many blocks. Each epoch is a stream of its own in the ledger, ``NAME.0``, ``NAME.1``, …,
+whose guarantee records its c. After an epoch the histogram of visits per person and block is published once
+(``NAME.choice.0``, …), and the c of the next epoch is arithmetic on it. What one person does in one block lies in one
+epoch and in one of these histograms: ε and the budget of a choice, whatever the choices are (PROOF_presence.md,
+"Renewing c").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from veilstream.data import Calendar, read_events
+from veilstream.data.bounding.presence_visits import visit_histogram
+from veilstream.errors import InvalidInputError
+from veilstream.jobs.call import publish
+from veilstream.jobs.published import PublishedJob
+from veilstream.mechanisms.streams import Sample
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.presence_choice import Promise, presence_curve
+from veilstream.privacy.rationals import Exact, rational
+from veilstream.release.publisher import Publisher
+from veilstream.storage.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """When c is chosen anew, and what that costs.
+
+    ``block`` is the number of steps in which a person is one unit, ``blocks`` how many of them share one c, ``first``
+    the c of the first of them, which is public knowledge, and ``budget`` the ε of each choice. ``most`` is the largest
+    number of visits in a block that is told apart.
+    """
+
+    block: int
+    blocks: int
+    first: int
+    budget: Fraction
+    most: int
+
+    def __init__(self, block: int, blocks: int, first: int, budget: Exact = "1/10", most: int = 12) -> None:
+        for name, number in (("block", block), ("blocks", blocks), ("first", first), ("most", most)):
+            if type(number) is not int or number < 1:
+                raise InvalidInputError(name=name, of="Renewal", value=number, limit="a whole number from 1")
+        exact = rational(budget, "budget")
+        if exact <= 0:
+            raise InvalidInputError(name="budget", of="Renewal", value=str(exact), limit="above 0")
+        for name, value in zip(self.__slots__, (block, blocks, first, exact, most), strict=True):
+            object.__setattr__(self, name, value)
+
+    def promise(self, epsilon: Exact) -> str:
+        """What is promised to one person in all, in words.
+
+        >>> Renewal(block=7, blocks=4, first=2).promise(1)
+        'epsilon 11/10 for what one person contributes in one block of 7 steps: 1 for the releases and 1/10 for choosing
+        in how many steps of a block a person counts'
+        """
+        return (
+            f"epsilon {rational(epsilon, 'epsilon') + self.budget} for what one person contributes in one block of "
+            f"{self.block} steps: {epsilon} for the releases and {self.budget} for choosing in how many steps of a "
+            "block a person counts"
+        )
+
+
+def publish_renewed(
+    source: Any,
+    renewal: Renewal,
+    calendar: Calendar,
+    *,
+    user: str,
+    time: str,
+    epsilon: Exact,
+    ledger: str | Path,
+    stream: str,
+    **settings: Any,
+) -> list[PublishedJob]:
+    """Publish all whole epochs of a calendar, each with the c that was chosen after the one before.
+
+    What the ledger holds is not published again, so that the call may be repeated with more data and a later end.
+    ``settings`` are those of :func:`publish`; rows of other epochs, and those with values outside the domain, are left
+    out. ``source`` is read several times: a table, a file or files.
+
+    >>> import os, tempfile
+    >>> rows = {"id": [1, 1, 2, 3, 1, 2, 2, 2], "day": [0, 1, 1, 2, 4, 4, 5, 7]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     jobs = publish_renewed(rows, Renewal(2, 2, first=1), Calendar(0, 8, 1), user="id", time="day", epsilon=1,
+    ...                            ledger=os.path.join(folder, "b.db"), stream="visits", mechanism="uniform")
+    ...     [len(job.releases) for job in jobs], jobs[0].prepared.guarantee.presence
+    ([4, 4], 1)
+    """
+    length = renewal.block * renewal.blocks
+    jobs: list[PublishedJob] = []
+    c = renewal.first
+    for epoch in range(calendar.steps // length):
+        here = _part(calendar, epoch * length, length)
+        given: Mapping[str, Any] = {"zone": calendar.zone, "allow_empty": True, **settings, "unknown": "drop"}
+        jobs.append(
+            publish(
+                source,
+                user=user,
+                time=time,
+                every=calendar.every,
+                start=here.start,
+                end=here.end,
+                epsilon=str(rational(epsilon, "epsilon")),
+                per=renewal.block,
+                presence=c,
+                ledger=ledger,
+                stream=f"{stream}.{epoch}",
+                **given,
+            )
+        )
+        c = _chosen(source, renewal, here, user, time, epsilon, ledger, f"{stream}.choice.{epoch}")
+    return jobs
+
+
+def _part(calendar: Calendar, first: int, steps: int) -> Calendar:
+    """So many steps of a calendar from ``first`` on."""
+    return Calendar(_moment(calendar, first), _moment(calendar, first + steps), calendar.every, calendar.zone)
+
+
+def _moment(calendar: Calendar, step: int) -> Any:
+    """When a step begins, or the calendar ends, as calendars take it."""
+    if step == calendar.steps:
+        return calendar.end
+    return calendar.begins(step) if isinstance(calendar.every, int) else calendar.label(step)
+
+
+def _chosen(
+    source: Any,
+    renewal: Renewal,
+    epoch: Calendar,
+    user: str,
+    time: str,
+    epsilon: Exact,
+    ledger: str | Path,
+    stream: str,
+) -> int:
+    """The c that the histogram of visits in an epoch asks for; it is published once, and looked up later."""
+    with Ledger.open(str(ledger)) as opened:
+        once = Publisher(renewal.most, Guarantee(renewal.budget, w=1), Sample(), opened, stream=stream, calendar=epoch)
+        released = list(opened.releases(stream))
+        if not released:
+            events = read_events(source, user=user, time=time, by=[])
+            visits = visit_histogram(events, epoch, steps=renewal.block, most=renewal.most, promise=Promise.BLOCK)
+            released = [once.feed(visits)]
+    visits_of_block = (released[0].values / renewal.blocks).tolist()
+    curve = presence_curve(visits_of_block, epsilon, steps=renewal.block, promise=Promise.BLOCK)
+    return curve.best or renewal.block

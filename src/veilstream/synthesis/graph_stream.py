@@ -1,0 +1,264 @@
+"""A graph of marginals of a table that changes: what the last steps told is kept and brought up to date."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.protocols import HistogramMechanism
+from veilstream.mechanisms.streams import horizons
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.synthesis.graph import MarginalGraph, Measured, released
+from veilstream.synthesis.graph_budget import Budget, NoisyMargins
+from veilstream.synthesis.graph_choice import misfit_penalty
+from veilstream.synthesis.graph_fit import Graph
+from veilstream.synthesis.graph_layout import GraphLayout, Marginal, Published
+from veilstream.synthesis.junction import Scope, fits
+from veilstream.trusted.counts import Sealed
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.rows import SealedRows, SealedTable
+from veilstream.trusted.statistics.marginal_counts import marginal_counts, misfit_scores
+from veilstream.values.values import Values
+
+Reals = NDArray[np.float64]
+FALSE_ALARM: Final = 0.01
+"""Chance at most, step by step, that a pair joins the structure although the model predicts its table."""
+MEMORY: Final = 0.8
+"""Weight of what was known of a table's drift before, beside what the present step shows."""
+SIGMAS: Final = 3.0
+"""Standard deviations by which chance may put the rows off from a model that describes them."""
+FAINT: Final = 2.0
+"""Standard deviations by which the dependence of a pair must stand out of noise and chance for its table to stay."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """The last release, its margins before they were smoothed, and the drift of every margin and table in a step."""
+
+    step: int = 0
+    numbers: Reals = field(default_factory=lambda: np.zeros(0))
+    margins: Reals = field(default_factory=lambda: np.zeros(0))
+    drifts: Reals = field(default_factory=lambda: np.zeros(0))
+
+
+@dataclass(frozen=True, slots=True)
+class MarginalStream:
+    """Publishes a ``MarginalGraph`` of a changing table at every step, each for ε/w, on the ground of the last one.
+
+    The first step is a ``MarginalGraph``. From then on the *structure*, the sets of attributes whose tables are
+    measured and the groups of values in them, is kept, and one private choice a step (``select_share`` of its ε) asks
+    whether a pair outside of it is predicted so badly that it should join. "None" wins unless a misfit stands out
+    of noise and chance: where the model is right, a pair joins with a chance of about 1 % a step. A pair whose
+    published table shows no dependence any more leaves. Everything else measures margins and tables.
+
+    Every margin and table is followed by a filter: the new measurement and the last estimate are averaged by their
+    variances, and the drift between steps, in squares, is what their differences show beyond noise. Where nothing
+    changes, noise falls with every step; where much changes, the new measurement counts alone. That is
+    post-processing, and its whole state is in the ledger.
+
+    What is promised is a table for every step. Rows of different steps are not linked: there are no trajectories.
+
+    >>> from veilstream import Guarantee
+    >>> from veilstream.data import Categories
+    >>> from veilstream.synthesis import TableDomain, TablePublisher, refreshed
+    >>> x = np.arange(4000) % 4
+    >>> domain = TableDomain({name: Categories(range(4)) for name in "xy"})
+    >>> with TablePublisher(domain, Guarantee(4, w=4), refreshed) as publisher:
+    ...     models = [publisher.feed({"x": x, "y": (x + 1) % 4}, month) for month in range(3)]
+    >>> [model.spent for model in models]
+    [Fraction(1, 1), Fraction(1, 1), Fraction(1, 1)]
+    """
+
+    graph: MarginalGraph = field(default_factory=MarginalGraph)
+    horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        horizons.whole(self.horizon, "horizon", self)
+        given: object = self.graph
+        if not isinstance(given, MarginalGraph):
+            raise InvalidInputError(
+                name="graph",
+                of="MarginalStream",
+                value=type(given).__name__,
+                limit="a MarginalGraph; a copula has no structure to keep",
+                next_step="use refreshed, which makes a copula anew at every step",
+            )
+
+    def start(self, guarantee: Guarantee, bins: int) -> State:
+        self._epsilon(guarantee)
+        return State()
+
+    def step(self, state: State, now: Sealed, meter: Meter) -> tuple[State, Values]:
+        if not isinstance(now, SealedTable):
+            raise InvalidInputError("MarginalStream: it publishes tables, not histograms; use TablePublisher")
+        horizons.within_horizon(meter.guarantee, state.step, self.horizon)
+        layout, epsilon = self.graph.layout(now.rows.shape), self._epsilon(meter.guarantee)
+        if state.step == 0:
+            measured = self.graph.measured(now.rows, layout, epsilon, meter)
+            drifts = np.zeros(len(layout.shape) + len(measured.parts.tables))
+        else:
+            measured, drifts = _Refresh(self.graph, now.rows, layout, state, meter).measured(epsilon)
+        values = released(layout, measured)
+        numbers = np.asarray(values.numbers, dtype=np.float64)
+        return State(state.step + 1, numbers, np.concatenate(measured.noisy.counts), drifts), values
+
+    def _epsilon(self, guarantee: Guarantee) -> Fraction:
+        return horizons.share(guarantee, self.horizon, 1, self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Refresh:
+    """One step after the first."""
+
+    graph: MarginalGraph
+    rows: SealedRows
+    layout: GraphLayout
+    state: State
+    meter: Meter
+
+    def measured(self, epsilon: Fraction) -> tuple[Measured, Reals]:
+        """All that the model holds at this step, for all of ε, and the drifts."""
+        before = self.layout.unpack(self.state.numbers)
+        size, choose, measure = self.graph.shares(epsilon)
+        counted = self.meter.laplace(self.rows.counts(()), size, "total")
+        pairs = self._outside(before)
+        if not pairs and self.graph.noise == "laplace":
+            measure, choose = measure + choose, Fraction(0)
+        budget = Budget.of(self.graph.noise, measure, self.rows.l1, self.meter)
+        share = self.graph.for_margins(self.layout, before.margins.total, budget)
+        noisy, drifts = self._margins(before, budget, share)
+        total = _total(counted, noisy)
+        known = replace(before, margins=noisy.margins(total))
+        if not known.tables and pairs:
+            # No table is bound to groups: they may follow the rows.
+            groups, _ = self.graph.plan(self.layout, total, budget, 1 - share, 1)
+            known = replace(known, labels=self.layout.labels(known.margins.counts, groups))
+        if pairs:
+            noise = budget.noise_of((1 - share) / (len(before.tables) + 1))
+            known, choose = self._joined(known, pairs, choose, noise), Fraction(0)
+        tables, more = self._tables(before, known, budget, 1 - share)
+        for spare in budget.spared(Fraction(0) if tables else 1 - share, choose):
+            noisy = noisy.with_another(spare.margins(self.rows, self.histogram, Fraction(1), self.meter))
+        kept = [at for at, table in enumerate(tables) if stands_out(table)]
+        parts = replace(known, margins=noisy.margins(total), tables=[tables[at] for at in kept])
+        return Measured(counted, parts, noisy), np.concatenate([drifts, more[kept]])
+
+    @property
+    def histogram(self) -> HistogramMechanism | None:
+        return self.graph.margins if self.graph.noise == "laplace" else None
+
+    def _outside(self, before: Published) -> list[Scope]:
+        """Pairs that no table holds and that the memory of the law has room for."""
+        attributes, held = len(self.layout.shape), [table.scope for table in before.tables]
+        if len(held) >= self.layout.most_tables:
+            return []
+        sizes = [1 + int(label.max()) for label in before.labels]
+        pairs = itertools.combinations(range(attributes), 2)
+        apart = [pair for pair in pairs if not any(set(pair) <= set(scope) for scope in held)]
+        return [pair for pair in apart if fits(sizes, [*held, pair])]
+
+    def _margins(self, before: Published, budget: Budget, share: Fraction) -> tuple[NoisyMargins, Reals]:
+        now = budget.margins(self.rows, self.histogram, share, self.meter)
+        ends = np.cumsum(self.layout.shape)[:-1]
+        counts: list[Reals] = []
+        precisions: list[float] = []
+        drifts = self.state.drifts[: len(self.layout.shape)].copy()
+        known = zip(np.split(self.state.margins, ends), before.margins.std, strict=True)
+        for axis, (last, std) in enumerate(known):
+            noise = 1 / now.precisions[axis]
+            estimate, variance, drifts[axis] = followed(last, std**2, now.counts[axis], noise, drifts[axis])
+            counts.append(estimate)
+            precisions.append(1 / variance)
+        return NoisyMargins(tuple(counts), tuple(precisions), now.smooth), drifts
+
+    def _joined(self, known: Published, pairs: Sequence[Scope], epsilon: Fraction, noise: float) -> Published:
+        """What is known, with a table to measure more, of no precision yet, if the test says so."""
+        law = Graph.of(self.layout, known).law
+        predicted, total = law.pairs(), known.margins.total
+        expected = [total * predicted[pair].reshape(-1) for pair in pairs]
+        # Noise of a choice among so many passes the first with the chance of a false alarm; by chance, rows that the
+        # model does describe are further off than on average by a few of the second.
+        alarm = 2 * math.log(len(pairs) / FALSE_ALARM) * float(self.rows.l1 / epsilon)
+        alarm += SIGMAS * math.sqrt((1 - 2 / math.pi) * total)
+        ordered, margins = self.layout.ordered, known.margins.std
+        off = [math.sqrt(2 / math.pi) * std * size for std, size in zip(margins, self.layout.shape, strict=True)]
+        penalties = [
+            alarm + off[j] + off[k] + misfit_penalty(total * predicted[j, k], (ordered[j], ordered[k]), noise)
+            for j, k in pairs
+        ]
+        exact = marginal_counts(self.rows, known.labels, pairs)
+        scores = misfit_scores(exact, expected, penalties, none=True)
+        chosen = self.meter.select(scores, epsilon, "pair to join")
+        if chosen == len(pairs):
+            return known
+        first = total * predicted[pairs[chosen]]
+        return replace(known, tables=[*known.tables, Marginal(pairs[chosen], first, math.inf)])
+
+    def _tables(
+        self, before: Published, known: Published, budget: Budget, share: Fraction
+    ) -> tuple[list[Marginal], Reals]:
+        if not known.tables:
+            return [], np.zeros(0)
+        scopes = [table.scope for table in known.tables]
+        drifts = np.zeros(len(scopes))
+        drifts[: len(before.tables)] = self.state.drifts[len(self.layout.shape) :]
+        found: list[Marginal] = []
+        for at, now in enumerate(budget.tables(self.rows, known.labels, scopes, share, self.meter)):
+            last = known.tables[at]
+            if math.isinf(last.std):
+                found.append(now)
+                continue
+            counts, variance, drifts[at] = followed(last.counts, last.std**2, now.counts, now.std**2, drifts[at])
+            found.append(Marginal(now.scope, counts, math.sqrt(variance)))
+        return found, drifts
+
+
+def followed(last: Reals, variance: float, now: Reals, noise: float, drift: float) -> tuple[Reals, float, float]:
+    """The estimate of changing numbers after a new measurement with ``noise`` (a variance), its variance, the drift.
+
+    The squared differences between a measurement and the last estimate are the variance of that, the noise of the one
+    and the drift between: the last of the three is what is left, averaged over steps.
+
+    >>> followed(np.array([10.0, 20.0]), 1.0, np.array([12.0, 20.0]), 1.0, drift=0.0)
+    (array([11., 20.]), 0.5, 0.0)
+    """
+    shown = float(np.square(now - last).mean()) - variance - noise
+    drift = MEMORY * drift + (1 - MEMORY) * shown
+    prior = variance + max(drift, 0.0)
+    gain = prior / max(prior + noise, 1e-18)
+    return last + gain * (now - last), max(gain * noise, 1e-18), drift
+
+
+def stands_out(table: Marginal) -> bool:
+    """Whether the dependence that a table shows is beyond noise and chance; of more than two attributes always.
+
+    >>> stands_out(Marginal((0, 1), np.array([[50.0, 0.0], [0.0, 50.0]]), 5.0))
+    True
+    >>> stands_out(Marginal((0, 1), np.array([[25.0, 27.0], [26.0, 24.0]]), 5.0))
+    False
+    """
+    if table.counts.ndim != 2 or table.std <= 0:
+        return True
+    counts, total = table.counts, float(table.counts.sum())
+    alone = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / total if total > 0 else np.zeros_like(counts)
+    freedom = max((counts.shape[0] - 1) * (counts.shape[1] - 1), 1)
+    # Rows drawn from an independent law would be off by chance too, cell by cell with the variance of a Poisson count.
+    variances = table.std**2 + np.maximum(alone, 0.0)
+    excess = float((np.square(counts - alone) / variances).sum()) * freedom / counts.size - freedom
+    return bool(excess > FAINT * math.sqrt(5 * freedom))
+
+
+def _total(counted: Values, margins: NoisyMargins) -> float:
+    """The number of rows by all that counts them: itself, and the sums of margins."""
+    precisions = [1 / max(float(np.max(counted.std)) ** 2, 1e-18)]
+    precisions += [p / counts.size for p, counts in zip(margins.precisions, margins.counts, strict=True)]
+    sums = [float(counted.numbers[0]), *(float(counts.sum()) for counts in margins.counts)]
+    return max(float(np.average(sums, weights=precisions)), 0.0)
