@@ -25,6 +25,8 @@ SUM: Final = 10
 """Steps that are added up."""
 LATEST: Final = 10
 """Steps after which a detection counts as missed."""
+FALSE: Final = 0.05
+"""Of the steps at which there is nothing to detect, those at which something may be shown."""
 NEVER: Final = 10**9
 WITHOUT: Final[dict[str, tuple[Any, str, Any]]] = {
     "block noise": (plans, "MOST_BINS_IN_BLOCKS", 0),
@@ -134,10 +136,12 @@ def _measures(made: Runs, run: int, counts: NDArray[np.int64]) -> dict[str, floa
 def detection_delay(released: NDArray[np.float64], totals: NDArray[np.int64]) -> float:
     """Steps until a release shows that a total has passed its 90 % quantile, at most LATEST; their mean.
 
-    A total passes it where it had been below for at least LATEST steps.
+    A total passes it where it had been below for at least LATEST steps. A release shows it where it lies above the
+    value that only FALSE of the releases of all other steps lie above: every mechanism has the same false alarms, and
+    noise that passes the quantile all the time is late.
     """
-    level = np.quantile(totals, 0.9)
-    above, shown = totals > level, released > level
+    above = totals > np.quantile(totals, 0.9)
+    shown = released > np.quantile(released[~above], 1 - FALSE)
     begins = [t for t in range(LATEST, len(totals)) if above[t] and not above[t - LATEST : t].any()]
     delays = [int(np.argmax(np.append(shown[t : t + LATEST], True))) for t in begins]
     return float(np.mean(delays)) if delays else math.nan

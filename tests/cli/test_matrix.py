@@ -13,7 +13,7 @@ from tests.cli.support import City, Outcome, rows, veilstream
 READERS = {"publish", "series", "histogram", "synthesize", "personalised", "points", "bound"}
 """Commands that read private rows and release something."""
 REPORTS = {*READERS, "plan", "advise", "compare", "mechanisms", "audit", "ledger show", "ledger releases",
-           "ledger charges", "ledger verify", "ledger export"}  # fmt: skip
+           "ledger revisions", "ledger charges", "ledger verify", "ledger export"}  # fmt: skip
 HAS = {
     "--json": REPORTS,
     "--dry-run": READERS,

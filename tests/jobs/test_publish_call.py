@@ -123,18 +123,31 @@ def test_the_automatic_mechanism_has_the_seasons_of_the_calendar_and_stays(tmp_p
     assert (first.summary.published, again.summary.published) == (HOURS, 0)
 
 
-def test_revisions_are_a_table_of_their_own_with_versions(tmp_path: Path) -> None:
+def test_tables_have_the_latest_version_or_every_one(tmp_path: Path) -> None:
     out = tmp_path / "visits.csv"
-    first = call(table(), tmp_path, mechanism="auto", set={"revise": 2}, out=out)
-    beside = tmp_path / "visits.revisions.csv"
-    assert list(first.summary.outputs) == [str(out), str(beside)]
-    releases, revised = pl.read_csv(out), pl.read_csv(beside)
-    assert releases["covers"].unique().to_list() == ["count"]
-    assert revised.columns == ["step", "time", "place", "value", "low", "high", "covers", "version"]
-    assert revised.select("step", "version").unique(maintain_order=True).rows() == [(3, 2), (4, 1)]
-    beside.unlink()
-    call(table(), tmp_path, mechanism="auto", set={"revise": 2}, out=out)
-    assert pl.read_csv(beside).equals(revised)
+    job = call(table(), tmp_path, mechanism="auto", set={"revise": 2}, out=out, plot=tmp_path / "visits.svg")
+    latest = job.to_polars()
+    assert pl.read_csv(out)["version"].to_list() == latest["version"].to_list()
+    own = ["step", "time", "place", "value", "low", "high", "fresh", "covers", "version", "as_of", "counted"]
+    assert latest.columns == own
+    pairs = latest.select("step", "version").unique(maintain_order=True).rows()
+    assert pairs == [(0, 2), (1, 2), (2, 2), (3, 2), (4, 1), (5, 0)]
+    every, first = job.to_polars(vintages="all"), job.to_polars(vintages="first")
+    assert every["version"].unique().sort().to_list() == [0, 1, 2]
+    assert every.filter(pl.col("version") == 0).drop("version").equals(first)
+    newest = every.filter(pl.col("version") == pl.col("version").max().over("step"))
+    assert newest.equals(latest)
+    assert latest["covers"].unique().to_list() == ["count"]
+    assert "as first released" in (tmp_path / "visits.svg").read_text()
+    call(table(), tmp_path, mechanism="auto", set={"revise": 2}, out=out, vintages="all")
+    assert len(pl.read_csv(out)) == len(every)
+
+
+def test_revised_measures_have_versions_too(tmp_path: Path) -> None:
+    rows = table().with_columns(spent=pl.lit(2.0))
+    job = call(rows, tmp_path, mechanism="model", set={"revise": 1}, mean="spent", between=(0, 5))
+    pairs = job.to_polars().select("step", "version").unique(maintain_order=True).rows()
+    assert pairs == [(step, 1) for step in range(HOURS - 1)] + [(HOURS - 1, 0)]
 
 
 def test_a_stream_goes_on_with_the_mechanism_that_it_began_with(tmp_path: Path) -> None:

@@ -44,6 +44,20 @@ def test_releases_in_pages_without_gaps(start_server: StartServer) -> None:
         assert (part["step"], part["next"]) == ([1, 2], None)
 
 
+def test_revisions_of_what_is_shown(start_server: StartServer) -> None:
+    server = published(start_server, mechanism="model", settings={"revise": 2})
+    with server.client() as client:
+        whole = client.get("/v1/streams/visits/revisions").json()
+        pairs = list(zip(whole["step"], whole["version"], strict=True))
+        assert pairs[:5] == [(0, 1), (0, 2), (1, 1), (1, 2), (2, 1)]
+        assert [step + version for step, version in pairs] == whole["made"]
+        assert max(whole["made"]) <= whole["head"]
+        assert [len(values) for values in whole["values"]] == [2] * len(pairs)
+        assert set(whole["covers"]) == {"count"}
+        page = client.get("/v1/streams/visits/revisions", params={"from": 1, "limit": 2, "latest": True}).json()
+        assert (page["step"], page["version"], page["next"]) == ([1, 2], [2, 2], 3)
+
+
 @pytest.mark.parametrize(
     ("form", "read"), [("csv", pl.read_csv), ("parquet", pl.read_parquet), ("arrow", pl.read_ipc_stream)]
 )

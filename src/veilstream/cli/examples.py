@@ -40,6 +40,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "ledger show": ("ledger show budget.db",),
     "ledger releases": ("ledger releases budget.db --stream visits --after 10",),
     "ledger charges": ("ledger charges budget.db --stream visits",),
+    "ledger revisions": ("ledger revisions budget.db --stream visits --latest",),
     "ledger export": ("ledger export budget.db --out history.ndjson",),
     "ledger verify": ("ledger verify budget.db",),
     "ledger backup": ("ledger backup budget.db copy.db",),

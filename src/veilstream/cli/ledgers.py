@@ -11,6 +11,7 @@ import typer
 from veilstream.cli import ledger_care
 from veilstream.cli.groups import command_group
 from veilstream.cli.ledger_opening import Json, Where, Which, chosen_streams, opened_ledger
+from veilstream.cli.ledger_revisions import revisions
 from veilstream.cli.reporting import print_json
 
 ledger_app = command_group("Read a ledger: what was released, what it cost, what is left.")
@@ -145,7 +146,7 @@ def export(
     out: Annotated[Path | None, typer.Option(help="A file; by default stdout.", show_default=False)] = None,
     as_json: Json = False,
 ) -> None:
-    """Releases and charges, one JSON object per line (one array with --json); never a mechanism's secret state.
+    """Releases, revisions and charges, one JSON object per line (one array with --json); never a mechanism's state.
 
     Each stream begins with what it is: guarantee and mechanism, which time each step is, the label of every bin.
     """
@@ -170,6 +171,7 @@ def export(
 
 
 for command, name in (
+    (revisions, "revisions"),
     (ledger_care.verify, "verify"),
     (ledger_care.backup, "backup"),
     (ledger_care.compact, "compact"),

@@ -20,7 +20,7 @@ from veilstream.jobs.refusals import refusal
 from veilstream.jobs.window import steps_of_distinct, steps_of_window
 from veilstream.privacy.draws import Draw
 from veilstream.release.plot_options import Kind
-from veilstream.values.choices import DEFAULT_CELLS, MOST_CELLS, STATISTICS
+from veilstream.values.choices import DEFAULT_CELLS, MOST_CELLS, STATISTICS, Vintages
 
 if TYPE_CHECKING:
     from veilstream.data.measures import ValueMeasures
@@ -161,6 +161,9 @@ class Job(BaseModel):
     stream: str = Field("default", min_length=1, description="Name of the stream in the ledger. Default: default.")
     key_file: str | None = Field(None, description="The stream's secret key. Default: LEDGER.STREAM.key.")
     out: str | None = Field(None, description="Table of releases: .parquet, .csv, .json or .ndjson.")
+    vintages: Vintages = Field(
+        "latest", description="Where values are revised: the latest, the first as released, or all. Default: latest."
+    )
     plot: str | None = Field(None, description="Picture of releases: .png, .pdf, .svg, or .html to explore.")
     plot_kind: Kind = Field("auto", description="lines, map, bars or grid. Default: by the shape of the releases.")
     plot_bins: tuple[str, ...] | None = Field(

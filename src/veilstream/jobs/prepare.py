@@ -22,7 +22,7 @@ from veilstream.jobs.model import SO_FAR, Job, Moment
 from veilstream.jobs.outputs import refuse_overwriting
 from veilstream.mechanisms.histograms.cuts import QuantileCuts
 from veilstream.mechanisms.named import find_mechanism
-from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.protocols import StreamMechanism, revises
 from veilstream.mechanisms.streams import STREAMS, Uniform
 from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.guarantee import Guarantee
@@ -30,6 +30,7 @@ from veilstream.release.measure import Measure
 from veilstream.release.plots import SUFFIXES, PlotOptions
 from veilstream.release.sinks import WRITERS, check_names, check_writable
 from veilstream.storage.location import locate
+from veilstream.values.choices import Vintages
 
 LEAK = "missing; bins and time ranges learned from private data tell who is in them"
 DECLARE = "declare with --public-from-data that the values and the range found in the file are public"
@@ -59,6 +60,11 @@ class PreparedJob:
     def numbers(self) -> int:
         """How many numbers the mechanism publishes: one for each bin, or the parts of measured values."""
         return self.bins * (1 if self.measures is None else self.measures.parts)
+
+    @property
+    def vintages(self) -> Vintages:
+        """Which values a table has of each step; only of some mechanisms there are others than the first."""
+        return self.job.vintages if revises(self.mechanism) else "first"
 
     @property
     def promised(self) -> Guarantee:

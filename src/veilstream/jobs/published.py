@@ -19,6 +19,7 @@ from veilstream.mechanisms.traits import Traits
 from veilstream.release.sinks import release_tables
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.as_of import with_as_of
+from veilstream.values.choices import Vintages
 from veilstream.values.monotone import nondecreasing
 from veilstream.values.release import Release
 from veilstream.values.tables import html_table
@@ -67,10 +68,12 @@ class Releases(Sequence[Release]):
 
     _repr_html_ = to_html
 
-    def to_polars(self, level: float | None = None) -> pl.DataFrame:
+    def to_polars(self, level: float | None = None, vintages: Vintages | None = None) -> pl.DataFrame:
         """One row for each step and bin: step, time, attributes, value, low, high, fresh, covers, as_of, counted.
 
-        A repeated value and its interval are those of the step ``as_of``; what has changed since is in neither.
+        A repeated value and its interval are those of the step ``as_of``; what has changed since is in neither. Where
+        later releases revise earlier steps there is a column ``version``, 0 as first released, and ``vintages`` says
+        which: "latest", unless the job says otherwise, "first" or "all".
         """
         prepared = self.prepared
         wanted = prepared.job.level if level is None else level
@@ -83,13 +86,14 @@ class Releases(Sequence[Release]):
                 level=wanted,
                 measures=prepared.measures,
                 measure=prepared.measure.label,
+                vintages=vintages or prepared.vintages,
             )
             return pl.concat(list(tables))
 
-    def to_pandas(self, level: float | None = None) -> Any:
+    def to_pandas(self, level: float | None = None, vintages: Vintages | None = None) -> Any:
         """The same table for pandas."""
         try:
-            return self.to_polars(level).to_pandas()
+            return self.to_polars(level, vintages).to_pandas()
         except ImportError:
             raise MissingExtraError("to_pandas needs: pip install pandas pyarrow") from None
 
@@ -120,13 +124,13 @@ class PublishedJob:
         """What each number counts."""
         return self.prepared.measure.label
 
-    def to_polars(self, level: float | None = None) -> pl.DataFrame:
-        """The releases as a Polars table."""
-        return self.releases.to_polars(level)
+    def to_polars(self, level: float | None = None, vintages: Vintages | None = None) -> pl.DataFrame:
+        """The releases as a Polars table; ``vintages`` as of :meth:`Releases.to_polars`."""
+        return self.releases.to_polars(level, vintages)
 
-    def to_pandas(self, level: float | None = None) -> Any:
+    def to_pandas(self, level: float | None = None, vintages: Vintages | None = None) -> Any:
         """The releases as a pandas table."""
-        return self.releases.to_pandas(level)
+        return self.releases.to_pandas(level, vintages)
 
     def nondecreasing(self) -> pl.DataFrame:
         """The table of running totals with values that do not fall, by all that was released: free post-processing.
@@ -140,7 +144,7 @@ class PublishedJob:
                 limit="running totals of counts alone may not fall",
                 outcome="nothing was computed",
             )
-        table, releases = self.to_polars(), self.releases
+        table, releases = self.to_polars(vintages="first"), self.releases
         values = np.stack([np.asarray(release.values, dtype=np.float64) for release in releases])
         spread = np.array([float(np.mean(release.std)) for release in releases])
         return table.with_columns(pl.Series("value", nondecreasing(values, spread).reshape(-1)))

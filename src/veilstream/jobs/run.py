@@ -70,9 +70,7 @@ def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> 
     summary = Summary(job.stream, steps, prepared.bins, before, prepared.measure.label)
     if summary.before == summary.steps:
         with Ledger.open(url) as ledger:
-            known = load(key_file, job.stream)
-            revisions = [] if known is None else _publisher(prepared, ledger, known).revisions()
-            write_outputs(prepared, ledger, summary, revisions)
+            write_outputs(prepared, ledger, summary)
         return summary
     if head is None:
         require_population(url, job.population)
@@ -91,7 +89,7 @@ def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> 
             if known is None:
                 settle(key_file)
             _feed(prepared, publisher, snapshots, summary, say=say, advance=advance)
-            write_outputs(prepared, ledger, summary, publisher.revisions())
+            write_outputs(prepared, ledger, summary)
     return summary
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -14,10 +13,10 @@ import polars as pl
 from veilstream.data import Dropped
 from veilstream.jobs.prepare import PreparedJob
 from veilstream.release.plots import PlotOptions, bins_drawn, plot_quantiles, plot_releases
-from veilstream.release.sinks import MEASURE_COLUMN, largest_bins, release_tables, revision_table, write_table
+from veilstream.release.sinks import MEASURE_COLUMN, largest_bins, release_tables, write_table
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.exporting import shown_mark
-from veilstream.values.revision import Revision
+from veilstream.values.choices import Vintages
 
 UNNAMED: Final = "default"
 """The stream of somebody who gave it no name."""
@@ -65,11 +64,8 @@ class Summary:
         }
 
 
-def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary, revisions: Sequence[Revision] = ()) -> None:
-    """Write the table and the picture that the job asks for, from what the ledger holds.
-
-    Revisions go to a table of their own beside it, so that nobody counts a step twice.
-    """
+def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary) -> None:
+    """Write the table and the picture that the job asks for, from what the ledger holds."""
     job = prepared.job
     last = ledger.release_at(job.stream, summary.before + summary.published - 1)
     summary.mark = shown_mark(ledger.mark(job.stream))
@@ -86,25 +82,12 @@ def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary, revis
             level=job.level,
             measures=prepared.measures,
             measure=prepared.measure.label,
+            vintages=prepared.vintages,
         )
         summary.outputs[job.out] = write_table(tables, job.out)
-        if revisions:
-            revised = revision_table(revisions, prepared.domain, prepared.calendar, level=job.level)
-            beside = beside_table(job.out, "revisions")
-            summary.outputs[beside] = write_table([revised], beside)
     if job.plot is not None:
         draw_releases(prepared, ledger, job.plot)
         summary.outputs[job.plot] = None
-
-
-def beside_table(out: str, kind: str) -> str:
-    """The name of another table beside ``out``.
-
-    >>> beside_table("tables/visits.csv", "revisions")
-    'tables/visits.revisions.csv'
-    """
-    path = Path(out)
-    return str(path.with_name(f"{path.stem}.{kind}{path.suffix}"))
 
 
 def draw_releases(prepared: PreparedJob, ledger: Ledger, path: str | Path) -> None:
@@ -115,19 +98,31 @@ def draw_releases(prepared: PreparedJob, ledger: Ledger, path: str | Path) -> No
     room = bins_drawn(prepared.domain, prepared.calendar.steps, path, job.plot_kind)
     measures = None if prepared.measures is None else prepared.measures.drawn()
     shown = None if isinstance(bins, tuple) else largest_bins(ledger, job.stream, bins or room, measures)
-    drawn = release_tables(
-        ledger, job.stream, prepared.domain, prepared.calendar, level=job.level, bins=shown, measures=measures
-    )
+
+    def drawn(vintages: Vintages) -> pl.DataFrame:
+        tables = release_tables(
+            ledger,
+            job.stream,
+            prepared.domain,
+            prepared.calendar,
+            level=job.level,
+            bins=shown,
+            measures=measures,
+            vintages=vintages,
+        )
+        return pl.concat(tables)
+
+    frame = drawn("first" if prepared.vintages == "first" else "latest")
     caption = str(prepared.promised)
     if shown is not None and len(shown) < prepared.bins:
         caption += f"; the {len(shown)} largest of {prepared.bins:,} bins"
-    frame = pl.concat(drawn)
     title = "Private releases" if job.stream == UNNAMED else f"Private releases of '{job.stream}'"
     words: dict[str, Any] = {"title": job.plot_title or title, "subtitle": caption, "level": job.level}
     measure = prepared.measure
     options = PlotOptions(kind=job.plot_kind, bins=bins, value_range=job.plot_range, size=job.plot_size)
     if measures is None:
-        plot_releases(frame, path, measure=measure, options=options, **words)
+        first = None if prepared.vintages == "first" else drawn("first")
+        plot_releases(frame, path, measure=measure, options=options, first=first, **words)
         return
     tables = {label: frame.filter(pl.col(MEASURE_COLUMN) == label).drop(MEASURE_COLUMN) for label in measures.labels}
     if len(tables) == 1:

@@ -36,9 +36,24 @@ class Explains(Protocol):
 
 @runtime_checkable
 class Revises(Protocol):
-    """A mechanism that can give steps which it has published new values, from what it released since."""
+    """A mechanism that can give steps which it has published new values, from what it released since.
 
+    ``revise`` is the number of last steps that get new values with each release; 0 if none do.
+    """
+
+    @property
+    def revise(self) -> int: ...
     def revisions(self, state: Any) -> Sequence[Revision]: ...
+
+
+def revises(mechanism: object) -> bool:
+    """Whether releases of the mechanism give earlier steps new values.
+
+    >>> from veilstream.mechanisms.streams import ModelBased, Uniform
+    >>> [revises(mechanism) for mechanism in (Uniform(), ModelBased(), ModelBased(revise=2))]
+    [False, False, True]
+    """
+    return isinstance(mechanism, Revises) and mechanism.revise > 0
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ from veilstream.data.measures import ValueMeasures
 from veilstream.data.values import GRID
 from veilstream.errors import InvalidInputError, LedgerMismatchError, OutOfOrderError
 from veilstream.mechanisms.identity import describe, recognises
-from veilstream.mechanisms.protocols import Explains, Revises, StreamMechanism
+from veilstream.mechanisms.protocols import Explains, Revises, StreamMechanism, revises
 from veilstream.mechanisms.session import StreamSession
 from veilstream.noise import SecureNoise
 from veilstream.privacy.draws import Draw
@@ -158,7 +158,8 @@ class Publisher(LedgerHolder, Generic[S]):
                 self._book.foresee(transaction, step, self.guarantee)
             self._noise.renew()
             sealed = now if isinstance(now, Sealed) else now.at(step)
-            return self._book.transact(transaction, step, lambda: self._measured(sealed, step))
+            revise = self._revised if revises(self.mechanism) else None
+            return self._book.transact(transaction, step, lambda: self._measured(sealed, step), revise)
 
     def explain(self) -> str:
         """In plain words how the mechanism came to its last release, for mechanisms that can say so.
@@ -177,7 +178,8 @@ class Publisher(LedgerHolder, Generic[S]):
     def revisions(self) -> list[Revision]:
         """New values for the last steps by all that was released since, oldest first: post-processing, at no cost.
 
-        Mechanisms that revise nothing give none. The state of the last release, in the ledger, holds all of it.
+        Mechanisms that revise nothing give none. They were published with the last release; ``Ledger.revisions`` has
+        those of earlier ones too.
 
         >>> import numpy as np, veilstream as vs
         >>> p = vs.Publisher(bins=1, guarantee=vs.Guarantee("1", w=8), mechanism=vs.STREAMS["model"](revise=2))
@@ -186,11 +188,12 @@ class Publisher(LedgerHolder, Generic[S]):
         >>> [(revision.step, revision.version) for revision in p.revisions()]
         [(1, 2), (2, 1)]
         """
-        if not isinstance(self.mechanism, Revises):
-            return []
         with self._book.transaction() as transaction:
             self._book.catch_up(transaction, self._load)
-            return list(self.mechanism.revisions(self._book.session.state))
+            return self._revised(self._book.session.state)
+
+    def _revised(self, state: S) -> list[Revision]:
+        return list(self.mechanism.revisions(state)) if isinstance(self.mechanism, Revises) else []
 
     def skip(self) -> Release:
         """Repeat the last release for the next step, at no cost and without its data.

@@ -19,13 +19,16 @@ from veilstream.data import Calendar, Domain
 from veilstream.data.measures import ValueMeasures
 from veilstream.errors import InvalidInputError, OutputError
 from veilstream.release.estimates import estimates_of_all
+from veilstream.release.vintages import with_versions
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.as_of import with_as_of
 from veilstream.storage.ledger.surroundings import clean_unfinished, sync
+from veilstream.values.choices import Vintages
 from veilstream.values.release import Release
-from veilstream.values.revision import Revision
 
 ROWS_AT_ONCE: Final = 1 << 20
+REVISED_AT_ONCE: Final = 256
+"""Steps of which all versions are read at once."""
 OWN_COLUMNS: Final = ("step", "time", "value", "low", "high", "fresh", "covers", "version")
 MEASURE_COLUMN: Final = "measure"
 """Says which of several statistics a row of the table holds."""
@@ -41,6 +44,7 @@ def release_tables(
     bins: NDArray[np.int64] | None = None,
     measures: ValueMeasures | None = None,
     measure: str | None = None,
+    vintages: Vintages = "first",
 ) -> Iterator[pl.DataFrame]:
     """Tidy tables of a stream's releases within the calendar, a bounded number of rows at a time.
 
@@ -49,7 +53,8 @@ def release_tables(
     "value before noise", or the true "count" where a model says so. ``bins`` keeps some flat bins only. With
     ``measures`` there is a row for each of them, named in the column ``measure``; a value that nothing is known of is
     null, and its interval is all that it can be. With a ``measure`` in words two columns more say ``as_of`` which step
-    a value is, and what is ``counted``.
+    a value is, and what is ``counted``. ``vintages`` other than the first give steps the values of later revisions, and
+    a column ``version``.
 
     >>> from veilstream import Guarantee, Publisher
     >>> from veilstream.data import Categories
@@ -66,29 +71,39 @@ def release_tables(
     labels = domain.labels()
     labels = labels[kept] if domain.axes else labels
     steps_at_once = max(1, ROWS_AT_ONCE // max(1, len(kept)))
+
+    def tables(page: list[Release], as_of: dict[int, int]) -> Iterator[pl.DataFrame]:
+        versions = with_versions(ledger, stream, page, vintages)
+        for first in range(0, len(versions), steps_at_once):
+            part = versions[first : first + steps_at_once]
+            shown = [release for release, _ in part]
+            made = _table(shown, kept, labels, calendar, level, measures)
+            if vintages != "first":
+                made = made.with_columns(version=_repeated([version for _, version in part], len(made)))
+            yield made if measure is None else _explained(made, [as_of[release.t] for release in shown], measure)
+
     page: list[Release] = []
-    as_of: list[int] = []
-
-    def table() -> pl.DataFrame:
-        made = _table(page, kept, labels, calendar, level, measures)
-        return made if measure is None else _explained(made, page, as_of, measure)
-
+    as_of: dict[int, int] = {}
     for release, known in with_as_of(ledger.releases(stream)):
         if 0 <= release.t < calendar.steps:
             page.append(release)
-            as_of.append(known)
-        if len(page) == steps_at_once:
-            yield table()
-            page, as_of = [], []
+            as_of[release.t] = known
+        if len(page) == (min(steps_at_once, REVISED_AT_ONCE) if vintages == "all" else steps_at_once):
+            yield from tables(page, as_of)
+            page, as_of = [], {}
     if page:
-        yield table()
+        yield from tables(page, as_of)
 
 
-def _explained(table: pl.DataFrame, page: list[Release], as_of: list[int], measure: str) -> pl.DataFrame:
+def _repeated(numbers: list[int], rows: int) -> pl.Series:
+    """One number for each release of a table, for all of its rows."""
+    return pl.Series(np.repeat(np.array(numbers, dtype=np.int64), rows // len(numbers)))
+
+
+def _explained(table: pl.DataFrame, as_of: list[int], measure: str) -> pl.DataFrame:
     """The table with what tells how to read it; an attribute of the same name keeps its place."""
-    each = np.repeat(np.arange(len(page)), len(table) // len(page))
     more = (
-        pl.Series("as_of", np.array(as_of, dtype=np.int64)[each]),
+        _repeated(as_of, len(table)).alias("as_of"),
         pl.Series("counted", [measure]).new_from_index(0, len(table)),
     )
     return table.with_columns([series for series in more if series.name not in table.columns])
@@ -102,25 +117,6 @@ def check_names(domain: Domain, measures: ValueMeasures | None = None) -> None:
             raise InvalidInputError(
                 f"attribute '{name}': the table of releases has a column of that name; rename the attribute"
             )
-
-
-def revision_table(
-    revisions: Sequence[Revision], domain: Domain, calendar: Calendar, *, level: float = 0.95
-) -> pl.DataFrame:
-    """New values of steps that were published before, within the calendar.
-
-    Columns: those of a release but ``fresh``, and ``version``: how many steps later the values were computed, where the
-    release itself is version 0.
-    """
-    check_names(domain)
-    within = [revision for revision in revisions if 0 <= revision.step < calendar.steps]
-    kept = np.arange(domain.bins)
-    rows = [_Row(each.step, each.values.numbers, *each.interval(level)) for each in within]
-    columns = _columns(rows, kept, domain.labels(), calendar)
-    repeated = np.repeat(np.arange(len(within)), len(kept))
-    columns["covers"] = pl.Series([each.values.law.covers for each in within], dtype=pl.String).gather(repeated)
-    columns["version"] = pl.Series([each.version for each in within], dtype=pl.Int64).gather(repeated)
-    return pl.DataFrame(columns)
 
 
 class _Row(NamedTuple):

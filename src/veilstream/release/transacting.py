@@ -22,6 +22,7 @@ from veilstream.storage.ledger import ChargeRow, Ledger, Transaction
 from veilstream.storage.ledger.records import Mark
 from veilstream.storage.ledger.snapshots import INTERVAL
 from veilstream.values.release import Payload, Release
+from veilstream.values.revision import Revision
 
 
 class Attempt(Protocol):
@@ -174,10 +175,20 @@ class Book(Generic[A]):
             self._replayed += 1
             self.session.replay(row.t, row.charge)
 
-    def transact(self, transaction: Transaction, t: int, measure: Callable[[], tuple[Payload, Any]]) -> Release:
-        """Make the release of step ``t``: ``measure`` gives its payload and the next state."""
+    def transact(
+        self,
+        transaction: Transaction,
+        t: int,
+        measure: Callable[[], tuple[Payload, Any]],
+        revise: Callable[[Any], Sequence[Revision]] | None = None,
+    ) -> Release:
+        """Make the release of step ``t``: ``measure`` gives its payload and the next state.
+
+        ``revise`` makes of that state new values for earlier steps, which are published with it.
+        """
         try:
             payload, state = measure()
+            revisions = () if revise is None else revise(state)
             encoded = encode(state)
         except BaseException as error:
             if self.session.charges:
@@ -194,6 +205,7 @@ class Book(Generic[A]):
             session.left,
             opened=session.opened,
             snapshot=self._snapshot(transaction),
+            revisions=revisions,
         )
         Commits.note()
         self.at = t

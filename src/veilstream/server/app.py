@@ -21,7 +21,7 @@ from veilstream.errors import (
     StaleBatchError,
     VeilstreamError,
 )
-from veilstream.server import events, guide, operate, readers
+from veilstream.server import events, guide, operate, readers, revisions
 from veilstream.server.access import Access, DeniedError
 from veilstream.server.bodies import BodyTooLargeError, UnknownFormatError
 from veilstream.server.events import SlowBodyError, TooFastError
@@ -80,6 +80,7 @@ def make_app(service: Service) -> Guard:
     access = Access(service)
     app.include_router(events.router(service, access))
     app.include_router(readers.router(service, access))
+    app.include_router(revisions.router(service, access))
     app.include_router(operate.router(service, access))
     app.include_router(guide.router(service, access))
     _page_routes(app)

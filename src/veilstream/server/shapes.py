@@ -112,6 +112,22 @@ class ReleasePage(BaseModel):
     left: list[str]
 
 
+class RevisionPage(BaseModel):
+    """New values for steps that were released before, column by column: ``version`` n was ``made`` n steps later."""
+
+    stream: str
+    level: float
+    head: int
+    next: int | None
+    step: list[int]
+    version: list[int]
+    made: list[int]
+    time: list[str]
+    values: list[list[float]]
+    half: list[list[float]]
+    covers: list[str]
+
+
 class Returning(BaseModel):
     """Budget that comes back when a step leaves the window."""
 

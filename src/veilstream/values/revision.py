@@ -18,6 +18,11 @@ class Revision:
     version: int
     values: Values
 
+    @property
+    def made(self) -> int:
+        """The step with whose release the new values were published."""
+        return self.step + self.version
+
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Low and high ends that hold the true count of each bin with probability ``level``, if the model is right."""
         width = half_width(level, self.values.std, self.values.law, integer=False)

@@ -287,7 +287,7 @@ def test_a_newer_schema_or_step_is_refused(ledger: Ledger, url: str) -> None:
     with pytest.raises(LedgerVersionError, match=r"format 2.*up to 1.*newer veilstream; nothing was read"):
         ledger.release_at("visits", 0)
     sql(url, "UPDATE ledger_version SET version_num = '0999'")
-    with pytest.raises(LedgerVersionError, match=r"schema 0999.*up to 0006.*newer veilstream; nothing was read"):
+    with pytest.raises(LedgerVersionError, match=r"schema 0999.*up to 0007.*newer veilstream; nothing was read"):
         Ledger.open(url)
 
 

@@ -18,7 +18,7 @@ import veilstream as vs
 from veilstream.data import Calendar, Categories, Edges
 from veilstream.errors import BudgetExceededError, LedgerMismatchError
 from veilstream.mechanisms.histograms import FilterPriority
-from veilstream.mechanisms.streams import DSAT, BudgetAbsorption, RetroactiveGrouping, Uniform
+from veilstream.mechanisms.streams import DSAT, BudgetAbsorption, ModelBased, RetroactiveGrouping, Uniform
 from veilstream.metric import MetricGuarantee, SortedPoints, Space, release_points
 from veilstream.personalised import (
     LedgerAccounts,
@@ -222,7 +222,7 @@ def test_a_ledger_of_the_second_schema_exports_and_goes_on(tmp_path: Path) -> No
         assert [spec.name for spec in ledger.streams()] == list(exported)
         for name, (told, *rows) in exported.items():
             assert told.items() <= header(ledger, ledger.spec(name)).items()
-            assert json.loads(json.dumps(export(ledger, name))) == rows
+            assert exported_before(ledger, name) == rows
     for name, (bins, guarantee, mechanism, counts, bound) in STREAMS.items():
         released = sum(row["kind"] == "release" for row in exported[name])
         with vs.Publisher(bins, guarantee, mechanism, second, stream=name, max_contribution=bound) as publisher:
@@ -310,3 +310,19 @@ def test_a_population_of_the_fifth_schema_has_what_it_had_left(tmp_path: Path) -
         with pytest.raises(BudgetExceededError, match="'hourly'"):
             late.feed(np.array([1, 2, 3]))
         assert verify(ledger) == []
+
+
+def test_a_ledger_of_the_sixth_schema_keeps_revisions_from_now_on(tmp_path: Path) -> None:
+    sixth = copied("v6.sqlite3", tmp_path)
+    told: dict[str, list[dict[str, Any]]] = json.loads((FIXTURES / "v6.export.json").read_text())
+    with Ledger.open(sixth) as ledger:
+        assert verify(ledger) == []
+        for name, (described, *rows) in told.items():
+            assert header(ledger, ledger.spec(name)) == described
+            assert exported_before(ledger, name)[-len(rows) :] == rows
+        assert list(ledger.revisions("revised")) == []
+    with vs.Publisher(3, vs.Guarantee(1, w=7), ModelBased(revise=3), sixth, stream="revised") as publisher:
+        assert publisher.feed(np.array([10, 220, 30])).t == 9
+        kept = [(revision.step, revision.version) for revision in publisher.ledger.revisions("revised")]
+        assert kept == [(6, 3), (7, 2), (8, 1)]
+        assert verify(publisher.ledger) == []

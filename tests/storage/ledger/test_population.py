@@ -247,6 +247,7 @@ def test_a_ledger_of_before_has_no_populations(new_sqlite: NewLedger) -> None:
             "ALTER TABLE streams DROP COLUMN membership",
             "DROP TABLE populations",
             "ALTER TABLE compactions DROP COLUMN pool",
+            "DROP TABLE revisions",
             "UPDATE ledger_version SET version_num = '0004'",
         ):
             connection.execute(sa.text(statement))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -18,12 +19,22 @@ MOST_POINTS: Final = 900
 """More releases than this are drawn as an envelope: no screen tells them apart."""
 MOST_BUCKETS: Final = 400
 MOST_DOTS: Final = 150
+FAINT: Final = 0.35
+"""How firmly values are drawn that were revised since."""
 FEW: Final = 60
 """Up to so many points each gets a dot and an error bar of its own."""
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Tables of other values of the same steps and bins: true counts, and what was released before it was revised."""
+
+    truth: pl.DataFrame | None = None
+    first: pl.DataFrame | None = None
+
+
 def draw_lines(
-    figure: Figure, released: Released, options: PlotOptions, unit: str, level: float, truth: pl.DataFrame | None
+    figure: Figure, released: Released, options: PlotOptions, unit: str, level: float, beside: Beside
 ) -> None:
     """Small multiples of all bins of ``released``."""
     count = len(released.names)
@@ -36,11 +47,13 @@ def draw_lines(
     length = bucket_length(released, MOST_BUCKETS) if long else 1
     for number, axes in enumerate(list(grid.flat)[:count]):
         one = released.take([number])
-        known = None if truth is None else _truth(truth, one)
+        known = None if beside.truth is None else _values_of(beside.truth, one)
         if long:
             _draw_envelope(axes, one, length, known)
         else:
             _draw_series(axes, one, known)
+            if beside.first is not None:
+                axes.plot(places(one)[:-1], _values_of(beside.first, one), color=LINE, linewidth=0.9, alpha=FAINT)
         if one.bins.width:
             axes.set_title(one.names[0], fontsize=10.5, loc="left", fontweight="bold")
         _finish(axes, options)
@@ -51,7 +64,7 @@ def draw_lines(
         name_time_axis(grid[lowest, column], released)
     figure.supylabel(unit, fontsize=10)
     grouped = envelope(released, length).mean if long else None
-    _legend(figure, released, level, truth is not None, None if grouped is None else bucket_name(grouped))
+    _legend(figure, released, level, beside, None if grouped is None else bucket_name(grouped))
 
 
 def _finish(axes: Axes, options: PlotOptions) -> None:
@@ -62,11 +75,11 @@ def _finish(axes: Axes, options: PlotOptions) -> None:
     plain_numbers(axes.yaxis)
 
 
-def _truth(truth: pl.DataFrame, one: Released) -> NDArray[np.float64]:
-    """True values of one bin in the order of the steps."""
+def _values_of(table: pl.DataFrame, one: Released) -> NDArray[np.float64]:
+    """Values of one bin in the order of the steps."""
     for name in one.bins.columns:
-        truth = truth.filter(pl.col(name) == one.bins[name][0])
-    values = truth.sort("step")["value"].cast(pl.Float64).to_numpy()
+        table = table.filter(pl.col(name) == one.bins[name][0])
+    values = table.sort("step")["value"].cast(pl.Float64).to_numpy()
     return values[: one.steps]
 
 
@@ -120,7 +133,7 @@ def _share(released: Released) -> str:
     return "" if released.fresh.all() else f" ({released.fresh.mean():.0%} of the steps are fresh)"
 
 
-def _legend(figure: Figure, released: Released, level: float, with_truth: bool, bucket: str | None) -> None:
+def _legend(figure: Figure, released: Released, level: float, beside: Beside, bucket: str | None) -> None:
     lines: Any = drawing("lines")
     patches: Any = drawing("patches")
     line, patch = lines.Line2D, patches.Patch
@@ -132,7 +145,7 @@ def _legend(figure: Figure, released: Released, level: float, with_truth: bool, 
         ]
     elif released.fresh.all():
         entries = [
-            (line([], [], color=LINE, linewidth=1.6), "released"),
+            (line([], [], color=LINE, linewidth=1.6), "released" if beside.first is None else "revised"),
             (patch(color=BAND, alpha=0.35, linewidth=0), released.interval_name(level)),
         ]
     else:
@@ -141,6 +154,8 @@ def _legend(figure: Figure, released: Released, level: float, with_truth: bool, 
             (line([], [], color=LINE, linewidth=0.9, alpha=0.4), "repeated: as of its last release"),
             (patch(color=BAND, alpha=0.35, linewidth=0), released.interval_name(level)),
         ]
-    if with_truth:
+    if beside.first is not None and bucket is None:
+        entries.append((line([], [], color=LINE, linewidth=0.9, alpha=FAINT), "as first released"))
+    if beside.truth is not None:
         entries.append((line([], [], color=TRUTH, linewidth=1.2), "true count"))
     add_legend(figure, entries)

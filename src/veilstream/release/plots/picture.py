@@ -17,7 +17,7 @@ from veilstream.release.plots.bars import draw_bars
 from veilstream.release.plots.fan import Fan, draw_fan
 from veilstream.release.plots.heat import draw_grids, draw_map
 from veilstream.release.plots.labels import borders
-from veilstream.release.plots.lines import draw_lines
+from veilstream.release.plots.lines import Beside, draw_lines
 from veilstream.release.plots.page import MOST_CELLS, write_page
 from veilstream.release.plots.style import STYLE, Figure, add_words, new_figure
 from veilstream.release.plots.table import Released, arrange, choose
@@ -54,6 +54,7 @@ def plot_releases(
     heat_map: bool | None = None,
     truth: pl.DataFrame | None = None,
     truth_note: str = "",
+    first: pl.DataFrame | None = None,
 ) -> Path:
     """Draw a tidy table of releases to a PNG, PDF or SVG file, or to an HTML page that can be explored.
 
@@ -63,6 +64,7 @@ def plot_releases(
     ("people per hour").
     ``heat_map`` is short for the kinds map (True) and lines (False). ``truth`` (columns step, attributes, value) is
     for demonstrations on public data alone, and ``truth_note``, which must then be given, says so in the picture.
+    Where the table holds revised values, ``first`` is that of the values as first released, which lines show faintly.
     """
     if truth is not None and not truth_note:
         raise InvalidInputError(name="plot", value=path, limit="true counts need a note on why they may be shown")
@@ -74,8 +76,9 @@ def plot_releases(
     if Path(path).suffix.lower() == ".html":
         write_page(path, released, title=title, subtitle=words, unit=unit, level=level, bins=options.bins)
         return Path(path)
+    beside = Beside(truth, first)
     kind = options.kind if options.kind != "auto" else _kind(released, heat_map, options)
-    _save(path, title, words, lambda figure: _draw(figure, kind, released, options, unit, level, truth))
+    _save(path, title, words, lambda figure: _draw(figure, kind, released, options, unit, level, beside))
     return Path(path)
 
 
@@ -131,7 +134,7 @@ def _draw(
     options: PlotOptions,
     unit: str,
     level: float,
-    truth: pl.DataFrame | None,
+    beside: Beside,
 ) -> None:
     match kind:
         case "map":
@@ -148,4 +151,4 @@ def _draw(
                 )
             draw_grids(figure, released, options, unit, level)
         case _:
-            draw_lines(figure, choose(released, options.bins, MOST_PANELS), options, unit, level, truth)
+            draw_lines(figure, choose(released, options.bins, MOST_PANELS), options, unit, level, beside)

@@ -51,12 +51,16 @@ from veilstream.storage.ledger.servers import check_server, record_server
 from veilstream.storage.ledger.spec import Given, StreamSpec
 from veilstream.storage.ledger.transaction import Transaction, head_of
 from veilstream.storage.ledger.turns import Turn
+from veilstream.storage.ledger.vintages import read_vintages
 from veilstream.values.release import Release
+from veilstream.values.revision import Revision
 
 __all__ = ["ChargeRow", "Ledger", "StreamSpec", "Transaction"]
 
 PAGE: Final = 1 << 14
 PAGE_NUMBERS: Final = 1 << 22
+VINTAGES: Final = 16
+"""That are read at once: each has new values for many steps."""
 
 
 class Ledger:
@@ -318,6 +322,21 @@ class Ledger:
             chosen = {"stream": self._stream_id(connection, stream), "time": t}
             found = read_releases(connection, RELEASE_AT, chosen, self._backend.label)
         return found[0] if found else None
+
+    @checks_arguments
+    def revisions(self, stream: str, *, first: int | None = None, last: int | None = None) -> Iterator[Revision]:
+        """New values for steps ``first`` to ``last`` in the order in which they were published, every version of each.
+
+        The release of a step is its version 0.
+        """
+        after: int | None = 0
+        while after is not None:
+            with self._backend.read() as connection:
+                stream_id = self._stream_id(connection, stream)
+                page, after = read_vintages(
+                    connection, stream_id, self._backend.label, first=first, last=last, after=after, size=VINTAGES
+                )
+            yield from page
 
     def charges(self, stream: str, *, after: int = 0) -> Iterator[ChargeRow]:
         """Charges of a stream with an id above ``after``, oldest first, those of failed steps included."""

@@ -40,7 +40,7 @@ def adopt(connection: Connection) -> None:
 
 
 def _all_rows(connection: Connection, stream_id: int, end: Mark) -> list[list[Any]]:
-    with closing(Rows(connection, stream_id, Mark())) as rows:
+    with closing(Rows(connection, stream_id, Mark(), revised=False)) as rows:
         return rows.until(end)
 
 

@@ -30,6 +30,7 @@ from veilstream.storage.ledger.schema import (
     failures,
     losses,
     populations,
+    revisions,
     secret_keys,
     snapshots,
     steps,
@@ -85,19 +86,17 @@ def _copy(source: Connection, target: Connection, label: str, plans: Sequence[Pl
 def _copy_stream(source: Connection, target: Connection, stream_id: int, end: Mark, plan: Plan) -> None:
     used = sa.union(
         *[
-            sa.select(column).where(column.table.c.stream_id == stream_id, column.is_not(None), number <= last)
-            for column, number, last in zip(
-                ARRAY_COLUMNS,
-                (charges.c.id, charges.c.id, steps.c.seq, steps.c.seq, steps.c.seq),
-                (end.charge, end.charge, end.seq, end.seq, end.seq),
-                strict=True,
+            sa.select(column).where(
+                column.table.c.stream_id == stream_id, column.is_not(None), number <= getattr(end, last)
             )
+            for column, number, last in ARRAY_COLUMNS
         ]
     )
     rows: list[tuple[Table, sa.ColumnElement[bool]]] = [
         (streams, streams.c.id == stream_id),
         (arrays, arrays.c.id.in_(used)),
         (steps, steps.c.seq <= end.seq),
+        (revisions, revisions.c.entry <= end.number),
         (charges, charges.c.id <= end.charge),
         (failures, failures.c.id <= end.failure),
         (blocks, blocks.c.t <= plan.t),

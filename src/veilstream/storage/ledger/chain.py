@@ -125,8 +125,8 @@ def checked_entries(
             ):
                 raise broken(label, stream, f"entry {after.number} of its chain does not fit its {_what(covered)}")
             mark = after
-    if until is None and events:
-        raise broken(label, stream, "a snapshot, summary or loss belongs to no entry of its chain")
+        if until is None and (events or rows.revised_beyond()):
+            raise broken(label, stream, "a snapshot, summary, loss or revision belongs to no entry of its chain")
     return mark
 
 

@@ -33,6 +33,7 @@ from veilstream.storage.ledger.schema import (
     compactions,
     failures,
     losses,
+    revisions,
     snapshots,
     steps,
     streams,
@@ -163,20 +164,21 @@ def _delete(connection: Connection, stream_id: int, end: Mark, *, keep_releases:
     drop(compactions, compactions.c.entry <= end.number)
     if not keep_releases:
         drop(steps, steps.c.seq <= end.seq)
+        drop(revisions, revisions.c.entry <= end.number)
     used = sa.union(
         *[
             sa.select(column).where(column.table.c.stream_id == stream_id, column.is_not(None))
-            for column in ARRAY_COLUMNS
+            for column, _number, _last in ARRAY_COLUMNS
         ]
     )
     drop(arrays, arrays.c.id.not_in(used))
 
 
 def digest_of_kept(connection: Connection, stream_id: int, end: Mark) -> str:
-    """The digest of the releases and losses from before a summary that are still in the ledger."""
+    """The digest of the releases, revisions and losses from before a summary that are still in the ledger."""
     found = sha256()
     with closing(Rows(connection, stream_id, Mark(charge=end.charge, failure=end.failure))) as rows:
-        for kept in rows.steps_until(end):
+        for kept in rows.published_until(end):
             found.update(json.dumps(kept).encode())
     query = sa.select(losses).where(losses.c.stream_id == stream_id, losses.c.entry <= end.number)
     for row in connection.execute(query.order_by(losses.c.entry), execution_options=IN_PAGES).mappings():
@@ -196,9 +198,12 @@ def check_kept(connection: Connection, label: str, stream_id: int) -> None:
 
 
 ARRAY_COLUMNS: Final = (
-    charges.c.bins_array,
-    charges.c.starts_array,
-    steps.c.values_array,
-    steps.c.std_array,
-    steps.c.corners_array,
+    (charges.c.bins_array, charges.c.id, "charge"),
+    (charges.c.starts_array, charges.c.id, "charge"),
+    (steps.c.values_array, steps.c.seq, "seq"),
+    (steps.c.std_array, steps.c.seq, "seq"),
+    (steps.c.corners_array, steps.c.seq, "seq"),
+    (revisions.c.values_array, revisions.c.entry, "number"),
+    (revisions.c.std_array, revisions.c.entry, "number"),
 )
+"""Columns that name arrays, the number of their rows, and what of a mark is the last such number."""

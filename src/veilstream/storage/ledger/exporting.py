@@ -1,4 +1,4 @@
-"""What may leave the house: releases and charges of a stream with the names of bins and times; never state."""
+"""What may leave the house: releases, revisions and charges with the names of bins and times; never state."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from veilstream.storage.ledger.as_of import with_as_of
 from veilstream.storage.ledger.records import Mark
 from veilstream.values.boxes import Boxes
 from veilstream.values.release import Release
+from veilstream.values.revision import Revision
 
 
 def export(ledger: Ledger, stream: str) -> list[dict[str, Any]]:
-    """Releases and charges of a stream as plain dicts in the order of time.
+    """Releases, their revisions and charges of a stream as plain dicts in the order of time.
 
     Everything in it is public under the stream's guarantee: it can be given away, unlike the ledger itself. Where the
     stream's calendar is recorded each row says when its step begins, as ``time``; :func:`header` names the bins. A
@@ -24,12 +25,13 @@ def export(ledger: Ledger, stream: str) -> list[dict[str, Any]]:
     """
     rows = [_charge(row) for row in ledger.charges(stream)]
     rows += [_release(release, as_of) for release, as_of in with_as_of(ledger.releases(stream))]
+    rows += [revision_row(revision) for revision in ledger.revisions(stream)]
     anchor = ledger.spec(stream).anchor
     if anchor is not None:
         calendar = anchor.calendar(max([row["t"] for row in rows], default=0) + 1)
         for row in rows:
             row["time"] = calendar.label(row["t"]) if row["t"] >= 0 else None
-    return sorted(rows, key=lambda row: (row["t"], row["kind"]))
+    return sorted(rows, key=lambda row: (row["t"], row["kind"], row.get("version", 0)))
 
 
 def header(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
@@ -87,6 +89,19 @@ def _release(release: Release, as_of: int) -> dict[str, Any]:
         "spent": str(release.spent),
         "left": str(release.left),
         **dict(_corners(release)),
+    }
+
+
+def revision_row(revision: Revision) -> dict[str, Any]:
+    """A revision as exports give it: ``t`` is the step that got new values, ``made`` the one that they came with."""
+    return {
+        "kind": "revision",
+        "t": revision.step,
+        "version": revision.version,
+        "made": revision.made,
+        "values": np.asarray(revision.values.numbers).tolist(),
+        "std": np.asarray(revision.values.std).tolist(),
+        "law": revision.values.law.value,
     }
 
 

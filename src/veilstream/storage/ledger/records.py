@@ -12,16 +12,30 @@ from typing import Any, Final, TypeAlias
 import sqlalchemy as sa
 from sqlalchemy import Connection, RowMapping, Table
 
-from veilstream.storage.ledger.schema import arrays, charges, compactions, failures, losses, snapshots, steps
+from veilstream.storage.ledger.schema import (
+    arrays,
+    charges,
+    compactions,
+    failures,
+    losses,
+    revisions,
+    snapshots,
+    steps,
+)
 
 Fields: TypeAlias = Mapping[str, Any] | RowMapping
 IN_PAGES: Final = {"yield_per": 2000}
 """Histories are longer than memory."""
+LARGEST_NUMBER: Final = 1 << 62
+"""No entry of a chain has a larger one."""
 CHARGE: Final = tuple(
     column.name for column in charges.c if column.name not in ("stream_id", "bins_array", "starts_array")
 )
 STEP: Final = tuple(
     column.name for column in steps.c if column.name not in ("stream_id", "values_array", "std_array", "corners_array")
+)
+REVISION: Final = tuple(
+    column.name for column in revisions.c if column.name not in ("stream_id", "values_array", "std_array")
 )
 FAILURE: Final = tuple(column.name for column in failures.c if column.name != "stream_id")
 SNAPSHOT: Final = ("entry", "t", "digest")
@@ -72,10 +86,11 @@ def plain(value: Any) -> Any:
 
 
 class Rows:
-    """What the entries of a stream behind ``since`` cover, entry by entry."""
+    """What the entries of a stream behind ``since`` cover, entry by entry; schemas before 0007 have no ``revised``."""
 
-    def __init__(self, connection: Connection, stream_id: int, since: Mark) -> None:
+    def __init__(self, connection: Connection, stream_id: int, since: Mark, *, revised: bool = True) -> None:
         after = {"stream": stream_id, "charge": since.charge, "seq": since.seq, "failure": since.failure}
+        entry = {"stream": stream_id, "entry": since.number}
         self._charges = _Peekable(
             connection.execute(CHARGES_SINCE, after, execution_options=IN_PAGES),
             "charge",
@@ -91,21 +106,34 @@ class Rows:
             STEP,
             ("values_digest", "std_digest", "corners_digest"),
         )
+        self._revisions = _Peekable(
+            connection.execute(REVISIONS_SINCE if revised else NOTHING, entry, execution_options=IN_PAGES),
+            "revision",
+            REVISION,
+            ("values_digest", "std_digest"),
+        )
 
     def until(self, mark: Mark) -> list[list[Any]]:
         return [
             *self._charges.until(mark.charge),
             *self._failures.until(mark.failure),
             *self._steps.until(mark.seq),
+            *self._revisions.until(mark.number),
         ]
 
-    def steps_until(self, mark: Mark) -> Iterator[list[Any]]:
-        """The steps alone, one by one."""
+    def published_until(self, mark: Mark) -> Iterator[list[Any]]:
+        """What was published alone, one by one: steps, then revisions of them."""
         while (step := self._steps.next_until(mark.seq)) is not None:
             yield step
+        while (revision := self._revisions.next_until(mark.number)) is not None:
+            yield revision
+
+    def revised_beyond(self) -> bool:
+        """Whether there are revisions that belong to no entry so far."""
+        return self._revisions.next_until(LARGEST_NUMBER) is not None
 
     def close(self) -> None:
-        for rows in (self._charges, self._failures, self._steps):
+        for rows in (self._charges, self._failures, self._steps, self._revisions):
             rows.close()
 
 
@@ -165,6 +193,15 @@ FAILURES_SINCE: Final = (
     .where(failures.c.stream_id == _stream, failures.c.id > sa.bindparam("failure"))
     .order_by(failures.c.id)
 )
+REVISIONS_SINCE: Final = (
+    sa.select(revisions, _values.c.digest.label("values_digest"), _std.c.digest.label("std_digest"))
+    .outerjoin(_values, _values.c.id == revisions.c.values_array)
+    .outerjoin(_std, _std.c.id == revisions.c.std_array)
+    .where(revisions.c.stream_id == _stream, revisions.c.entry > sa.bindparam("entry"))
+    .order_by(revisions.c.entry)
+)
+_number: sa.ColumnElement[Any] = sa.literal_column("0")
+NOTHING: Final = sa.select(_number.label("entry")).where(sa.false())
 STEPS_SINCE: Final = (
     sa.select(
         steps,

@@ -101,6 +101,24 @@ steps = Table(
     Index("steps_in_order", "stream_id", "seq"),
 )
 
+# New values for earlier steps that were published with step ``t``, by the entry of its commit: the arrays have a row
+# for each of ``steps``, from ``first`` to ``last``.
+revisions = Table(
+    "revisions",
+    metadata,
+    Column("stream_id", Id, ForeignKey("streams.id"), primary_key=True, autoincrement=False),
+    Column("entry", BigInteger, primary_key=True, autoincrement=False),
+    Column("t", BigInteger, nullable=False),
+    Column("first", BigInteger, nullable=False),
+    Column("last", BigInteger, nullable=False),
+    Column("steps", Text, nullable=False),
+    Column("law", Text, nullable=False),
+    Column("values_array", Id, ForeignKey("arrays.id"), nullable=False),
+    Column("std_array", Id, ForeignKey("arrays.id"), nullable=False),
+    Column("recorded", Text, nullable=False),
+    Index("revisions_of_steps", "stream_id", "last"),
+)
+
 charges = Table(
     "charges",
     metadata,
@@ -220,6 +238,7 @@ PUBLIC: Final = (
     counter,
     arrays,
     steps,
+    revisions,
     charges,
     blocks,
     failures,

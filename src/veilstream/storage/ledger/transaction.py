@@ -44,8 +44,10 @@ from veilstream.storage.ledger.schema import (
     steps,
 )
 from veilstream.storage.ledger.snapshots import Resumed, resumed, write_snapshot
+from veilstream.storage.ledger.vintages import write_vintage
 from veilstream.values.boxes import Boxes
 from veilstream.values.release import Payload, Release
+from veilstream.values.revision import Revision
 from veilstream.values.values import NoiseLaw
 
 LARGEST_TIME: Final = 2**63 - 1
@@ -147,11 +149,12 @@ class Transaction:
         *,
         opened: Iterable[int] = (),
         snapshot: AccountantSnapshot | None = None,
+        revisions: Sequence[Revision] = (),
     ) -> Release:
         """Write charges, next state and payload in one commit, and give the release that now exists.
 
         ``opened`` are the blocks of comparisons that the step began, ``snapshot`` is what the accountant knows after
-        it, where that is to be kept.
+        it, where that is to be kept, ``revisions`` are new values for earlier steps.
         """
         self._check_open()
         self._check_time(t)
@@ -176,6 +179,7 @@ class Transaction:
         digests = {one: named.digest for one, named in public.items()}
         arrays = [digests.get(name) for name in ("values_array", "std_array", "corners_array")]
         written.append(record("step", STEP, {"seq": seq, **row}, *arrays))
+        written += write_vintage(self._connection, self._stream_id, self.mark.number + 1, revisions, self._remembered)
         if snapshot is not None:
             written += write_snapshot(self._connection, self._stream_id, self.mark.number + 1, t, snapshot)
         self._append(written, seq=seq)

@@ -16,7 +16,7 @@ from veilstream.errors import LedgerError, VeilstreamError
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.arrays import fetch_public, fetch_secret
 from veilstream.storage.ledger.chain import base_of, check_state, check_stream, find_key, verified
-from veilstream.storage.ledger.compacting import check_kept
+from veilstream.storage.ledger.compacting import ARRAY_COLUMNS, check_kept
 from veilstream.storage.ledger.decisions import ARCHIVE, check_decisions, last_decision
 from veilstream.storage.ledger.population_losses import gone_streams
 from veilstream.storage.ledger.population_verifying import check_population, names_of_populations
@@ -133,13 +133,7 @@ def _arrays(connection: Connection, label: str, stream_id: int) -> None:
     ids = set(connection.execute(sa.select(arrays.c.id).where(arrays.c.stream_id == stream_id)).scalars())
     fetch_public(connection, ids, label)
     used: set[int | None] = set()
-    for column in (
-        charges.c.bins_array,
-        charges.c.starts_array,
-        steps.c.values_array,
-        steps.c.std_array,
-        steps.c.corners_array,
-    ):
+    for column, _number, _last in ARRAY_COLUMNS:
         used |= set(connection.execute(sa.select(column).where(column.table.c.stream_id == stream_id)).scalars())
     if not ids >= used - {None} or ids - used:
         raise LedgerError(name="stream", value=_name(connection, stream_id), limit="arrays were added or taken away")

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from veilstream.errors import LedgerError
 
 VERSION_TABLE: Final = "ledger_version"
-REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006")
+REVISIONS: Final = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 HEAD: Final = REVISIONS[-1]
 
 

@@ -41,3 +41,22 @@ def test_after_a_look_at_what_nobody_foresaw_the_interval_is_that_of_its_noise()
     look = Look(PRIOR.mean, 200.0, scale=10.0)
     half = 1.96 * np.sqrt(Calibration.begun(look).variance(unknown, look))
     assert np.allclose(half, 10.0 * np.log(20), rtol=0.01)
+
+
+def test_an_error_that_all_bins_share_shows_in_their_sum() -> None:
+    """Noise of a bin is far larger than the error, that of a mean over 400 bins is not."""
+    bins, looks, error = 400, 40, 500.0
+    prior = Mixture(np.full(bins, 1000.0), np.full(bins, 400.0))
+    signs = np.where(np.arange(bins) % 2 == 0, 1.0, -1.0)
+
+    def shared(error_of: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+        calibration = Calibration.begun(Look(prior.mean, 1e8))
+        for number in range(looks):
+            noise = 1e4 * np.roll(signs, number)
+            calibration = calibration.learned(Look(prior.mean + error_of + noise, 1e8), prior)
+        return float(calibration.shared(prior.variance)[0])
+
+    together, apart = shared(np.full(bins, 3 * error)), shared(3 * error * signs)
+    assert apart == 0
+    assert error**2 < together < (3 * error) ** 2
+    assert Calibration.begun(Look(prior.mean, 1e8)).shared(prior.variance) == 0

@@ -171,7 +171,7 @@ def test_revisions_are_nearer_than_what_they_revise() -> None:
         first.append(float(np.abs(values[oldest.step].numbers - counts[oldest.step]).mean()))
         second.append(float(np.abs(oldest.values.numbers - counts[oldest.step]).mean()))
     assert len(first) == 180
-    assert np.mean(second) < 0.95 * np.mean(first)
+    assert np.mean(second) < 0.97 * np.mean(first)
 
 
 def test_it_says_which_models_it_believes() -> None:

@@ -36,6 +36,12 @@ WIDEST: Final = 1.5
 UNCHECKED: Final = (1.5, 0.2)
 """Part by which variances grow where noise hides all that could check them, between looks and after one: what is not
 seen strays upwards further than a normal law tells."""
+LARGEST_SQUARE: Final = 50.0
+"""What a single look counts at most in the mean of squared sums: one shift of all bins is no habit of theirs."""
+SURELY: Final = 1.0
+"""Standard deviations by which that mean must lie above what is expected of bins that err apart."""
+FEWEST_TOGETHER: Final = 4
+"""Bins of which a shared error is estimated."""
 NORMAL: Final = 1.96
 HEAVIER: Final = math.log(20) / math.sqrt(2) / NORMAL
 """The half width of a 95 % interval of Laplace noise over that of normal noise of the same standard deviation."""
@@ -57,11 +63,15 @@ class Calibration:
     factor: Floats = field(default_factory=lambda: np.zeros(1))
     noise: float = 0.0
     """The variance of the last look's noise. States of earlier versions have neither, and learn both."""
+    together: Floats = field(default_factory=lambda: np.ones(1))
+    """Of recent looks the mean squared sum of all surprises over its expected size, (..., 1): 1 if bins err apart."""
+    looks: float = 0.0
+    """How many looks are in that mean."""
 
     @classmethod
     def begun(cls, look: Look) -> Self:
         *runs, bins = look.numbers.shape
-        return cls(np.zeros((*runs, len(WAYS), bins)), np.zeros((*runs, 1)), look.variance)
+        return cls(np.zeros((*runs, len(WAYS), bins)), np.zeros((*runs, 1)), look.variance, np.ones((*runs, 1)))
 
     def learned(self, look: Look, prior: Mixture) -> Calibration:
         gap = look.numbers - prior.mean
@@ -76,7 +86,10 @@ class Calibration:
         outside = np.square(gap) > np.square(limit) * total
         step = PACE * np.mean(informative * (outside - MISSED), axis=-1, keepdims=True)
         factor = np.clip(self.factor + step, 0.0, WIDEST)
-        return Calibration(evidence - evidence.max(axis=-2, keepdims=True), factor, look.variance)
+        looks = FORGETTING * self.looks + 1
+        squared = np.square(gap.sum(axis=-1, keepdims=True)) / total.sum(axis=-1, keepdims=True)
+        together = self.together + (np.minimum(squared, LARGEST_SQUARE) - self.together) / looks
+        return Calibration(evidence - evidence.max(axis=-2, keepdims=True), factor, look.variance, together, looks)
 
     def variance(self, prior: Mixture, look: Look | None) -> Floats:
         """Of the count around the published value, after a look or without one; for a 95 % interval as if normal."""
@@ -88,6 +101,20 @@ class Calibration:
         # What is left is the look's own noise where nothing was foreseen.
         tails = 1.0 if look.scale is None else 1 + (HEAVIER**2 - 1) * np.square(1 - known)
         return self._mixed(widths * known * tails)
+
+    def shared(self, variance: Floats) -> Floats:
+        """The variance of an error that all bins share, as far as looks are sure of it, (..., 1).
+
+        With surprises of variance S, each bin's own, the sum over d bins has variance dS; beyond that it is d² times
+        that of what they share. One by one they lie within their intervals where noise is large; their sum tells.
+        """
+        bins = variance.shape[-1]
+        if bins < FEWEST_TOGETHER or not self.looks:
+            return np.zeros_like(self.together)
+        sure = self.together / (1 + SURELY * math.sqrt(2 / self.looks))
+        each = variance.mean(axis=-1, keepdims=True) + self.noise
+        shared: Floats = np.maximum(sure - 1, 0.0) * each / bins
+        return shared
 
     def _mixed(self, widths: Floats) -> Floats:
         weights = softmax(self.evidence + _LOG_PRIOR)

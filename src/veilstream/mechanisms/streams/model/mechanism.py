@@ -177,7 +177,8 @@ class ModelBased:
         variance = state.belief.calibration.variance(prior, look)
         foreseen = replace(prior, variance=state.belief.calibration.variance(prior, None))
         whole = None if look is None else whole_median(foreseen, look)
-        values = state.belief.usual.published(estimate, variance, whole)
+        shared = state.belief.calibration.shared(variance)
+        values = state.belief.usual.published(estimate, variance, whole, shared)
         past = state.past
         if self.revise:
             past = (*past[-self.revise :], Past(state.latest, replace(estimate, variance=variance), foreseen))
@@ -213,7 +214,8 @@ class ModelBased:
         """
         if state.belief is None or len(state.past) < 2:
             return []
-        return revised(state.past, state.belief.usual)
+        shared = state.belief.calibration.shared(state.past[-1].believed.variance)
+        return revised(state.past, state.belief.usual, shared)
 
     def _look(
         self, looks: Looks, step: int, now: Sealed, meter: Meter, period: Period, opening: bool = False

@@ -62,10 +62,13 @@ class Usual:
         gain = (np.abs(look.numbers - prior.mean) - np.abs(look.numbers - pulled)) / width
         return Usual(FORGETTING * self.evidence + gain.sum(axis=-1, keepdims=True))
 
-    def published(self, belief: Mixture, variance: Floats, whole: Floats | None = None) -> Values:
+    def published(
+        self, belief: Mixture, variance: Floats, whole: Floats | None = None, shared: Floats | float = 0.0
+    ) -> Values:
         """Estimates of the counts, never below zero, with the standard deviation of the count around them.
 
-        Where a count is nearly known ``whole`` takes their place, or the nearest whole number.
+        Where a count is nearly known ``whole`` takes their place, or the nearest whole number. What bins have in common
+        tells nothing of an error that they share, whose variance is ``shared``.
         """
         mean = belief.mean
         if mean.shape[-1] < FEWEST_BINS:
@@ -76,7 +79,7 @@ class Usual:
         nearly = (variance < WHOLE) & (mean.mean(axis=-1, keepdims=True) >= SPARSE)
         around = variance + weight * (1 - weight) * np.square(pulled - mean)
         narrow = expit(self.evidence - SURE)
-        return _values(numbers, around + narrow * (left - around), nearly, whole)
+        return _values(numbers, around + narrow * (left - around) + shared, nearly, whole)
 
 
 def _pulled(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
