@@ -173,6 +173,16 @@ def test_a_preview_reads_and_writes_nothing(city: City) -> None:
     assert machine["mean_absolute_error"] == pytest.approx(2.945, abs=0.1)
 
 
+def test_a_preview_of_models_names_the_errors_of_counts_that_stand_still_and_that_jump(city: City) -> None:
+    still, moving = (
+        city.publish("--dry-run", "--json", mechanism="model").json[name]
+        for name in ("mean_absolute_error_if_still", "mean_absolute_error")
+    )
+    uniform = city.publish("--dry-run", "--json", mechanism="uniform").json
+    assert uniform["mean_absolute_error_if_still"] is None
+    assert 0 < still < moving == pytest.approx(uniform["mean_absolute_error"], rel=0.2)
+
+
 @pytest.mark.parametrize("mechanism", sorted(STREAMS))
 def test_a_preview_says_what_to_expect_of_every_mechanism(city: City, mechanism: str) -> None:
     outcome = city.publish("--dry-run", "--json", mechanism=mechanism, window=1 if "grouping" in mechanism else 3)

@@ -47,7 +47,7 @@ def test_a_class_without_traits_has_the_defaults() -> None:
     assert Traits.of(object()) == Traits()
     assert {trait.name for trait in fields(Traits)} == {
         "oblivious", "batchable", "per_timestamp", "window_sums", "cumulative", "needs_weights", "sparse",
-        "gaussian_only", "unbiased",
+        "gaussian_only", "modelled", "unbiased",
     }  # fmt: skip
 
 

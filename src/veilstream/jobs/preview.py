@@ -45,6 +45,9 @@ class Preview:
     sum_error: float | None
     """Half the width that holds the noise of the sum of all bins in 95 % of simulated releases, if they are many."""
     outlook: tuple[str, ...]
+    still_error: float | None = None
+    """Where errors depend on how counts move: the mean absolute error if nothing happens. ``mean_absolute_error`` is
+    then that of counts which change at every step by more than noise hides."""
     measures: tuple[tuple[str, str], ...] = ()
     """How exact each measure of a column would be, in words; empty where rows or people are counted."""
 
@@ -60,6 +63,7 @@ class Preview:
             "epsilon_per_window": str(self.epsilon_per_window),
             "noise_std": self.noise_std,
             "mean_absolute_error": self.mean_absolute_error,
+            "mean_absolute_error_if_still": self.still_error,
             "sum_error_95": self.sum_error,
             "outlook": list(self.outlook),
             "measures": dict(self.measures),
@@ -82,6 +86,10 @@ def preview(prepared: PreparedJob) -> Preview:
     counted, fresh = prepared.measures is None, np.atleast_2d(result.fresh)
     window = simulated if guarantee.period is None else min(guarantee.period, simulated)
     spent = result.spent
+    error = float(np.abs(np.asarray(result)).mean()) / unit
+    still = error if counted and Traits.of(prepared.mechanism).modelled else None
+    if still is not None:
+        error = _error_on_jumps(prepared, zeros.shape, runs)
     counts = np.lib.stride_tricks.sliding_window_view(fresh, window, axis=1).sum(axis=2)
     paid = [cost for cost in spent if cost]
     return Preview(
@@ -95,10 +103,31 @@ def preview(prepared: PreparedJob) -> Preview:
         # Later totals read a step again and again: by the end it has paid for all of them.
         epsilon_per_window=guarantee.epsilon if so_far else _fullest(spent, window, guarantee),
         noise_std=float(np.mean(result.noise_std)) / unit,
-        mean_absolute_error=float(np.abs(np.asarray(result)).mean()) / unit,
-        sum_error=_sum_error(np.asarray(result), fresh) if counted and prepared.bins > 1 else None,
-        outlook=_outlook(prepared) if counted else (),
+        mean_absolute_error=error,
+        sum_error=_sum_error(np.asarray(result), fresh) if counted and still is None and prepared.bins > 1 else None,
+        outlook=() if not counted else _outlook(prepared) if still is None else _between(still, error),
+        still_error=still,
         measures=expected_widths(prepared.measures, float(np.mean(result.noise_std)) / unit, prepared.job.level),
+    )
+
+
+def _error_on_jumps(prepared: PreparedJob, shape: tuple[int, int], runs: int) -> float:
+    """The mean absolute error on counts that change at every step by far more than noise hides."""
+    size = int(1000 * prepared.max_contribution * shape[0] / float(prepared.guarantee.epsilon)) + 1
+    places = np.arange(shape[0] * shape[1], dtype=np.int64).reshape(shape)
+    counts = places * 7919 % 1009 * size
+    run = simulate_many(
+        prepared.mechanism, prepared.guarantee, counts, seed=1, runs=runs, max_contribution=prepared.max_contribution
+    )
+    return float(np.abs(np.asarray(run) - counts).mean())
+
+
+def _between(still: float, error: float) -> tuple[str, ...]:
+    """What to expect where it depends on the counts."""
+    moving = f"about {number(error)} where counts change at every step by more than noise hides"
+    return (
+        f"it errs by {number(still)} per bin on average where nothing happens, and by {moving}",
+        "`veilstream advise` says what to expect of counts like yours",
     )
 
 
@@ -162,14 +191,14 @@ def describe_preview(prepared: PreparedJob, seen: Preview) -> list[tuple[str, st
     ]
     if seen.measures:
         lines.extend(seen.measures)
-    else:
+    elif seen.still_error is None:
         lines.append(("noise per bin", f"standard deviation {number(seen.noise_std)}"))
         error = f"{number(seen.mean_absolute_error)} counts on average, from noise alone"
         lines.append(("expected error per bin", error))
     if seen.sum_error is not None:
         lines.append(("expected error of a sum", f"all bins: within ±{number(seen.sum_error)} in 95 % of simulations"))
     lines.extend(("outlook", line) for line in seen.outlook)
-    if not seen.oblivious:
+    if not seen.oblivious and seen.still_error is None:
         lines.append(("note", "this mechanism adapts to the data; the figures are those of a stream of zeros"))
     if seen.simulated_steps < seen.steps:
         lines.append(("note", f"figures from the first {seen.simulated_steps} steps"))

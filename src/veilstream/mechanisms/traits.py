@@ -31,6 +31,9 @@ class Traits:
     """A histogram that draws Gaussian noise alone, so that next to nothing need be kept for pure charges."""
     sparse: bool = False
     """It also publishes records of a domain too large to list, with ``estimate_records``."""
+    modelled: bool = False
+    """It publishes what models make of its looks, and follows what no model foresaw: between the errors on counts
+    that stand still and on counts that jump lie those on all others."""
     unbiased: bool = False
     """A histogram whose values are the counts plus noise and nothing else: their intervals hold the counts."""
 

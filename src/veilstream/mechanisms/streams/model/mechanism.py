@@ -98,6 +98,7 @@ class ModelBased:
     safe: bool = False
     revise: int = 0
     batchable: ClassVar[bool] = True
+    modelled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         horizons.whole(self.horizon, "horizon", self)
