@@ -49,6 +49,7 @@ BASES: Final = {
     "mechanisms": ("",),
     "ledger show": ("b.db",),
     "ledger releases": ("b.db",),
+    "ledger revisions": ("b.db",),
     "ledger charges": ("b.db",),
     "ledger verify": ("b.db",),
     "ledger backup": ("b.db c.db",),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ Row: TypeAlias = dict[str, Any]
 TABLES: Final = ("streams", "counter", "arrays", "steps", "charges", "blocks", "failures", "chain", "secret_states")
 ROUNDING: Final = Fraction(1, 1 << 30)
 """What discrete Gaussian noise costs beyond its μ²."""
+RECOVERY: Final = 60.0
+"""Seconds that a server may take to recover."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ def read(place: str) -> dict[str, list[Row]]:
     """All rows of the tables of a ledger: a path, or the URL of a PostgreSQL database."""
     connection: Any
     if place.startswith("postgres"):
-        connection = import_module("psycopg").connect(place)
+        connection = _connected(import_module("psycopg"), place)
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     else:
         # A ledger that was lost is not made anew.
@@ -77,6 +80,18 @@ def read(place: str) -> dict[str, list[Row]]:
         return {name: _rows(connection.execute(f"SELECT * FROM {name}")) for name in TABLES}
     finally:
         connection.close()
+
+
+def _connected(driver: Any, place: str) -> Any:
+    """A connection as soon as the server takes one: while it recovers from a crash it takes none."""
+    deadline = time.monotonic() + RECOVERY
+    while True:
+        try:
+            return driver.connect(place)
+        except driver.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
 
 
 def _rows(cursor: Any) -> list[Row]:

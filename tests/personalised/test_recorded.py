@@ -257,7 +257,11 @@ def test_nothing_that_writes_to_a_ledger_takes_a_source_of_randomness() -> None:
     # The seed of this one draws public queries; its noise is the Publisher's.
     queries = {"veilstream.synthesis.quality.measured_errors"}
     # The source of these is the table of rows.
-    tables = {"veilstream.jobs.call.publish", "veilstream.jobs.limits.look"}
+    tables = {
+        "veilstream.jobs.call.publish",
+        "veilstream.jobs.limits.look",
+        "veilstream.jobs.renewal.publish_renewed",
+    }
     assert all(writers[name] & SEEDS == {"source"} for name in tables)
     assert {name for name, parameters in writers.items() if parameters & SEEDS} <= queries | tables
     methods: list[Any] = [Publisher.feed, PersonalisedPublisher.feed, LedgerAccounts.release, PrivateSVM.fit]

@@ -129,7 +129,7 @@ class PublishedJob:
         return self.releases.to_polars(level, vintages)
 
     def to_pandas(self, level: float | None = None, vintages: Vintages | None = None) -> Any:
-        """The releases as a pandas table."""
+        """The releases as a pandas table; ``vintages`` as of :meth:`Releases.to_polars`."""
         return self.releases.to_pandas(level, vintages)
 
     def nondecreasing(self) -> pl.DataFrame:
