@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
 
 from veilstream.errors import InvalidInputError, LedgerBusyError, LedgerError, LedgerFullError, MissingExtraError
-from veilstream.storage.ledger import Ledger
+from veilstream.storage.ledger import Ledger, servers
 
 from .support import SPEC, fork, publish, state
 
@@ -177,6 +178,34 @@ def test_a_lost_connection_is_told_and_survived(new_postgres: NewLedger) -> None
         ledger.register(SPEC)
         with pytest.raises(LedgerError, match=r"connection was lost .* feed it again"):
             _fail_a_step_cut_off(ledger, other)
+        assert publish(ledger, 0).seq == 1
+
+
+def cut_off(ledger: Ledger, other: Ledger, ask: Callable[[sa.Connection], object]) -> None:
+    with ledger._backend.write() as connection:
+        pid = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+        with other._backend.read() as killer:
+            killer.exec_driver_sql(f"SELECT pg_terminate_backend({pid})")
+        ask(connection)
+
+
+def pending(connection: sa.Connection) -> None:
+    with pytest.raises(DBAPIError):
+        connection.exec_driver_sql("SELECT 1")
+    connection.exec_driver_sql("SELECT 1")
+
+
+@pytest.mark.xdist_group("postgres")
+@pytest.mark.parametrize("ask", [servers.present_server, pending])
+def test_a_connection_that_is_lost_while_a_ledger_is_opened_is_told(
+    new_postgres: NewLedger, ask: Callable[[sa.Connection], object]
+) -> None:
+    """Also where a statement is made after SQLAlchemy noticed the loss."""
+    url = new_postgres()
+    with Ledger.open(url) as ledger, Ledger.open(url) as other:
+        with pytest.raises(LedgerError, match=r"connection was lost .* feed it again"):
+            cut_off(ledger, other, ask)
+        ledger.register(SPEC)
         assert publish(ledger, 0).seq == 1
 
 

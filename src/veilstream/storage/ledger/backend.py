@@ -14,7 +14,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError, MultipleResultsFound, NoResultFound
+from sqlalchemy.exc import DBAPIError, MultipleResultsFound, NoResultFound, PendingRollbackError
 from sqlalchemy.pool import StaticPool
 
 from veilstream.errors import (
@@ -139,6 +139,8 @@ class Backend:
             yield
         except DBAPIError as error:
             raise self._explain(error, started) from None
+        except PendingRollbackError as error:
+            raise self._lost(type(error).__name__) from None
         except (UnicodeError, OverflowError, NoResultFound, MultipleResultsFound) as error:
             raise LedgerError(
                 name="ledger",
@@ -272,13 +274,16 @@ class Backend:
             reason = reason.replace(self._hide, "***") if self._hide else reason
             return LedgerError(name="ledger", value=self.label, limit=f"cannot be reached: {reason}")
         if error.connection_invalidated:
-            return LedgerError(
-                name="ledger",
-                value=self.label,
-                limit=f"the connection was lost ({name}); a step in its commit is either wholly recorded or not at "
-                "all: feed it again, and a recorded step returns its release",
-            )
+            return self._lost(name)
         return LedgerError(name="ledger", value=self.label, limit=f"the database refused ({name})")
+
+    def _lost(self, name: str) -> LedgerError:
+        return LedgerError(
+            name="ledger",
+            value=self.label,
+            limit=f"the connection was lost ({name}); a step in its commit is either wholly recorded or not at "
+            "all: feed it again, and a recorded step returns its release",
+        )
 
 
 def copy_database(file: Path, copy: Path) -> None:

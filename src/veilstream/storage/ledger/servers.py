@@ -24,14 +24,19 @@ class Server:
 
 
 def present_server(connection: Connection) -> Server | None:
-    """The server of a connection; None for SQLite, and for a server that does not tell."""
+    """The server of a connection; None for SQLite, and for a server that does not tell.
+
+    A connection that is lost meanwhile is an error: it says nothing about the server.
+    """
     if connection.dialect.name != "postgresql":
         return None
     query = "SELECT (pg_control_system()).system_identifier, (pg_control_checkpoint()).timeline_id"
     try:
         with connection.begin_nested():
             system, timeline = connection.exec_driver_sql(query).one()
-    except DBAPIError:
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise
         # A service may keep these functions from its users; marks and exports are compared all the same.
         return None
     return Server(str(system), int(timeline))
