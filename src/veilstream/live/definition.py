@@ -32,7 +32,7 @@ Measured: TypeAlias = str | Sequence[str] | Mapping[str, Any] | None
 """Columns to measure: names, names with a range such as fare=0..100, or a range for each name."""
 BadRows: TypeAlias = Literal["drop", "refuse"]
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-WORDS: Final = ("title", "description", "unit", "public", "webhooks")
+WORDS: Final = ("title", "description", "unit", "units", "public", "webhooks")
 """Fields that may change from one opening to the next: they decide nothing about which rows count or what it costs."""
 
 
@@ -58,6 +58,7 @@ class StreamDefinition:
 
     ``sum``, ``mean``, ``variance``, ``count``, ``median`` and ``quantiles`` name columns to measure instead of counting
     rows, with the settings that ``publish`` has for them (docs/measures.md). A row without such a value is a bad row.
+    ``units`` says in which units columns are, for readers.
 
     >>> visits = StreamDefinition("visits", user="id", domain={"place": ["a", "b"]}, start="2024-01-01", every="1h",
     ...     epsilon="1", window="24h")
@@ -103,6 +104,7 @@ class StreamDefinition:
     title: str = ""
     description: str = ""
     unit: str = "people"
+    units: Mapping[str, str] = field(default_factory=dict[str, str])
     public: bool = False
     webhooks: tuple[str, ...] = ()
 

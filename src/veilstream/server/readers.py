@@ -12,10 +12,11 @@ from fastapi.responses import StreamingResponse
 
 from veilstream.server import tables
 from veilstream.server.access import Access
-from veilstream.server.board import Shown, StreamBoard, dumps, page_json
+from veilstream.server.board import StreamBoard, dumps, page_json
 from veilstream.server.describe import budget, stream_info
 from veilstream.server.service import Service
 from veilstream.server.shapes import Budget, ProblemBody, ReleasePage, StreamInfo, StreamList
+from veilstream.server.shown import Shown
 
 MOST_STEPS: Final = 20_000
 MOST_NUMBERS: Final = 4_000_000
@@ -79,7 +80,7 @@ def router(service: Service, access: Access) -> APIRouter:
     ) -> Response:
         """Releases of a range of steps, which have no gaps; ``next`` tells where the next page begins."""
         board = access.readable(request, name)
-        low, high = _range(board, first, last, min(limit, numbers // board.definition.bins), newest)
+        low, high = _range(board, first, last, min(limit, numbers // board.numbers), newest)
         upto = board.visible if last is None else min(last, board.visible)
         key = (name, low, high, upto, form, board.visible if form == "json" else None)
         body, tag = await service.cache.get(key, lambda: _render(board, low, high, upto, form))
