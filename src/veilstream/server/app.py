@@ -50,6 +50,7 @@ ASSETS: Final = {
     "charts.js": "text/javascript",
     "guide.js": "text/javascript",
     "heat.js": "text/javascript",
+    "operate.js": "text/javascript",
     "plan.js": "text/javascript",
     "series.js": "text/javascript",
     "stream.js": "text/javascript",

@@ -201,8 +201,8 @@ class Service:
             if board.advance(now):
                 changed = True
                 for step in range(before + 1, board.visible + 1):
-                    behind = self.clock.now() - board.definition.timetable.shown(step)
-                    self.metrics.observe("release_delay_seconds", behind / 1e6)
+                    behind = self.clock.seconds_since(board.definition.timetable.shown(step))
+                    self.metrics.observe("release_delay_seconds", behind)
         if changed:
             self.any_news.set()
             self.any_news = asyncio.Event()
@@ -211,6 +211,12 @@ class Service:
         """What each population of the ledger has spent and left."""
         names = [population.name for population in self.ledger.populations.list()]
         return [as_json(BudgetStatement.of(self.ledger, name)) for name in names]
+
+    def _behind(self, name: str) -> float:
+        """For how many seconds a step waits that should have been closed."""
+        if name not in self._closers:
+            return 0.0
+        return max(0.0, self.clock.seconds_since(self._next_closing(name)))
 
     def operator_view(self) -> list[dict[str, Any]]:
         """Exact numbers for the operator alone, stream by stream."""
@@ -222,11 +228,13 @@ class Service:
             views.append(
                 {
                     "stream": name,
+                    "title": board.definition.title or name,
                     "taking": current.frozen,
                     "published": board.published,
                     "visible": board.visible,
                     "left_out": None if (present := self.spool.present(current)) is None else present.left_out,
                     "problem": self.problems.get(name, (None, 0.0))[0],
+                    "behind": self._behind(name),
                     "hours": [
                         {"hour": hour * 3600, **{key: getattr(fates, key) for key in fates.__slots__}}
                         for hour, fates in hours

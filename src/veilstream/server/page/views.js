@@ -1,4 +1,4 @@
-// The views of all streams, and of what the operator sees.
+// All streams at a glance.
 import { api, connection, element, follow } from "./app.js";
 import { sparkline } from "./charts.js";
 import { round } from "./series.js";
@@ -38,36 +38,4 @@ function card(info) {
     sparkline(spark, adds),
     element("p", { class: "muted small row" }, element("span", { class: "chip" }, `ε ${info.epsilon} ${windowWords(info)}`),
       element("span", { class: "grow" }), countdown(info)));
-}
-
-const FATES = { late: "late", no_user: "no id", unknown: "outside the domain", bad_time: "bad time", bad_user: "bad id", unreadable: "unreadable" };
-
-export async function operateView(main) {
-  document.title = "Operate · veilstream";
-  const holder = element("div", {});
-  const load = async () => {
-    const view = await api("/v1/operate");
-    holder.replaceChildren(...view.streams.map(operated));
-    state.textContent = view.ready ? "Steps are being closed on time." : "Steps are NOT being closed: see below.";
-    state.className = view.ready ? "muted" : "error";
-  };
-  const state = element("p", { role: "status" });
-  main.replaceChildren(element("h1", {}, "Operate"), state,
-    element("p", { class: "notice small" }, "These numbers are exact. They are for the operator alone and must not be published."), holder);
-  await load();
-  connection(true);
-  const timer = setInterval(() => load().then(() => connection(true), () => connection(false)), 5000);
-  return { close: () => clearInterval(timer), redraw: load };
-}
-
-function operated(view) {
-  const rows = view.hours.slice(-24).reverse().map((hour) => element("tr", {},
-    element("td", {}, new Date(hour.hour * 1000).toISOString().slice(0, 16).replace("T", " ")),
-    element("td", {}, hour.rows.toLocaleString("en")),
-    ...Object.keys(FATES).map((name) => element("td", {}, hour[name].toLocaleString("en")))));
-  const head = element("tr", {}, ...["Hour (UTC)", "rows", ...Object.values(FATES)].map((text) => element("th", { scope: "col" }, text)));
-  return element("section", { class: "card" }, element("h2", {}, view.stream),
-    element("p", { class: "small" }, `Taking rows of step ${view.taking}; published up to ${view.published}, shown up to ${view.visible}.`),
-    view.problem ? element("p", { class: "error", role: "alert" }, `Closing fails (${view.problem}); it is tried again every few seconds.`) : null,
-    element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows))));
 }
