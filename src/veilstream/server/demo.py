@@ -73,7 +73,7 @@ def definitions() -> tuple[StreamDefinition, ...]:
             {
                 "name": "influenza-years",
                 "title": "How old patients are",
-                "description": "Quantiles of age by region. The source has groups of ages; the replay spreads them evenly.",
+                "description": "Quantiles of age by region; the replay spreads the source's groups of ages evenly.",
                 "domain": {"region": REGIONS},
                 "epsilon": "1",
                 "quantiles": YEARS,

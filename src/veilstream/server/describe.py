@@ -49,6 +49,9 @@ def promise(definition: StreamDefinition) -> str:
 def _bound(definition: StreamDefinition) -> str:
     """How much of one person counts in a step."""
     counts = definition.counts_per_user
+    if definition.distinct is not None:
+        bins = definition.bins_per_user
+        return f"A person counts once{'' if bins == 1 else f' in each of at most {bins} bins'}, however often they come"
     if definition.measures is None:
         return f"In each step a person counts {'once' if counts == 1 else f'at most {counts} times'}"
     rows = "one row" if counts == 1 else f"at most {counts} rows"
@@ -84,6 +87,8 @@ def counted(definition: StreamDefinition) -> Measure:
     span = int(getattr(mechanism, "window", 1)) if traits.window_sums else 1
     if definition.measures is not None:
         found = Measure.of_values(" and ".join(definition.measures.labels), every, span)
+    elif definition.distinct_steps is not None:
+        found = Measure.of_people(definition.distinct_steps, every, span, definition.bins_per_user)
     elif definition.counts_per_user == 1:
         found = Measure(definition.unit, every, span)
     else:
@@ -204,7 +209,7 @@ def budget(board: StreamBoard) -> dict[str, Any]:
     ]
     return {
         "epsilon": str(definition.guarantee.epsilon),
-        "window": definition.window,
+        "window": "user" if definition.guarantee.w is None else definition.guarantee.w,
         "per": None if definition.per is None else str(definition.per),
         "spent": str(min(spent, definition.guarantee.epsilon)),
         "left": str(left),

@@ -6,9 +6,10 @@ counts in the bins of their latest step among these, once in each, however often
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,10 @@ from veilstream.data.bounding.keyed import Key
 from veilstream.data.bounding.presence_pairs import Words, distinct_pairs, find_pairs, insert_pairs
 from veilstream.data.bounding.private import Private
 from veilstream.data.bounding.runs import MAX_ROWS_AT_ONCE, Runs, join
+from veilstream.errors import LedgerError
+
+SAVED: Final = struct.Struct("<qqqqq")
+SAVED_FORMAT: Final = 1
 
 
 def movement_of_people(bins: int, bins_per_user: int, steps: int) -> int:
@@ -67,6 +72,32 @@ class WindowPeople(Private):
             self._note(rows, step)
         shown = self._shown[self._last > step - self._steps]
         return np.bincount(shown[shown >= 0], minlength=self._bins).astype(np.int64, copy=False)
+
+    def to_bytes(self) -> bytes:
+        """Who was there, for whoever goes on with the next step: as secret as the rows.
+
+        >>> people = WindowPeople(steps=2, bins=3, bins_per_user=1, key=Key(bytes(16)))
+        >>> _ = people.counts(Rows(np.array([7]), None, np.array([0])), 0)
+        >>> again = WindowPeople(steps=2, bins=3, bins_per_user=1, key=Key(bytes(16)))
+        >>> again.take(people.to_bytes())
+        >>> again.counts(Rows(np.array([8]), None, np.array([2])), 1).tolist()
+        [1, 0, 1]
+        """
+        columns = (self._first, self._second, self._last, self._shown)
+        head = SAVED.pack(SAVED_FORMAT, self._steps, self._bins, self._shown.shape[1], len(self._first))
+        return head + b"".join(column.astype(column.dtype.newbyteorder("<")).tobytes() for column in columns)
+
+    def take(self, saved: bytes) -> None:
+        """Go on from what ``to_bytes`` made of a table of the same shape."""
+        mine = (SAVED_FORMAT, self._steps, self._bins, self._shown.shape[1])
+        found = SAVED.unpack_from(saved) if len(saved) >= SAVED.size else ()
+        people, width = (found[4], self._shown.shape[1]) if found[:4] == mine else (0, 0)
+        if found[:4] != mine or len(saved) != SAVED.size + people * 8 * (3 + width):
+            raise LedgerError("people of the last steps: what is stored is damaged or of another stream")
+        words = np.frombuffer(saved, "<u8", offset=SAVED.size).astype(np.uint64)
+        self._first, self._second = words[:people].copy(), words[people : 2 * people].copy()
+        self._last = words[2 * people : 3 * people].astype(np.int64)
+        self._shown = words[3 * people :].astype(np.int64).reshape(people, width)
 
     def _note(self, rows: Rows, step: int) -> None:
         high: NDArray[np.uint64] | int = 0 if rows.high is None else rows.high

@@ -29,12 +29,12 @@ export async function streamsView(main) {
 function card(info) {
   const spark = info.spark, total = spark.total[spark.total.length - 1], measure = info.measures?.find((one) => one.label === info.headline);
   const adds = !measure || measure.statistic === "sum" || measure.statistic === "count";
-  const when = info.so_far ? " so far" : ` ${measure ? "of" : "in"} the last ${plural(info.every)}`, all = info.bins > 1 ? `, all ${info.bins} bins` : "";
+  const when = info.so_far ? " so far" : ` of the last ${plural(info.every)}`, all = info.bins > 1 ? `, all ${info.bins} bins` : "";
   return element("a", { class: "card", href: `/streams/${encodeURIComponent(info.name)}`, "data-link": "" },
     element("h2", {}, info.title),
     element("p", { class: "muted small" }, info.description || `${info.bins} bins, every ${plural(info.every)}`),
     element("div", { class: "figure" }, spark.total.length ? round(total) : "no release yet", measure?.unit ? element("small", {}, ` ${measure.unit}`) : null),
-    element("p", { class: "muted small" }, spark.total.length ? `${info.headline}${when}${all}` : ""),
+    element("p", { class: "muted small" }, spark.total.length ? `${measure ? info.headline + when : info.counted}${all}` : ""),
     sparkline(spark, adds),
     element("p", { class: "muted small row" }, element("span", { class: "chip" }, `ε ${info.epsilon} ${windowWords(info)}`),
       element("span", { class: "grow" }), countdown(info)));
