@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilstream.live.definition import StreamDefinition
 from veilstream.server.shown import LEVEL, Shown, numbers, shown
@@ -128,7 +129,7 @@ class StreamBoard:
         return found[-SPARK_STEPS:]
 
 
-def page_json(board: StreamBoard, releases: list[Shown], upto: int) -> dict[str, Any]:
+def page_json(board: StreamBoard, releases: list[Shown], upto: int, digits: int | None = None) -> dict[str, Any]:
     """A page of releases, column by column; ``next`` is the step to ask for next, null at the end."""
     timetable, measures = board.definition.timetable, board.definition.measures
     last = releases[-1].step if releases else upto
@@ -141,8 +142,8 @@ def page_json(board: StreamBoard, releases: list[Shown], upto: int) -> dict[str,
         "time": [timetable.label(one.step) for one in releases],
         "fresh": [one.fresh for one in releases],
         "measures": None if measures is None else list(measures.labels),
-        "values": [numbers(one.values) for one in releases],
-        **intervals(releases, measured=measures is not None),
+        "values": numbers([one.values for one in releases], digits),
+        **intervals(releases, measured=measures is not None, digits=digits),
         "covers": [one.covers for one in releases],
         "as_of": [one.as_of for one in releases],
         "spent": [one.spent for one in releases],
@@ -150,13 +151,18 @@ def page_json(board: StreamBoard, releases: list[Shown], upto: int) -> dict[str,
     }
 
 
-def intervals(releases: Sequence[Shown], *, measured: bool) -> dict[str, Any]:
+def intervals(releases: Sequence[Shown], *, measured: bool, digits: int | None = None) -> dict[str, Any]:
     """The intervals of releases: half widths of counts, and the ends of measured values."""
-    return {
-        "half": None if measured else [r.half.tolist() if isinstance(r.half, np.ndarray) else r.half for r in releases],
-        "low": [numbers(one.low) for one in releases] if measured else None,
-        "high": [numbers(one.high) for one in releases] if measured else None,
-    }
+    if measured:
+        low, high = (numbers([getattr(one, end) for one in releases], digits) for end in ("low", "high"))
+        return {"half": None, "low": low, "high": high}
+    several = [one.half for one in releases if isinstance(one.half, np.ndarray)]
+    half = numbers(several, digits) if len(several) == len(releases) else [_plain(one.half) for one in releases]
+    return {"half": half, "low": None, "high": None}
+
+
+def _plain(half: float | NDArray[np.float64]) -> float | list[float]:
+    return half.tolist() if isinstance(half, np.ndarray) else half
 
 
 class Cache:

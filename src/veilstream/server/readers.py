@@ -76,14 +76,15 @@ def router(service: Service, access: Access) -> APIRouter:
         numbers: Annotated[int, Query(ge=1, le=MOST_NUMBERS, description="Most steps times bins.")] = MOST_NUMBERS,
         newest: Annotated[bool, Query(description="Count the limit from the end of the range.")] = False,
         form: Annotated[Literal["json", "csv", "parquet", "arrow"], Query(alias="format")] = "json",
+        digits: Annotated[int | None, Query(ge=3, le=15, description="Digits that count of numbers in JSON.")] = None,
         if_none_match: Annotated[str | None, Header()] = None,
     ) -> Response:
         """Releases of a range of steps, which have no gaps; ``next`` tells where the next page begins."""
         board = access.readable(request, name)
         low, high = _range(board, first, last, min(limit, numbers // board.numbers), newest)
         upto = board.visible if last is None else min(last, board.visible)
-        key = (name, low, high, upto, form, board.visible if form == "json" else None)
-        body, tag = await service.cache.get(key, lambda: _render(board, low, high, upto, form))
+        key = (name, low, high, upto, form, (board.visible, digits) if form == "json" else None)
+        body, tag = await service.cache.get(key, lambda: _render(board, low, high, upto, form, digits))
         # Private streams must not stay in a shared cache.
         control = "public, max-age=1" if board.definition.public else "private, no-cache"
         headers = {"etag": tag, "cache-control": control, "vary": "authorization, cookie"}
@@ -123,10 +124,10 @@ def _range(board: StreamBoard, first: int | None, last: int | None, limit: int, 
     return low, min(high, low + steps - 1)
 
 
-def _render(board: StreamBoard, low: int, high: int, upto: int, form: str) -> bytes:
+def _render(board: StreamBoard, low: int, high: int, upto: int, form: str, digits: int | None) -> bytes:
     releases = list(board.read(low, high)) if low <= high else list[Shown]()
     if form == "json":
-        return dumps(page_json(board, releases, upto))
+        return dumps(page_json(board, releases, upto, digits))
     return tables.write(tables.table(board, releases), TABLES[form])
 
 

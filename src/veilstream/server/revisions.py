@@ -69,7 +69,7 @@ def _page(service: Service, board: StreamBoard, low: int, high: int, upto: int, 
         "made": [each.made for each in chosen],
         "time": [board.definition.timetable.label(each.step) for each in chosen],
         "measures": None if measures is None else list(measures.labels),
-        "values": [numbers(one.values) for one in made],
+        "values": numbers([one.values for one in made]),
         **intervals(made, measured=measures is not None),
         "covers": [one.covers for one in made],
     }

@@ -7,7 +7,7 @@ import { MOST_FANS, Series, colour, moment, round } from "./series.js";
 import { countdown, fraction, plural, short, windowWords } from "./words.js";
 
 const MOST_MULTIPLES = 12;
-const ALL = "releases?newest=true&limit=10000&numbers=240000";
+const ALL = "releases?newest=true&limit=10000&numbers=240000&digits=8";
 
 class StreamPage {
   constructor(main, info, series) {
