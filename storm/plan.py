@@ -118,7 +118,7 @@ def _threads(number: int) -> Subject:
 
 
 def _live(number: int) -> Subject:
-    return Live(directory=number % 2 == 1)
+    return (Live(), Live(directory=True), Live(distinct=3))[number % 3]
 
 
 def _power(arena: Arena, number: int, most: int) -> Outcome:
