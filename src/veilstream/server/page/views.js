@@ -6,8 +6,12 @@ import { countdown, plural, windowWords } from "./words.js";
 
 export async function streamsView(main) {
   const holder = element("div", { class: "cards" });
+  let asked = 0, shown = 0;
   const load = async () => {
-    const { streams } = await api("/v1/streams");
+    const mine = ++asked, { streams } = await api("/v1/streams?brief=true");
+    // Answers may overtake each other.
+    if (mine < shown) return streams;
+    shown = mine;
     holder.replaceChildren(...streams.map(card));
     if (!streams.length) {
       holder.replaceChildren(element("div", { class: "card" }, element("h2", {}, "No stream to see yet"),
