@@ -27,6 +27,7 @@ from veilstream.live.definition import StreamDefinition
 from veilstream.live.rows import Fates, join, unpack
 from veilstream.live.spool_tables import (
     batches,
+    batches_by_arrival,
     connect,
     counters,
     metadata,
@@ -64,6 +65,7 @@ class Spool:
         self._turn = threading.Lock()
         with self.write() as connection:
             metadata.create_all(connection)
+            batches_by_arrival.create(connection, checkfirst=True)
 
     @contextmanager
     def write(self) -> Generator[Connection]:

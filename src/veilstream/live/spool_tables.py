@@ -52,6 +52,8 @@ batches = Table(
     Column("digest", LargeBinary, nullable=False),
     Column("arrived", BigInteger, nullable=False),
 )
+batches_by_arrival = sa.Index("live_batches_by_arrival", batches.c.stream_id, batches.c.arrived)
+"""Finds the ids of long ago, which every step forgets; spools of earlier versions get it when they are opened."""
 
 parts = Table(
     "live_parts",
