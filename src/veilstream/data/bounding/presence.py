@@ -139,12 +139,17 @@ class PresenceHistory(Private):
         """How many bytes the table takes in memory."""
         return len(self._first) * self._dtype.itemsize
 
+    @property
+    def size(self) -> int:
+        """How many bytes all records take, in memory and in files."""
+        return len(self) * self._dtype.itemsize
+
     def advance(self, step: int) -> None:
         """Let time pass up to ``step``: no earlier one comes any more."""
         if self.through is not None and step < self.through:
             raise OutOfOrderError(name="step", value=step, limit=f"presence was looked at up to {self.through} already")
         self.through = step
-        since = self._since(step)
+        since = self.since(step)
         self._runs = tuple(run for run in self._runs if run.latest >= since)
         current = self._steps[:, -1] >= since
         if np.count_nonzero(current) * 2 < len(current):
@@ -188,7 +193,7 @@ class PresenceHistory(Private):
             if (steps[:, -1] > step).any():
                 raise OutOfOrderError(name="step", value=step, limit="a person was looked at in a later step already")
             again = steps[:, -1] == step
-            answer[people] = np.where(again, before, steps[:, 0] < self._since(step))
+            answer[people] = np.where(again, before, steps[:, 0] < self.since(step))
             steps[~again, :-1] = steps[~again, 1:]
             steps[~again, -1] = step
         self._steps[seen], self._counted[seen] = known[0], answer[here]
@@ -213,7 +218,7 @@ class PresenceHistory(Private):
             unknown = np.delete(unknown, places)
         return steps, counted
 
-    def _since(self, step: int) -> int:
+    def since(self, step: int) -> int:
         """The first step that the rule looks back at."""
         guarantee = self._guarantee
         if guarantee.per is not None:
@@ -224,7 +229,7 @@ class PresenceHistory(Private):
         """Put what is in memory into a run, and merge runs until each is more than twice as long as the next."""
         runs = [*self._runs, spilled_run(self._recent_blocks(), self._dtype, self._directory)]
         self._clear()
-        since = NEVER if self.through is None else self._since(self.through)
+        since = NEVER if self.through is None else self.since(self.through)
         while len(runs) > 1 and len(runs[-2]) <= 2 * len(runs[-1]):
             newer, older = runs.pop(), runs.pop()
             blocks = merged_blocks(newer.blocks(), older.blocks(), since)
@@ -247,7 +252,7 @@ class PresenceHistory(Private):
 
     def blocks(self) -> Iterator[Records]:
         """The records of everybody whom the rule still looks back at, sorted, to be stored among secrets."""
-        since = NEVER if self.through is None else self._since(self.through)
+        since = NEVER if self.through is None else self.since(self.through)
         found: Iterator[Records] = iter(())
         for newer in (*(run.blocks() for run in self._runs), self._recent_blocks()):
             found = merged_blocks(newer, found, since)
