@@ -21,7 +21,7 @@ from veilstream.storage.ledger.archiving import archive
 from veilstream.storage.ledger.compacting import compact, plan_compaction
 
 STEPS: Final = 1_000_000
-QUICK: Final = 20_000
+QUICK: Final = 60_000
 STREAMS: Final = 20
 LATER: Final = 60
 HOURS: Final = vs.Calendar("1970-01-01", "2090-01-01", "1h")
