@@ -118,13 +118,13 @@ def read_left_out(connection: Connection, stream_id: int) -> int | None:
     return None
 
 
-def _image_blocks(
-    connection: Connection, stream_id: int, image: int, records: np.dtype[np.void]
-) -> Iterator[Records]:
+def _image_blocks(connection: Connection, stream_id: int, image: int, records: np.dtype[np.void]) -> Iterator[Records]:
     mine = (presence_images.c.stream_id == stream_id) & (presence_images.c.image == image)
-    for number in connection.execute(sa.select(presence_images.c.number).where(mine).order_by("number")).scalars().all():
-        payload = connection.execute(sa.select(presence_images.c.payload).where(mine, presence_images.c.number == number))
-        yield np.frombuffer(bytes(payload.scalar_one()), dtype=records)
+    numbers = sa.select(presence_images.c.number).where(mine).order_by(presence_images.c.number)
+    payloads = sa.select(presence_images.c.payload).where(mine)
+    for number in connection.execute(numbers).scalars().all():
+        payload = connection.execute(payloads.where(presence_images.c.number == number)).scalar_one()
+        yield np.frombuffer(bytes(payload), dtype=records)
 
 
 def next_image(connection: Connection, stream_id: int) -> int:
