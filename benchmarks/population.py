@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 import veilstream as vs
-from benchmarks.ledger_history import GUARANTEE, LEVEL, fill
+from benchmarks.ledger_history import GUARANTEE, LEVEL, begin, extend
 from benchmarks.report import Table, progress
 from veilstream.mechanisms.streams.uniform import Uniform
 from veilstream.storage.ledger.archiving import archive
@@ -41,7 +41,9 @@ def run(*, quick: bool = False) -> Sequence[Table]:
 def _history(ledger: Path, each: int) -> Path:
     """A ledger with so many steps of each stream."""
     for stream in (ALONE, *SHARING):
-        fill(ledger, stream, each, publisher)
+        begin(ledger, stream, publisher)
+    for stream in (ALONE, *SHARING):
+        extend(ledger, stream, each)
         progress(f"{stream}: {each:,} steps written")
     return ledger
 
@@ -78,6 +80,7 @@ def _compacted(ledger: Path) -> Table:
         for number, plan in enumerate(plans):
             progress(f"compacting {plan}")
             compact(opened, plan, keep_releases=False, archived=number == 0)
+        opened.shrink()
     took, removed = time.process_time() - start, sum(plan.charges for plan in plans)
     rows = [["as written", f"{size / 1e6:.1f}", *_times(before)]]
     rows.append(["compacted", f"{_size(ledger) / 1e6:.1f}", *_times(_reopened(ledger, SHARING[-1]))])

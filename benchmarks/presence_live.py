@@ -63,11 +63,12 @@ def run(*, quick: bool = False) -> Sequence[Table]:
     return [
         Table(
             "Who was present in a live stream",
-            f"SQLite, c = 3 for ever, so that nobody is forgotten; histories take up to {MEMORY_BYTES // MEGABYTE} MB in "
-            f"memory and go on in files. {MEASURED} steps of so many people each, half of whom came before: the median of "
-            "the processor time that looking them up and storing them takes, beside what it takes to write the whole "
-            "history as one value, as earlier versions did, and what a step adds to the log of the database. In the "
-            "end: by how much the process has grown, the file of the spool, and processor seconds to open it again.",
+            "SQLite, c = 3 for ever, so that nobody is forgotten; histories take up to "
+            f"{MEMORY_BYTES // MEGABYTE} MB in memory and go on in files. {MEASURED} steps of so many people each, "
+            "half of whom came before: the median of the processor time that looking them up and storing them takes, "
+            "beside what it takes to write the whole history as one value, as earlier versions did, and what a step "
+            "adds to the log of the database. In the end: by how much the process has grown, the file of the spool, "
+            "and processor seconds to open it again.",
             [
                 "people remembered",
                 "of a step",

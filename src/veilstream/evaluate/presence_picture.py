@@ -13,6 +13,7 @@ from veilstream.release.plots.style import INK, plain_numbers
 from veilstream.release.sinks import replacing
 
 MOST_SHOWN = 40
+FADED = "#c3cdd6"
 WHERE = {Promise.WINDOW: "a window", Promise.BLOCK: "a block", Promise.FOR_EVER: "all"}
 
 
@@ -22,9 +23,18 @@ def draw_presence(visits: Sequence[float], noise: float, curve: PresenceCurve, p
     figure.set_size_inches(11.5, 4.6)
     at = np.arange(1, len(visits) + 1)
     bars = {"ecolor": INK, "elinewidth": 0.9, "capsize": 2}
-    left.bar(at, visits, color=PALETTE[0], yerr=1.96 * noise if noise else None, error_kw=bars)
+    left.bar(
+        at,
+        visits,
+        color=[PALETTE[0] if number > 2 * noise else FADED for number in visits],
+        yerr=1.96 * noise if noise else None,
+        error_kw=bars,
+    )
     left.axhline(0, color=INK, linewidth=0.8)
-    left.set(xlabel="steps of a stretch in which a person comes", ylabel="people" + (", noisy" if noise else ""))
+    left.set(
+        xlabel="steps of a stretch in which a person comes",
+        ylabel="people" + (" (noisy; grey: cannot be told from 0)" if noise else ""),
+    )
     left.grid(visible=False, axis="x")
     plain_numbers(left.yaxis, 5)
     left.set_title("How often people come", fontsize=10.5, loc="left")

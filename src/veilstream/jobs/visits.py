@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from veilstream.arguments import checks_arguments
 from veilstream.data import Calendar, Categories, Domain, ReadOptions, read_events
-from veilstream.data.bounding.presence_visits import stretches_of, visit_histogram
+from veilstream.data.bounding.presence_visits import ever_moves, stretches_of, visit_histogram
 from veilstream.data.readers import AS_FOUND
 from veilstream.errors import InvalidInputError
 from veilstream.jobs.checks import refuse_same_file_twice, refuse_shared_column
@@ -20,6 +22,10 @@ from veilstream.privacy.presence_choice import PresenceCurve, Promise, chosen_gu
 from veilstream.privacy.rationals import Exact
 from veilstream.release.publisher import Publisher
 from veilstream.storage.ledger import Ledger
+
+NOISE_LEVELS: Final = 2
+"""Numbers of people within so many standard deviations of 0 are taken as 0: each of those who come often weighs as many
+rows as they have visits, and so does its noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +135,9 @@ def choose_presence(
     """Release once, for ``epsilon`` at user level, how many people come in 1, 2, …, ``most`` steps of a stretch, and
     choose c by it.
 
-    From ``start`` to ``end`` is a public period of trial: a whole number of windows or blocks of the stream to come. The
-    choice is public and recorded: a second call with the same stream of the ledger reads what the first released and
-    spends nothing. Its ε comes on top of that of the stream, for everybody of the period.
+    From ``start`` to ``end`` is a public period of trial: a whole number of windows or blocks of the stream to come.
+    The choice is public and recorded: a second call with the same stream of the ledger reads what the first released
+    and spends nothing. Its ε comes on top of that of the stream, for everybody of the period.
 
     >>> import os, tempfile
     >>> rows = {"id": [1, 1, 2, 3, 1, 2], "day": [0, 1, 1, 2, 4, 4]}
@@ -165,13 +171,14 @@ def choose_presence(
     levels = Domain({"visits in a stretch": Categories([*map(str, range(1, most)), f"{most} or more"])})
     with Ledger.open(str(ledger)) as book:
         publisher = Publisher(
-            levels, guarantee, Sample(), book, stream=stream, max_contribution=2 * stretches, calendar=calendar
+            levels, guarantee, Sample(), book, stream=stream, max_contribution=ever_moves(stretches), calendar=calendar
         )
         before = book.release_at(stream, 0) is not None
         release = publisher.feed(visits)
     people = tuple((release.values / stretches).tolist())
-    noise = float(release.std.max()) / stretches
-    return PresenceChoice(to_come, people, noise, to_come.curve(list(people)), release.spent, before)
+    noise = float(np.max(release.std)) / stretches
+    told_apart = [number if number > NOISE_LEVELS * noise else 0.0 for number in people]
+    return PresenceChoice(to_come, people, noise, to_come.curve(told_apart), release.spent, before)
 
 
 def _refused(name: str, limit: str) -> InvalidInputError:

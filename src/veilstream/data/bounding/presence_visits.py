@@ -35,8 +35,8 @@ def visit_histogram(
     * what one person does in a window of ``steps`` steps lies in two stretches, in each of which the person moves from
       one number of visits to another: 4 in total;
     * what one person does in one stretch (a block), or in all of them if there is but one (for ever): 1;
-    * with ``ever``, all or any part of what one person ever does: 2 in each stretch. The mean over all stretches then
-      has the noise of one.
+    * with ``ever``, all that one person ever does, an entry of each stretch, and what they do in any window besides:
+      4 in at most two stretches, 2 if there is but one.
 
     Publish it once with a small budget, divide by the number of stretches, and give it to ``presence_curve``. The cost
     comes on top of that of the stream, for all people of the period of trial.
@@ -59,8 +59,19 @@ def visit_histogram(
     with cleared_on_error():
         counts = _counted(events, encoder, key, steps, most)
     if ever:
-        return seal(counts, 0, max_contribution=2 * stretches_of(calendar, steps))
+        stretches = stretches_of(calendar, steps)
+        return seal(counts, 0, max_contribution=ever_moves(stretches))
     return seal(counts, 0, max_contribution=4 if kind is Promise.WINDOW else 1)
+
+
+def ever_moves(stretches: int) -> int:
+    """How far the histogram of so many stretches moves if all that one person ever does goes, or what they do in any
+    window.
+
+    >>> [ever_moves(stretches) for stretches in (1, 2, 3, 9)]
+    [2, 4, 4, 9]
+    """
+    return max(stretches, min(2 * stretches, 4))
 
 
 def stretches_of(calendar: Calendar, steps: int) -> int:
