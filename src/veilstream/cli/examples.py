@@ -42,6 +42,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "advise": (
         "advise --count 500 --bins 6 --every 1h --window 24h --error 50",
         "advise --population 10000 --bins 20 --every 1d --window 7d --epsilon 1 --plot advice.png",
+        "advise --count 150 --every 1d --window 40d --epsilon 1 --visits 1.6",
     ),
     "compare": ("compare counts.csv --time ts --value n --every 1h --window 24 --public",),
     "mechanisms": ("mechanisms", "mechanisms --json"),

@@ -15,7 +15,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from veilstream.data import Calendar, ReadOptions, read_events
 from veilstream.data.bounding.presence_visits import visit_histogram
@@ -68,6 +70,16 @@ class Renewal:
             f"{self.block} steps: {epsilon} for the releases and {self.budget} for choosing in how many steps of a "
             "block a person counts"
         )
+
+    def chosen(self, visits: NDArray[np.float64] | Sequence[float], epsilon: Exact) -> int:
+        """The c that a histogram of visits asks for: how many people came in 1, 2, … steps of a block, over an epoch.
+
+        >>> Renewal(block=7, blocks=2, first=2).chosen([4000, 300, 8, 0], epsilon=1)
+        2
+        """
+        of_a_block = (np.asarray(visits, dtype=np.float64) / self.blocks).tolist()
+        curve = presence_curve(of_a_block, epsilon, steps=self.block, promise=Promise.BLOCK)
+        return curve.best or self.block
 
 
 def publish_renewed(
@@ -198,6 +210,4 @@ def _chosen(
             events = read_events(source, user=user, time=time, by=[], options=options)
             visits = visit_histogram(events, epoch, steps=renewal.block, most=renewal.most, promise=Promise.BLOCK)
             released = [once.feed(visits)]
-    visits_of_block = (released[0].values / renewal.blocks).tolist()
-    curve = presence_curve(visits_of_block, epsilon, steps=renewal.block, promise=Promise.BLOCK)
-    return curve.best or renewal.block
+    return renewal.chosen(released[0].values, epsilon)
