@@ -136,12 +136,12 @@ def test_renewal_needs_blocks(visits: Path) -> None:
 
 
 def test_advice_by_public_facts_names_a_presence_where_it_pays() -> None:
-    stream: dict[str, Any] = {"count": 150, "every": "1d", "window": "12d", "epsilon": 1, "change": 2, "runs": 1}
-    rarely = advise(**stream, visits=1.1)
-    assert rarely.bounded_presence in (1, 2, 3)
+    stream: dict[str, Any] = {"count": 150, "every": "1d", "window": "40d", "epsilon": 1, "change": 2, "runs": 1}
+    rarely = advise(**stream, visits=1.2)
+    assert rarely.bounded_presence in (2, 3, 4)
     assert f"--presence {rarely.bounded_presence}" in rarely.command
-    assert advise(**stream, visits=11).bounded_presence is None
-    for wrong in (0.5, [1, -2], [1] * 13):
+    assert advise(**stream, visits=35).bounded_presence is None
+    for wrong in (0.5, [1, -2], [1] * 41):
         with pytest.raises(InvalidInputError) as caught:
             advise(**stream, visits=wrong)
         assert caught.value.name == "visits"
