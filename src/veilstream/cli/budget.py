@@ -93,14 +93,14 @@ def print_statement(statement: BudgetStatement) -> None:
     table = Table(title_justify="left")
     words = ("stream", "draws", "comes back")
     longest = max((len(one.member.name) for one in statement.streams), default=0)
-    for column in ("stream", "draws", "spent now", "fullest window", "left now", "comes back", "releases"):
+    for column in ("stream", "draws", "spent", "fullest", "left", "comes back", "releases"):
         whole = column == "comes back" or (column == "stream" and longest <= LONGEST_NAME)
         table.add_column(
             column,
             justify="left" if column in words else "right",
             overflow="fold",
             no_wrap=whole,
-            min_width=len("reserved") if column == "draws" else max(map(len, column.split())),
+            min_width=len("reserved") if column == "draws" else len(column),
         )
     for one in statement.streams:
         draw = one.member.membership.draw
