@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 import veilstream as vs
 from benchmarks.model_runs import SideBySide
-from benchmarks.presence_history import remembered
 from benchmarks.presence_renewal import renewed
 from benchmarks.presence_streams import Visits, distances, present
 from benchmarks.report import PAGE, ROOT, Table, progress
@@ -249,7 +248,7 @@ def write_sections(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Non
 def run() -> Sequence[Table]:
     if not present():
         progress("streams with ids: not here, set VEILSTREAM_DATA; left out")
-        return remembered()
+        return []
     best, every = utility()
     write_sections(best.columns, best.rows)
-    return [best, every, *renewed(), corrected(), other_rules(), *remembered()]
+    return [best, every, *renewed(), corrected(), other_rules()]

@@ -26,7 +26,6 @@ from veilstream.live.spool import Spool
 from veilstream.live.spooled import SpooledStream
 
 PEOPLE: Final = (10**6, 10**7)
-QUICK: Final = (10**5,)
 COMING: Final = 500_000
 """People of a step while the history grows."""
 OF_A_STEP: Final = (1_000, 100_000)
@@ -39,16 +38,16 @@ DEFINITION: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
-def run(*, quick: bool = False) -> Sequence[Table]:
-    """The table of the suite."""
+def live(people: Sequence[int] = PEOPLE) -> list[Table]:
+    """Steps of a live stream that remembers so many people."""
     rows: list[list[str]] = []
-    for people in QUICK if quick else PEOPLE:
-        found = _measured(people)
+    for remembered in people:
+        found = _measured(remembered)
         for size in OF_A_STEP:
             one = found[str(size)]
             rows.append(
                 [
-                    f"{people:,}",
+                    f"{remembered:,}",
                     f"{size:,}",
                     f"{one['seconds'] * 1e3:,.1f}",
                     f"{one['whole'] * 1e3:,.0f}",
