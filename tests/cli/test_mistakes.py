@@ -215,7 +215,7 @@ ELSEWHERE = {
     "compare visits.csv --time ts --every 1h --window 3": ("InvalidInputError", "public", "--public"),
     "plan --weights '1 -1' --epsilon 1 --window 3": ("InvalidInputError", "weights[1] -1", ""),
     "audit nonsense": ("InvalidInputError", "mechanism", ""),
-    "ledger show nowhere.db": ("LedgerError", "ledger", "docs/ledger.md"),
+    "ledger show nowhere.db": ("LedgerError", "ledger", "publish --ledger"),
     "budget visits.csv": ("LedgerError", "ledger", "docs/ledger.md"),
 }  # fmt: skip
 """A command line -> the type of its error, what it blames, and a part of the next step."""

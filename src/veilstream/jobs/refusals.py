@@ -17,11 +17,17 @@ def refusal(problems: Sequence[Mapping[str, Any]], known: Sequence[str]) -> Veil
     name, limit, given = _problem(problems[0], known)
     missing = limit.startswith("missing")
     flag = f"--{name.replace('_', '-')}"
-    advice = f"give {flag}, or {name} in Python or a job file" if missing else f"correct {flag} and try again"
+    advice = f"give {_missing(problems)}" if missing else f"correct {flag} and try again"
     if len(problems) == 1:
         return InvalidInputError(name=name, limit=limit, outcome="nothing was read", next_step=advice, **given)
     listed = "; ".join(_sentence(*_problem(problem, known)) for problem in problems)
     return InvalidInputError(listed, name=name, limit=limit, outcome="nothing was read", next_step=advice)
+
+
+def _missing(problems: Sequence[Mapping[str, Any]]) -> str:
+    """The options that are missing; the words of Python and of job files are the same with underscores."""
+    flags = [f"--{str(item['loc'][0]).replace('_', '-')}" for item in problems if item["type"] == "missing"]
+    return f"{', '.join(flags)} (in Python and in a job file without the dashes)"
 
 
 def _sentence(name: str, limit: str, given: Mapping[str, Any]) -> str:
