@@ -124,9 +124,10 @@ def _error_on_jumps(prepared: PreparedJob, shape: tuple[int, int], runs: int) ->
 
 def _between(still: float, error: float) -> tuple[str, ...]:
     """What to expect where it depends on the counts."""
+    jumping, quiet = (number(float(f"{mean:.2g}")) for mean in (error, still))
     return (
-        f"the mean error of a bin is about {error:,.2g} where counts jump at every step, and {still:,.2g} where they stay "
-        "the same; `veilstream advise` gives a forecast for counts like yours",
+        f"the mean error of a bin is about {jumping} where counts jump at every step, and {quiet} where they stay the "
+        "same; `veilstream advise` gives a forecast for counts like yours",
     )
 
 
