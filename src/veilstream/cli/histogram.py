@@ -286,6 +286,6 @@ def _tell(done: _Done, stream: str, outputs: tuple[str | None, str | None], as_j
     typer.echo(f"{sentence}; it does not tell of a method's smoothing")
     out, plot = outputs
     if out is not None:
-        typer.echo(f"wrote {out} ({done.written:,} rows)")
+        typer.echo(f"wrote {out} ({plural(done.written, 'row')})")
     if plot is not None:
         typer.echo(f"wrote {plot}")

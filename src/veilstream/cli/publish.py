@@ -98,7 +98,7 @@ def _tell(prepared: PreparedJob, summary: Summary) -> None:
     if summary.noise_std is not None and summary.left is not None:
         typer.echo(f"{_width(prepared, summary)}left in the current window: epsilon {number(summary.left)}")
     for path, rows in summary.outputs.items():
-        typer.echo(f"wrote {path}" + ("" if rows is None else f" ({rows:,} rows)"))
+        typer.echo(f"wrote {path}" + ("" if rows is None else f" ({plural(rows, 'row')})"))
 
 
 def _width(prepared: PreparedJob, summary: Summary) -> str:
