@@ -75,8 +75,8 @@ class Advice:
         taken = self.recommended
         share = f"{taken.relative_error:.1%} of a count of {number(self.facts.count)}"
         if taken.relative_error <= USEFUL:
-            return f"the mean error of {number(taken.mean_error)} is {share}: good for most uses"
-        return f"the mean error of {number(taken.mean_error)} is {share}; {self._cure()}"
+            return f"the mean error of {taken.mean_error:,.3g} is {share}: good for most uses"
+        return f"the mean error of {taken.mean_error:,.3g} is {share}; {self._cure()}"
 
     def _cure(self) -> str:
         cures: list[str] = []
