@@ -112,9 +112,6 @@ class PublishedJob:
         steps = f"{done.before + done.published:,} of {plural(done.steps, 'step')} x {plural(done.bins, 'bin')}"
         return f"PublishedJob({done.stream!r}, {steps} of {done.measure}, {prepared.promised})"
 
-    def _repr_html_(self) -> str:
-        return self.releases.to_html()
-
     @property
     def releases(self) -> Releases:
         """All releases of the job's steps, from the ledger."""

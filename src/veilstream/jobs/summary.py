@@ -116,9 +116,10 @@ def draw_releases(prepared: PreparedJob, ledger: Ledger, path: str | Path) -> No
     caption = f"differentially private: {prepared.promised}"
     if shown is not None and len(shown) < prepared.bins:
         caption += f"; the {len(shown)} largest of {prepared.bins:,} bins"
-    about = _about(
-        prepared, "" if measures is None else measures.labels[0] if len(measures.labels) == 1 else "quantiles"
-    )
+    measured = ""
+    if measures is not None:
+        measured = measures.labels[0] if len(measures.labels) == 1 else f"quantiles of {measures.asked[0][1]}"
+    about = _about(prepared, measured)
     words: dict[str, Any] = {"title": job.plot_title or about, "subtitle": caption, "level": job.level}
     measure = prepared.measure
     options = PlotOptions(kind=job.plot_kind, bins=bins, value_range=job.plot_range, size=job.plot_size)
