@@ -236,12 +236,12 @@ def _tell(found: Advice, command: str, measured: dict[str, str]) -> None:
         others.add_row(number(choice.epsilon), step, *_errors(choice))
     console.print(others)
     if len(found.steps) > 1:
-        typer.echo("longer steps: if they hold as many times the people; where the same people stay, they hold fewer")
+        typer.echo("longer steps: counts are taken to grow with the step; they grow less where the same people stay")
     without = next((choice.mean_error for choice in found.choices if choice.exact), None)
     for delta, choice in found.deltas:
         mean, within, _ = _errors(choice)
-        part = "" if without is None else f", {choice.mean_error / without:.2f} of that without"
-        typer.echo(f"with --delta {delta}: mean {mean}, 95 % {within} for noise in every step{part}")
+        part = "" if without is None else f" ({choice.mean_error / without:.2f} times that without delta)"
+        typer.echo(f"with --delta {delta}, released in every step: mean {mean}, 95 % {within}{part}")
     if found.presence is not None:
         typer.echo(_few_steps(found))
     for label, width in measured.items():
@@ -249,4 +249,4 @@ def _tell(found: Advice, command: str, measured: dict[str, str]) -> None:
     few = found.bounded_presence
     taken = found.recommended.mechanism if few is None else f"uniform with --presence {few}"
     typer.echo(f"recommended: {taken}; {found.verdict}")
-    typer.echo(f"to publish (words in capitals are yours):\n\n  {command}\n")
+    typer.echo(f"to publish (replace the words in capitals):\n\n  {command}\n")

@@ -82,8 +82,8 @@ class Advice:
         relative = error / self.facts.count
         share = f"{relative:.1%} of a count of {number(self.facts.count)}"
         if relative <= USEFUL:
-            return f"the mean error of {number(error)} is {share}: good for most uses"
-        return f"the mean error of {number(error)} is {share}; {self._cure()}"
+            return f"the mean error of {error:,.3g} is {share}: good for most uses"
+        return f"the mean error of {error:,.3g} is {share}; {self._cure()}"
 
     def _cure(self) -> str:
         cures: list[str] = []
@@ -161,14 +161,16 @@ def advise(
     >>> advise(count=500)
     Traceback (most recent call last):
     ...
-    veilstream.errors.InvalidInputError: epsilon: give either it or the error that is wanted; nothing was read or spent
+    veilstream.errors.InvalidInputError: epsilon: either it or the wanted error must be given; nothing was read or spent
     """
     if (count is None) == (population is None):
-        raise _refused("count", "give either it, for one bin, or the population of all bins")
+        step = "give --count 300, what a bin holds in a step, or --population 10000, all bins together; not both"
+        raise _refused("count", "either it or the population must be given", step)
     if not 1 <= runs <= MAX_RUNS:
         raise _refused("runs", f"from 1 to {MAX_RUNS} simulations are possible")
     if (epsilon is None) == (error is None):
-        raise _refused("epsilon", "give either it or the error that is wanted")
+        step = "give --epsilon 1, or --error 20 to learn which epsilon that takes; not both"
+        raise _refused("epsilon", "either it or the wanted error must be given", step)
     if isinstance(every, str) and not every.isdecimal():
         parse_duration(every)
     expected = population / bins if population is not None else count
@@ -235,5 +237,5 @@ def _absolute(error: float | str, count: float) -> float:
     return float(found[1]) * (count / 100 if found[2] else 1)
 
 
-def _refused(name: str, limit: str) -> InvalidInputError:
-    return InvalidInputError(name=name, limit=limit, outcome="nothing was read or spent")
+def _refused(name: str, limit: str, next_step: str | None = None) -> InvalidInputError:
+    return InvalidInputError(name=name, limit=limit, outcome="nothing was read or spent", next_step=next_step)
