@@ -54,9 +54,12 @@ def test_a_live_step_counts_the_people_of_one_machine(tmp_path: Path, distinct: 
                 found = sealed_step(stream.spool, known, step, None, people)
                 assert np.array_equal(np.asarray(opened(found)), expected[step])
             assert found.l1 == (2 if steps == 1 else 4)
-            present = {} if people is None else {"s": people.stored(step)}
+            notes = {} if people is None else {"s": people.stored(step)}
             stream.spool.freeze({"s": step})
-            stream.spool.forget({"s": step}, 0, present)
+            stream.spool.forget({"s": step}, 0, None, notes)
+            current = stream.spool.stream("s")
+            assert current is not None
+            known = current
         assert sum(counts.sum() for counts in expected) > 0
 
 

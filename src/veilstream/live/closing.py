@@ -28,7 +28,9 @@ from veilstream.jobs.automatic import recorded_mechanism
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.distinct import PeopleBook, people_of_step
 from veilstream.live.presence import PresenceBook
-from veilstream.live.spool import Present, Spool
+from veilstream.live.spool import Spool
+from veilstream.live.spool_people import PeopleNotes
+from veilstream.live.spool_presence import Present
 from veilstream.live.spooled import SpooledStream
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.release.publisher import Publisher
@@ -85,8 +87,16 @@ class Closer:
 
     def present(self, step: int) -> Present | None:
         """Who was present up to ``step``, where that decides about later steps."""
-        book = self._people if self._presence is None else self._presence
-        return None if book is None else book.stored(step)
+        return None if self._presence is None else self._presence.stored(step)
+
+    def people(self, step: int) -> PeopleNotes | None:
+        """Who was there up to ``step``, where later steps count them as well."""
+        return None if self._people is None else self._people.stored(step)
+
+    @property
+    def full(self) -> bool:
+        """Whether who was present should be stored before further steps are taken."""
+        return self._presence is not None and self._presence.full
 
     def publish(self, snapshot: Sealed) -> Release:
         """Publish the counts of a frozen step."""
@@ -190,15 +200,19 @@ def close_due(
         finally:
             if done:
                 present = {name: found for name, step in done.items() if (found := closers[name].present(step))}
-                spool.forget(done, max(now.values()), present)
+                people = {name: found for name, step in done.items() if (found := closers[name].people(step))}
+                spool.forget(done, max(now.values()), present, people)
 
 
 def _published(
     closers: Mapping[str, Closer], work: Mapping[str, SpooledStream], last: Mapping[str, int]
 ) -> Iterator[tuple[int, str, Release | VeilstreamError]]:
-    """The releases of all steps from each stream's next to its ``last``, many to a commit; an error ends its stream."""
+    """The releases of all steps from each stream's next to its ``last``, many to a commit; an error ends its stream.
+
+    It ends earlier where so much is to be remembered of the steps that they should be forgotten first.
+    """
     at = {name: stream.done for name, stream in work.items()}
-    while behind := [name for name in at if at[name] <= last[name]]:
+    while behind := [name for name in at if at[name] <= last[name] and not closers[name].full]:
         bins = accumulate(work[name].definition.bins for name in behind)
         names = [name for name, before in zip(behind, chain([0], bins), strict=False) if before < BINS_TO_A_COMMIT]
         # Rows are bounded before the ledger is locked.

@@ -218,11 +218,6 @@ class Service:
             return 0.0
         return max(0.0, self.clock.seconds_since(self._next_closing(name)))
 
-    def _left_out(self, stream: SpooledStream) -> int | None:
-        """How many rows did not count, where people count in few steps."""
-        present = None if stream.definition.presence is None else self.spool.present(stream)
-        return None if present is None else present.left_out
-
     def operator_view(self) -> list[dict[str, Any]]:
         """Exact numbers for the operator alone, stream by stream."""
         views: list[dict[str, Any]] = []
@@ -237,7 +232,7 @@ class Service:
                     "taking": current.frozen,
                     "published": board.published,
                     "visible": board.visible,
-                    "left_out": self._left_out(current),
+                    "left_out": self.spool.left_out(current),
                     "problem": self.problems.get(name, (None, 0.0))[0],
                     "behind": self._behind(name),
                     "hours": [

@@ -235,7 +235,8 @@ class OperatorView(BaseModel):
     """Exact numbers of rows by hour and fate: for the operator alone, not to be published.
 
     Since the server started: ``batches`` by outcome, and limits in seconds that hold for 99 of 100 batches until they
-    were durable, and for 99 of 100 releases after their public moment; null where there are none, or beyond the last bucket.
+    were durable, and for 99 of 100 releases after their public moment; null where there are none, or beyond the last
+    bucket.
     """
 
     streams: list[dict[str, Any]]
