@@ -53,8 +53,9 @@ def snapshots(
     """The sealed counts of every step: with the same ``key`` those of :func:`veilstream.data.bounding.bound`.
 
     ``relation`` is a ``duckdb.DuckDBPyRelation``, which ``connection.sql`` and ``connection.table`` return. All rows
-    are read and checked before this returns. Rows left out are added to ``dropped``, for the operator alone. The
-    other settings are those of ``bound``, sums of values and distinct people among them.
+    are read and checked before this returns. Rows left out are added to ``dropped``, for the operator alone. As with
+    ``bound``, ``measures``, ``most`` and ``missing_value`` sum up values, ``distinct`` counts people of that many last
+    steps, and with ``presence`` people count in few steps.
 
     >>> import duckdb
     >>> from veilstream.data import Categories
