@@ -62,8 +62,12 @@ def test_pages_give_what_one_call_gives() -> None:
 
 
 def test_steps_without_rows_have_no_value() -> None:
-    found, _ = releases(rows=0, steps=30)
-    assert np.isnan(table(found, Smoothing())[..., 0]).mean() > 0.9
+    empty, _ = releases(rows=0, steps=30)
+    assert np.isnan(table(empty, Smoothing())[..., 0]).mean() > 0.9
+    many, _ = releases(rows=3000, steps=10)
+    after = table([*many, *empty], Smoothing())[..., 0]
+    assert not np.isnan(after[:10]).any()
+    assert np.isnan(after[10:14]).all()
 
 
 def test_it_is_for_quantiles_from_cells() -> None:

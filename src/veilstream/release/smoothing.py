@@ -30,7 +30,7 @@ MEMORY: Final = 0.97
 those of the benchmark."""
 TINY: Final = 1e-300
 SURE: Final = 2.0
-"""Standard deviations by which the number of rows of recent steps must exceed zero for a value."""
+"""Standard deviations that a number of rows must be above zero to be sure of some."""
 
 
 @dataclass(slots=True)
@@ -70,6 +70,7 @@ class _Past:
         """The values of the next step (bins × shares)."""
         running, variance = parts @ self._weights.T, (std**2).mean(axis=1)
         rows = running[:, -1]
+        some = self._some_rows(rows, SURE * np.sqrt(variance * self._of_rows))
         if not self._steps:
             found = _rising(running / np.maximum(rows, 1.0)[:, None])
             self._add(running, variance)
@@ -89,8 +90,13 @@ class _Past:
                 self._add(running, variance)
         found[:, 0], found[:, -1] = 0.0, 1.0
         values = np.stack([crossing(found, np.full(len(found), share), self._edges) for share in shares], axis=1)
-        some = self._running[:, -1] > SURE * np.sqrt(self._noise * self._of_rows)
         return np.where(some[:, None], values, np.nan)
+
+    def _some_rows(self, rows: Reals, width: Reals) -> NDArray[np.bool_]:
+        """Whether a step has rows: it shows them, or recent ones have them and it may have half as many."""
+        recent = self._running[:, -1] / max(self._steps, 1.0)
+        sure = self._running[:, -1] > SURE * np.sqrt(self._noise * self._of_rows)
+        return np.asarray((rows > width) | (sure & (rows + width > recent / 2)))
 
     def _expected_rows(self, rows: Reals, noise: Reals) -> Reals:
         """The number of rows, drawn towards that of recent steps; at least one."""
