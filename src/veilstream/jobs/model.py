@@ -98,7 +98,9 @@ class Job(BaseModel):
         "error", description="Rows without a count or a value to measure: 'error' (default), 'drop'."
     )
 
-    domain: str | dict[str, Any] | None = Field(None, description="JSON file of the public bins of each attribute.")
+    domain: str | dict[str, Any] | None = Field(
+        None, description="Public bins of each attribute: a JSON file, or JSON text."
+    )
     every: str | int = Field(description="Length of a step: 15m, 1h, 1d, 1w, 1mo, or a number.")
     start: Moment | None = Field(None, description="Public start of the time range, included.")
     end: Moment | None = Field(None, description="Public end of the time range, excluded.")

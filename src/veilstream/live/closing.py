@@ -26,7 +26,8 @@ from veilstream.errors import BudgetExceededError, LedgerMismatchError, Veilstre
 from veilstream.jobs.automatic import recorded_mechanism
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.presence import PresenceBook
-from veilstream.live.spool import Present, Spool
+from veilstream.live.spool import Spool
+from veilstream.live.spool_presence import Present
 from veilstream.live.spooled import SpooledStream
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.release.publisher import Publisher
@@ -84,6 +85,11 @@ class Closer:
     def present(self, step: int) -> Present | None:
         """Who was present up to ``step``, where that decides about later steps."""
         return None if self._presence is None else self._presence.stored(step)
+
+    @property
+    def full(self) -> bool:
+        """Whether who was present should be stored before further steps are taken."""
+        return self._presence is not None and self._presence.full
 
     def publish(self, snapshot: Sealed) -> Release:
         """Publish the counts of a frozen step."""
@@ -178,9 +184,12 @@ def close_due(
 def _published(
     closers: Mapping[str, Closer], work: Mapping[str, SpooledStream], last: Mapping[str, int]
 ) -> Iterator[tuple[int, str, Release | VeilstreamError]]:
-    """The releases of all steps from each stream's next to its ``last``, many to a commit; an error ends its stream."""
+    """The releases of all steps from each stream's next to its ``last``, many to a commit; an error ends its stream.
+
+    It ends earlier where so much is to be remembered of the steps that they should be forgotten first.
+    """
     at = {name: stream.done for name, stream in work.items()}
-    while behind := [name for name in at if at[name] <= last[name]]:
+    while behind := [name for name in at if at[name] <= last[name] and not closers[name].full]:
         bins = accumulate(work[name].definition.bins for name in behind)
         names = [name for name, before in zip(behind, chain([0], bins), strict=False) if before < BINS_TO_A_COMMIT]
         # Rows are bounded before the ledger is locked.

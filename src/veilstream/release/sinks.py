@@ -196,14 +196,24 @@ def check_writable(path: str | Path, suffixes: Iterable[str]) -> None:
     target = Path(path)
     known = tuple(suffixes)
     if not target.name.lower().endswith(known):
-        raise InvalidInputError(name="output", value=target, limit=f"its name must end in one of {', '.join(known)}")
+        raise InvalidInputError(
+            name="output",
+            value=target,
+            limit=f"its name must end in one of {', '.join(known)}",
+            next_step=f"give it such a name, as {target.stem or 'releases'}{known[0]}",
+        )
     folder = target.parent
     try:
         writable = folder.is_dir() and os.access(folder, os.W_OK) and not target.is_dir()
     except OSError:
         writable = False
     if not writable:
-        raise InvalidInputError(name="output", value=target, limit="it cannot be written there")
+        raise InvalidInputError(
+            name="output",
+            value=target,
+            limit="it cannot be written there",
+            next_step="give a file in a folder that exists and that you may write to",
+        )
 
 
 @contextmanager

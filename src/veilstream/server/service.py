@@ -226,7 +226,7 @@ class Service:
                     "taking": current.frozen,
                     "published": board.published,
                     "visible": board.visible,
-                    "left_out": None if (present := self.spool.present(current)) is None else present.left_out,
+                    "left_out": self.spool.left_out(current),
                     "problem": self.problems.get(name, (None, 0.0))[0],
                     "hours": [
                         {"hour": hour * 3600, **{key: getattr(fates, key) for key in fates.__slots__}}
