@@ -89,8 +89,8 @@ def held_back() -> Sequence[Table]:
 
 _HELD_BACK: Final = (
     "Lines of 4,096 bins that nobody looked at before the rules of `auto` and all methods were fixed. Errors, "
-    f"means of {HELD_BACK_RUNS} runs, over that of the method that is best in hindsight for the line and epsilon; `auto` "
-    "(told what it is for), the seven methods of least geometric mean, and OpenDP's tree."
+    f"means of {HELD_BACK_RUNS} runs, over that of the method that is best in hindsight for the line and epsilon; "
+    "`auto` (told what it is for), the seven methods of least geometric mean, and OpenDP's tree."
 )
 
 

@@ -141,11 +141,12 @@ def fit(
 
     ``table`` is a CSV or Parquet file, or a Polars, pandas or Arrow table; ``domain`` the public bins of its
     attributes. ``copula`` says how the table is modelled: ``DPCopula`` or ``MarginalGraph``, by default what suits the
-    domain (see ``automatic``). ``target`` names an attribute that classifiers will predict from the others: its dependence
-    on each of them is measured first. The charge and the model are committed together to ``ledger`` (in memory by default):
-    fitting again under the same ``name`` gives the stored model and costs nothing. Nobody may have more than
-    ``rows_per_user`` rows: with ``user``, the column of ids, that is enforced, without it it is the caller's promise.
-    With ``population`` the model draws on one; a ``Membership`` says from when the table is, else it counts for ever.
+    domain (see ``automatic``). ``target`` names an attribute that classifiers will predict from the others: its
+    dependence on each of them is measured first. The charge and the model are committed together to ``ledger`` (in
+    memory by default): fitting again under the same ``name`` gives the stored model and costs nothing. Nobody may have
+    more than ``rows_per_user`` rows: with ``user``, the column of ids, that is enforced, without it it is the caller's
+    promise. With ``population`` the model draws on one; a ``Membership`` says from when the table is, else it counts
+    for ever.
 
     >>> from veilstream.data import Categories, Grid
     >>> ages = TableDomain({"age": Grid(0, 100, 100), "member": Categories([False, True])})

@@ -5,8 +5,8 @@ which the noisy numbers are likeliest (empirical Bayes), and each θ is then est
 surely noise becomes 0, what is surely not stays as it is. The noise is a sum of Laplace variables, whose tails are
 heavier than normal ones the fewer they are.
 
-Johnstone, Silverman: Needles and straw in haystacks, Annals of Statistics 2004. Their noise is normal; the likeliest law
-is taken from a grid here.
+Johnstone, Silverman: Needles and straw in haystacks, Annals of Statistics 2004. Their noise is normal; here the
+likeliest law is taken from a grid.
 """
 
 from __future__ import annotations

@@ -32,10 +32,10 @@ class Haar:
 
     Steps between neighbouring means at every scale and every offset are drawn to 0 as far as all steps of their scale
     suggest (``posterior_medians``): where most are noise, all but the largest become 0, so that spikes stay and flat
-    stretches become flat; on rough data all stay nearly as they are. ``rule="threshold"`` instead keeps steps beyond one
-    public limit and makes 0 of the others. A fiftieth of ε (a twentieth with a threshold) counts the total, and the
-    result is projected on counts ≥ 0 of that total, averaged with the sum of the bins by their variances. For single
-    bins of a line, of most data; long ranges gain little.
+    stretches become flat; on rough data all stay nearly as they are. ``rule="threshold"`` instead keeps steps beyond
+    one public limit and makes 0 of the others. A fiftieth of ε (a twentieth with a threshold) counts the total, which
+    is averaged with the sum of the bins by their variances, and the result is projected on counts ≥ 0 of that total.
+    For single bins of a line, of most data; long ranges gain little.
 
     >>> import numpy as np
     >>> from veilstream import Guarantee, simulate
