@@ -288,6 +288,20 @@ def test_a_declared_target_is_measured_beside_every_attribute() -> None:
     assert meter.left == 0
 
 
+def test_questions_about_a_target_depend_on_answers_alone() -> None:
+    domain = TableDomain({**{name: Grid(0, 40, 40) for name in "abcdef"}, "t": Categories(range(2))})
+    mechanism = for_domain(MarginalGraph(target="t"), domain)
+    layout = mechanism.layout(domain.shape)
+    for epsilon in ("1/20", "1"):
+        source, recording = ExactSampler(SeededSource(3)), Recording()
+        recorder = RecordingMeter(Accountant(Guarantee(epsilon, w=1), layout.size), source, 0, recording)
+        first = mechanism.estimate(layout.seal(read_rows(hidden_target(), domain)), Fraction(epsilon), recorder)
+        other = {**{name: np.full(50, 2) for name in "abcdef"}, "t": np.ones(50, dtype=np.int64)}
+        replayer = ReplayingMeter(Accountant(Guarantee(epsilon, w=1), layout.size), source, 0, recording)
+        again = mechanism.estimate(layout.seal(read_rows(other, domain)), Fraction(epsilon), replayer)
+        assert np.array_equal(first.numbers, again.numbers)
+
+
 def test_a_target_must_be_an_attribute_of_marginals() -> None:
     domain = categories()
     with pytest.raises(InvalidInputError) as caught:
