@@ -89,6 +89,7 @@ class Releases(Sequence[Release]):
                 measures=prepared.measures,
                 measure=prepared.measure.label,
                 vintages=vintages or prepared.vintages,
+                smooth=prepared.job.smooth,
             )
             return pl.concat(list(tables))
 
