@@ -6,7 +6,7 @@ There is so much budget that no noise is left: a release shows which rows counte
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -74,19 +74,24 @@ class Live:
     """Batches that come one by one, or as files of a directory, while a thread closes the steps behind them."""
 
     directory: bool = False
+    distinct: int = 1
     regulars: int | None = None
     batches: int = 160
     budgets: None = None
 
     @property
     def name(self) -> str:
+        if self.distinct > 1:
+            return "live batches, people of the last steps"
         if self.regulars is not None:
             return "live batches of regulars who count in few steps"
         return "live rows of a directory" if self.directory else "live batches"
 
     @property
     def definition(self) -> dict[str, Any]:
-        return DEFINITION if self.regulars is None else {**DEFINITION, **SELDOM}
+        if self.regulars is not None:
+            return {**DEFINITION, **SELDOM}
+        return DEFINITION if self.distinct == 1 else {**DEFINITION, "distinct": self.distinct}
 
     @property
     def steps(self) -> int:
@@ -120,13 +125,19 @@ class Live:
 
     def problems(self, place: Place) -> list[str]:
         """What the releases show that the batches do not, and the other way round."""
-        wanted = expected(self.batches, self.regulars)
+        steps = expected(self.batches, self.regulars)
+        # But for regulars nobody comes twice, so that the people of the last steps are the sum of the people of each.
+        wanted = {t: _added(steps[s] for s in range(max(0, t - self.distinct + 1), t + 1)) for t in steps}
         stream = reader.examine(reader.read(place.ledger))[STREAM]
         found = [f"step {t} is missing" for t in range(self.steps) if t not in stream.steps]
         for t, step in stream.steps.items():
             if step.values != wanted[t]:
                 found.append(f"step {t} shows {step.values}, the batches hold {wanted[t]}")
         return found
+
+
+def _added(counts: Iterable[list[float]]) -> list[float]:
+    return [sum(parts) for parts in zip(*counts, strict=True)]
 
 
 def warm_live(place: Place) -> None:

@@ -118,7 +118,7 @@ def _threads(number: int) -> Subject:
 
 
 def _live(number: int) -> Subject:
-    kinds = (Live(), Live(directory=True), Live(regulars=REGULARS))
+    kinds = (Live(), Live(directory=True), Live(regulars=REGULARS), Live(distinct=3))
     return kinds[number % len(kinds)]
 
 

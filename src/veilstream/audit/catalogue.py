@@ -24,9 +24,9 @@ from veilstream.audit.renewal_entries import RENEWAL_CLAIMS
 from veilstream.audit.stream_entries import STREAM_CLAIMS
 from veilstream.audit.table_entries import TABLE_CLAIMS
 from veilstream.errors import InvalidInputError
-from veilstream.jobs.renewal import Renewal
 from veilstream.mechanisms.histograms import HISTOGRAMS
 from veilstream.mechanisms.streams import STREAMS
+from veilstream.privacy.presence_renewal import Renewal
 
 
 def _with_bounding(name: str, entry: Callable[[], list[Claim]]) -> Callable[[], list[Claim]]:

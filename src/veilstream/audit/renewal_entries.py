@@ -17,9 +17,9 @@ from veilstream.audit.attack import Claim
 from veilstream.audit.pairs import Pair
 from veilstream.audit.presence_entries import OTHERS, presence_pair
 from veilstream.audit.runs import Seed, stream_outputs
-from veilstream.jobs.renewal import Renewal
 from veilstream.mechanisms.streams import Sample, Uniform
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.presence_renewal import Renewal
 
 EPSILON: Final = Fraction(1)
 REGULARS: Final = (0, 0, 3)

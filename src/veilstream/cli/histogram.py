@@ -285,7 +285,7 @@ def _tell(done: _Done, stream: str, outputs: tuple[str | None, str | None], as_j
     sentence = f"noise: standard deviation {number(std)} per {done.kind} on average"
     typer.echo(f"{sentence}; it does not tell of a method's smoothing")
     out, plot = outputs
-    if out is not None:
+    if out is not None and done.written is not None:
         typer.echo(f"wrote {out} ({plural(done.written, 'row')})")
     if plot is not None:
         typer.echo(f"wrote {plot}")

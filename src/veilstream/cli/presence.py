@@ -16,8 +16,8 @@ from veilstream.jobs.model import Job
 
 if TYPE_CHECKING:
     from veilstream.jobs.published import PublishedJob
-    from veilstream.jobs.renewal import Renewal
     from veilstream.jobs.visits import PresenceChoice
+    from veilstream.privacy.presence_renewal import Renewal
 
 presence_app = command_group("Choose in how many steps one person counts (--presence of publish), for a small charge.")
 
@@ -166,7 +166,8 @@ def renew(
     next blocks follows from it. Every choice is in the ledger. Run it again with a later --end to go on.
     """
     from veilstream.data import Calendar
-    from veilstream.jobs.renewal import Renewal, publish_renewed
+    from veilstream.jobs.renewal import publish_renewed
+    from veilstream.privacy.presence_renewal import Renewal
 
     job = Job.load(config, given)
     start, end, user, file, block = _required(job)

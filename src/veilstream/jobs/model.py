@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -20,7 +20,7 @@ from veilstream.jobs.refusals import refusal
 from veilstream.jobs.window import steps_of_distinct, steps_of_window
 from veilstream.privacy.draws import Draw
 from veilstream.release.plot_options import Kind
-from veilstream.values.choices import DEFAULT_CELLS, MOST_CELLS, STATISTICS, Vintages
+from veilstream.values.choices import DEFAULT_CELLS, MOST_CELLS, SO_FAR, SO_FAR_SETTINGS, STATISTICS, STEP, Vintages
 
 if TYPE_CHECKING:
     from veilstream.data.measures import ValueMeasures
@@ -30,10 +30,6 @@ Policy: TypeAlias = Literal["error", "drop"]
 Number: TypeAlias = str | int | float
 Columns: TypeAlias = tuple[str, ...] | dict[str, tuple[Number, Number]]
 """Columns to measure: their names, with ranges as in fare=0..100, or a range for each name."""
-STEP: Final = "step"
-SO_FAR: Final = "so-far"
-SO_FAR_SETTINGS: Final = {"window": "user", "presence": 1, "mechanism": "running-total"}
-"""What counting people so far is made of: everybody counts in the first step in which they come."""
 PATHS = ("file", "domain", "ledger", "out", "plot", "key_file")
 
 

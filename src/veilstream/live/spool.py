@@ -26,6 +26,7 @@ from veilstream.errors import BatchConflictError, SpoolFullError, StaleBatchErro
 from veilstream.live.clock import FAR_FUTURE
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.rows import Fates, join, unpack
+from veilstream.live.spool_people import PeopleNotes, read_people, store_people
 from veilstream.live.spool_presence import (
     Known,
     Present,
@@ -37,6 +38,7 @@ from veilstream.live.spool_presence import (
 )
 from veilstream.live.spool_tables import (
     batches,
+    batches_by_arrival,
     connect,
     counters,
     metadata,
@@ -66,6 +68,7 @@ class Spool:
         """Where secrets that do not fit in memory may lie for a while; None is the machine's place for such files."""
         with self.write() as connection:
             metadata.create_all(connection)
+            batches_by_arrival.create(connection, checkfirst=True)
 
     @contextmanager
     def write(self) -> Generator[Connection]:
@@ -154,10 +157,17 @@ class Spool:
             payloads = connection.execute(chosen.order_by(parts.c.id)).scalars().all()
         return join([unpack(payload) for payload in payloads])
 
-    def forget(self, steps: Mapping[str, int], now: int, present: Mapping[str, Present] | None = None) -> None:
+    def forget(
+        self,
+        steps: Mapping[str, int],
+        now: int,
+        present: Mapping[str, Present] | None = None,
+        people: Mapping[str, PeopleNotes] | None = None,
+    ) -> None:
         """Delete the rows of published steps, up to the given one of each stream, and batch ids of long ago.
 
-        ``present`` is who was present in them, where that decides about later steps.
+        ``present`` is who was present in them, where that decides about later steps, ``people`` who was there in
+        which bins, where later steps count them as well.
         """
         with self.write() as connection:
             for name, step in steps.items():
@@ -170,11 +180,18 @@ class Spool:
                 connection.execute(sa.update(streams).where(streams.c.id == stream.id).values(done=done))
                 if present is not None and name in present:
                     store_present(connection, stream.id, present[name])
+                if people is not None and name in people:
+                    store_people(connection, stream.id, people[name])
 
     def present(self, stream: SpooledStream, done: int, empty: PresenceHistory) -> Known:
         """Who was present in the steps before ``done``, in a history of the rule and key of ``empty``."""
         with self.read() as connection:
             return read_present(connection, stream.id, done, empty, self.folder)
+
+    def people(self, stream: SpooledStream, first: int, done: int) -> list[tuple[int, bytes]]:
+        """The people that were noted of the steps from ``first`` to the one before ``done``."""
+        with self.read() as connection:
+            return read_people(connection, stream.id, first, done)
 
     def left_out(self, stream: SpooledStream) -> int | None:
         """Rows of people who counted in enough steps, None where people count in all. FOR THE OPERATOR ALONE."""

@@ -52,6 +52,8 @@ batches = Table(
     Column("digest", LargeBinary, nullable=False),
     Column("arrived", BigInteger, nullable=False),
 )
+batches_by_arrival = sa.Index("live_batches_by_arrival", batches.c.stream_id, batches.c.arrived)
+"""Finds the ids of long ago, which every step forgets; spools of earlier versions get it when they are opened."""
 
 parts = Table(
     "live_parts",
@@ -101,6 +103,15 @@ presence_images = Table(
     Column("stream_id", Id, ForeignKey("live_streams.id"), primary_key=True, autoincrement=False),
     Column("image", BigInteger, primary_key=True, autoincrement=False),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("payload", LargeBinary, nullable=False),
+)
+
+# Who was there in the last steps and in which bins, of streams that count people of several steps.
+people_notes = Table(
+    "live_people_notes",
+    metadata,
+    Column("stream_id", Id, ForeignKey("live_streams.id"), primary_key=True, autoincrement=False),
+    Column("step", BigInteger, primary_key=True, autoincrement=False),
     Column("payload", LargeBinary, nullable=False),
 )
 

@@ -20,7 +20,7 @@ from veilstream.data.bounding.presence_pairs import Words, distinct_pairs, find_
 from veilstream.data.bounding.private import Private
 from veilstream.data.bounding.runs import MAX_ROWS_AT_ONCE, Runs, join
 from veilstream.data.measures import ValueMeasures
-from veilstream.errors import InvalidInputError
+from veilstream.errors import InvalidInputError, LedgerError
 
 
 def movement_of_people(bins: int, bins_per_user: int, steps: int) -> int:
@@ -82,6 +82,28 @@ class WindowPeople(Private):
         shown = self._shown[self._last > step - self._steps]
         return np.bincount(shown[shown >= 0], minlength=self._bins).astype(np.int64, copy=False)
 
+    def noted(self, step: int) -> bytes:
+        """The people whose latest step this is, with their bins, for whoever goes on later: as secret as the rows.
+
+        >>> people = WindowPeople(steps=2, bins=3, bins_per_user=1, key=Key(bytes(16)))
+        >>> _ = people.counts(Rows(np.array([7]), None, np.array([0])), 0)
+        >>> again = WindowPeople(steps=2, bins=3, bins_per_user=1, key=Key(bytes(16)))
+        >>> again.recall(0, people.noted(0))
+        >>> again.counts(Rows(np.array([8]), None, np.array([2])), 1).tolist()
+        [1, 0, 1]
+        """
+        mine = self._last == step
+        words = np.column_stack([self._first[mine], self._second[mine], self._shown[mine].astype(np.uint64)])
+        return words.astype("<u8").tobytes()
+
+    def recall(self, step: int, noted: bytes) -> None:
+        """Take the people that were ``noted`` of a step; steps come in order."""
+        width = 2 + self._shown.shape[1]
+        if len(noted) % (8 * width):
+            raise LedgerError("people of the last steps: what is stored is damaged; restore the spool from a backup")
+        words = np.frombuffer(noted, "<u8").astype(np.uint64).reshape(-1, width)
+        self._insert(words[:, 0].copy(), words[:, 1].copy(), words[:, 2:].astype(np.int64), step)
+
     def _note(self, rows: Rows, step: int) -> None:
         high: NDArray[np.uint64] | int = 0 if rows.high is None else rows.high
         first, second, person = distinct_pairs(self._key.hash(rows.low, high), self._key.hash(rows.low, high, 1))
@@ -90,6 +112,9 @@ class WindowPeople(Private):
         place = np.arange(len(order)) - np.searchsorted(ordered, ordered)
         shown = np.full((len(first), self._shown.shape[1]), -1, dtype=np.int64)
         shown[ordered, place] = rows.cell[order]
+        self._insert(first, second, shown, step)
+
+    def _insert(self, first: Words, second: Words, shown: Integers, step: int) -> None:
         at, known = find_pairs(self._first, self._second, first, second)
         self._last[at[known]], self._shown[at[known]] = step, shown[known]
         new = ~known
