@@ -43,7 +43,8 @@ Codes = NDArray[np.int64]
 Reals = NDArray[np.float64]
 Cell = tuple[str, str, str]
 EPSILONS: Final = ("1", "1/10", "10")
-RUNS: Final = 5
+RUNS: Final = int(os.environ.get("TABLES_RUNS", "5"))
+PEER_RUNS: Final = 5
 FEWER_RUNS: Final = 2
 """At other ε than the first, and on tables that were looked at."""
 ITSELF: Final = "the table itself"
@@ -115,11 +116,14 @@ def run(quick: bool = False) -> Sequence[Table]:
             if name in others and (quick or epsilon != EPSILONS[0]):
                 continue
             for label, method in kind(table).items():
+                if label == "copula" and epsilon != EPSILONS[0]:
+                    continue
+                part = "any" if label in (ITSELF, "independent") else epsilon
                 for seed in range(_runs(label, epsilon, name in others, quick)):
                     if isinstance(method, GraphicalModel) and not may_draw(method, Fraction(epsilon), seed, name):
                         continue
                     measure = partial(_measured, name, table, method, epsilon, seed)
-                    found.add((name, epsilon, label), records.get(f"{name}|{epsilon}|{label}|{seed}", measure))
+                    found.add((name, epsilon, label), records.get(f"{name}|{part}|{label}|{seed}", measure))
                 progress(f"tables {name} {epsilon} {label} {found.shown(name, epsilon, label)}")
     notes = _notes(list(others))
     return [
@@ -133,9 +137,9 @@ def run(quick: bool = False) -> Sequence[Table]:
 def _runs(label: str, epsilon: str, looked_at: bool, quick: bool) -> int:
     if quick or label in (ITSELF, "independent", "copula"):
         return 1
-    if label in PEERS or (epsilon == EPSILONS[0] and not looked_at):
-        return RUNS
-    return FEWER_RUNS
+    if label in PEERS:
+        return PEER_RUNS
+    return RUNS if epsilon == EPSILONS[0] and label != ALONE and not looked_at else FEWER_RUNS
 
 
 class Found:
@@ -177,8 +181,7 @@ def _peers(_table: RealTable) -> dict[str, Any]:
 
 def _notes(looked_at: Sequence[str]) -> str:
     return (
-        f"At most {ROWS:,} rows of each; means of up to {RUNS} runs, whose number stands beside, for a model and its "
-        "noise. Total variation of "
+        f"At most {ROWS:,} rows of each; means over models, whose number stands beside. Total variation of "
         f"{MOST_MARGINALS} marginals of 2 and of 3 attributes, mean error of 200 ranges over single "
         "attributes in shares of the rows, mean error of correlations, area under the curve of three classifiers "
         f"trained on drawn rows, processor seconds. {', '.join(looked_at)}, which stand below, were looked at while "
