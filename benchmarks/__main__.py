@@ -21,6 +21,7 @@ SUITES: Final = {
     "accountant": "benchmarks.accountant",
     "streams": "benchmarks.streams",
     "presence": "benchmarks.presence",
+    "presence-history": "benchmarks.presence_history",
     "stream-utility": "benchmarks.stream_utility",
     "model": "benchmarks.model",
     "measures": "benchmarks.measures",

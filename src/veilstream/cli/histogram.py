@@ -258,7 +258,7 @@ def _once(method: HistogramMechanism, steps: tuple[Step, ...]) -> StreamMechanis
 def _tell(done: _Done, stream: str, outputs: tuple[str | None, str | None], as_json: bool) -> None:
     import numpy as np
 
-    from veilstream.jobs.wording import number
+    from veilstream.jobs.wording import number, plural
 
     noise = np.asarray(done.release.std, dtype=np.float64)
     # Corners of boxes have no noise.
@@ -280,13 +280,12 @@ def _tell(done: _Done, stream: str, outputs: tuple[str | None, str | None], as_j
         spent = number(done.release.spent)
         typer.echo(f"nothing new: '{stream}' was released before, for epsilon {spent}; nothing was spent")
     else:
-        parts = f"{done.number:,} bin(s)" if done.kind == "bin" else f"{done.number:,} box(es)"
-        typer.echo(f"released '{stream}': {parts} for epsilon {number(done.release.spent)}")
+        typer.echo(f"released '{stream}': {plural(done.number, done.kind)} for epsilon {number(done.release.spent)}")
     typer.echo(f"each number counts {done.measure}")
     sentence = f"noise: standard deviation {number(std)} per {done.kind} on average"
     typer.echo(f"{sentence}; it does not tell of a method's smoothing")
     out, plot = outputs
-    if out is not None:
-        typer.echo(f"wrote {out} ({done.written:,} rows)")
+    if out is not None and done.written is not None:
+        typer.echo(f"wrote {out} ({plural(done.written, 'row')})")
     if plot is not None:
         typer.echo(f"wrote {plot}")

@@ -1,5 +1,7 @@
 // The page: routes, the session, the connection that brings news, light and dark.
-import { streamsView, streamView, operateView } from "./views.js";
+import { streamView } from "./stream.js";
+import { streamsView } from "./views.js";
+import { operateView } from "./operate.js";
 import { guideView } from "./guide.js";
 
 const main = document.getElementById("main");
