@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-SOURCES: Final = ("src/veilstream/synthesis", "src/veilstream/trusted", "src/veilstream/mechanisms/histograms")
+SOURCES: Final = ("src/veilstream/synthesis", "src/veilstream/mechanisms/histograms")
 KEPT: Final = os.environ.get("TABLES_KEPT", "")
 """A directory for records; without it nothing is kept."""
 MINUTES: Final = float(os.environ.get("TABLES_MINUTES", "inf"))
