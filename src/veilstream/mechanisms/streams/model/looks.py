@@ -127,11 +127,14 @@ def poor(looks: Looks, step: int, period: Period, bins: int) -> bool:
     return gap > 1 and POOR * _room(looks.book, step, period, gap) < target(gap, period, bins)
 
 
-def watched(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period, prior: Mixture) -> tuple[Looks, bool]:
-    """Whether the total over all bins, seen with much noise for little, is nowhere near what was foreseen.
+def watched(
+    looks: Looks, step: int, now: Sealed, meter: Meter, period: Period, foreseen: Floats, known: Floats
+) -> tuple[Looks, bool]:
+    """Whether the total over all bins, seen with much noise for little, is nowhere near what was ``foreseen``.
 
     A step between looks that brings a sudden change is then looked at after all. The noise of a total is that of one
-    number, however many bins there are, so that what moves many bins shows.
+    number, however many bins there are, so that what moves many bins shows. It is compared with the variance that the
+    last look left, ``known``: what experts of great steps, however unlikely, would allow since then hides everything.
     """
     gap = gaps_of(period)[looks.gap]
     amount = min(watch(gap, period, now.size), _room(looks.book, step, period, gap) // 2)
@@ -139,8 +142,8 @@ def watched(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period, 
         return looks, False
     noisy = meter.laplace(now.total(), meter.guarantee.pure * period.share * Fraction(amount, period.units), "watch")
     book = looks.book.charged(step, amount, step, period)
-    surprise = np.abs(noisy.numbers - prior.mean.sum(axis=-1, keepdims=True))[..., 0]
-    limit = NOWHERE_NEAR * float(noisy.std) + TOGETHER * np.sqrt(prior.variance.sum(axis=-1))
+    surprise = np.abs(noisy.numbers - foreseen.sum(axis=-1, keepdims=True))[..., 0]
+    limit = NOWHERE_NEAR * float(noisy.std) + TOGETHER * np.sqrt(known.sum(axis=-1))
     alarmed = bool(meter.branch(surprise > limit))
     return replace(looks, book=book, gap=0 if alarmed else looks.gap), alarmed
 

@@ -144,7 +144,8 @@ class ModelBased:
         belief = replace(state.belief, bank=bank)
         looks, state = state.looks, replace(state, latest=now.span.last)
         if step < looks.due or look_plans.poor(looks, step, period, now.size):
-            looks, sudden = look_plans.watched(looks, step, now, meter, period, prior)
+            known = prior.variance if belief.usual.known is None else belief.usual.known
+            looks, sudden = look_plans.watched(looks, step, now, meter, period, prior.mean, known)
             if not sudden:
                 return self._published(replace(state, looks=looks.waited(), belief=belief), prior, prior, None)
         looks, look = self._look(looks, step, now, meter, period)

@@ -42,7 +42,7 @@ WORTH_A_BLOCK: Final = 0.95
 BETWEEN: Final = (0.0, 0.25, 0.5, 0.75)
 """Where between two looks errors are foreseen, in parts of the gap."""
 AMONG: Final = (0.0, 0.06, 0.15, 0.27, 0.41, 0.57, 0.74, 0.91)
-"""After which of the looks to come, in parts of all: more of them early, where errors still fall."""
+"""After which of the looks to come, in parts of all: more of them early, where errors still fall and are surer."""
 SLOWEST: Final = 1e-6
 """Variance per step, over that of Uniform's noise, below which no level is taken to stand."""
 
