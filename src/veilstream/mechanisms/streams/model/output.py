@@ -33,7 +33,8 @@ AT_FIRST: Final = 2.0
 SURE: Final = 6.0
 """Logarithm of the odds from which intervals become as narrow as what is usual promises."""
 DOUBT: Final = 2.0
-"""Variances of an estimate that stand against its square: an estimate of one standard deviation becomes two thirds."""
+"""Squared variances of an estimate that stand against its fourth power: one standard deviation becomes a third of it,
+three stay nearly what they were."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,8 +45,8 @@ class Usual:
     variance B beyond V (Efron and Morris 1975): not at all where counts are large against the noise, and all the way
     where noise hides all differences; the sum over bins stays what it was. That holds for errors of each bin on its
     own. Where all bins err together it is wrong, and so each look weighs beliefs that were pulled against those that
-    were not. The average itself, or the estimate where bins are few, is pulled to zero by DOUBT·V/(m² + DOUBT·V): what
-    cannot be told from nothing is most likely next to nothing.
+    were not. The average itself, and each estimate as far as bins are not alike, is pulled to zero by
+    DOUBT·V²/(m⁴ + DOUBT·V²): what cannot be told from nothing is most likely next to nothing.
     """
 
     evidence: Floats
