@@ -39,9 +39,19 @@ def publisher(ledger: Path, stream: str) -> vs.Publisher[Any]:
 
 def fill(ledger: Path, stream: str, count: int, opened: Opened = publisher) -> None:
     """Bring a stream of one bin to ``count`` steps; its first two are fed, and whoever opens it can feed the next."""
+    begin(ledger, stream, opened)
+    extend(ledger, stream, count)
+
+
+def begin(ledger: Path, stream: str, opened: Opened = publisher) -> None:
+    """Feed the first two steps of a stream."""
     with opened(ledger, stream) as first:
         for _ in range(2):
             first.feed(np.array([LEVEL]))
+
+
+def extend(ledger: Path, stream: str, count: int) -> None:
+    """Bring a stream whose first two steps were fed to ``count`` steps."""
     engine = sa.create_engine(f"sqlite:///{ledger}")
     for start in range(2, count, BATCH):
         with engine.begin() as connection:

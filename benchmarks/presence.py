@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 import veilstream as vs
 from benchmarks.model_runs import SideBySide
-from benchmarks.presence_history import remembered
 from benchmarks.presence_renewal import renewed
 from benchmarks.presence_streams import Visits, distances, present
 from benchmarks.report import PAGE, ROOT, Table, progress
@@ -235,12 +234,21 @@ def other_rules() -> Table:
     )
 
 
+def write_sections(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Put the best of each promise on the page about presence, and the first stream's on the guide."""
+    first = [row[1:] for row in rows if row[0] == rows[0][0]]
+    for name, table in (
+        ("presence.md", markdown_table(columns, rows)),
+        ("guides/limits-per-person.md", markdown_table(columns[1:], first)),
+    ):
+        page = PAGE.parent / name
+        page.write_text(with_section(page.read_text(encoding="utf-8"), "presence", table), encoding="utf-8")
+
+
 def run() -> Sequence[Table]:
     if not present():
         progress("streams with ids: not here, set VEILSTREAM_DATA; left out")
-        return remembered()
+        return []
     best, every = utility()
-    page = PAGE.with_name("presence.md")
-    table = markdown_table(best.columns, best.rows)
-    page.write_text(with_section(page.read_text(encoding="utf-8"), "presence", table), encoding="utf-8")
-    return [best, every, *renewed(), corrected(), other_rules(), *remembered()]
+    write_sections(best.columns, best.rows)
+    return [best, every, *renewed(), corrected(), other_rules()]

@@ -1,4 +1,4 @@
-"""What it costs to remember who was present: in memory, and in files under a bound of memory."""
+"""What it costs to remember who was present: in memory, in files under a bound of memory, and in live streams."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.presence_live import live
 from benchmarks.presence_streams import KEY
 from benchmarks.report import ROOT, Table, progress
 from veilstream.data.bounding.choice import Limit, Rows, choose
@@ -31,6 +33,11 @@ BOUNDS: Final = (2048, 256, 64)
 RECORD: Final = ROOT / "build" / "benchmarks" / "presence-history.json"
 """What was measured already: delete it to measure anew."""
 PROMISE: Final = Guarantee(1, w=40, presence=3)
+
+
+def run() -> Sequence[Table]:
+    """The tables of the suite."""
+    return [*remembered(), *live()]
 
 
 def remembered() -> list[Table]:

@@ -60,7 +60,8 @@ async def send(client: httpx.AsyncClient, seen: Seen, until: float) -> None:
         async with gate:
             began = time.monotonic()
             path = f"/v1/streams/s{number % STREAMS}/events"
-            answer = await client.post(path, content=bodies[number % 20], headers={"content-type": ARROW})
+            headers = {"content-type": ARROW, "batch-id": str(number)}
+            answer = await client.post(path, content=bodies[number % 20], headers=headers)
             if answer.status_code == 202:
                 seen.batches.append(time.monotonic() - began)
             else:

@@ -21,15 +21,16 @@ MOST_MARGINALS: Final = 60
 def errors_of(table: CodedTable, drawn: Codes) -> list[float]:
     """Total variation of marginals of 2 and 3 attributes, errors of ranges and correlations, and the AUC."""
     return [
-        _variation(table, drawn, 2),
-        _variation(table, drawn, 3),
+        variation(table, drawn, 2),
+        variation(table, drawn, 3),
         _ranges(table, drawn),
         _correlations(table, drawn),
         _auc(table, drawn),
     ]
 
 
-def _variation(table: CodedTable, drawn: Codes, order: int) -> float:
+def variation(table: CodedTable, drawn: Codes, order: int) -> float:
+    """Mean total variation of marginals of so many attributes."""
     rng = np.random.default_rng(0)  # noqa: TID251 (which marginals are asked)
     subsets = list(itertools.combinations(range(len(table.shape)), order))
     distances: list[float] = []

@@ -44,6 +44,14 @@ BASES: Final = {
     ),
     "plan": ("--weights '1 1 8' --epsilon 1 --window 3",),
     "bound": ("visits.csv --time ts --user id --every 1h --start 2024-01-01 --end 2024-01-01T06:00 --ledger b.db",),
+    "presence choose": (
+        "visits.csv --time ts --user id --every 1h --start 2024-01-01 --end 2024-01-01T06:00 --ledger b.db "
+        "--publish-epsilon 1 --window 3",
+    ),
+    "presence renew": (
+        "visits.csv --time ts --user id --every 1h --start 2024-01-01 --end 2024-01-01T06:00 --ledger b.db --epsilon 1 "
+        "--per 3 --presence 1 --blocks 1 --mechanism uniform",
+    ),
     "advise": ("--count 500 --epsilon 1",),
     "compare": ("visits.csv --time ts --every 1h --window 3 --runs 1 --workers 1",),
     "mechanisms": ("",),
@@ -74,7 +82,7 @@ BASES: Final = {
 """A usual line of every command."""
 STOPPED: Final = {"advise": ["--bins", "none"], "audit": ["nonsense"], "demo": ["--out", "visits.csv"]}
 """What makes commands that take seconds stop after all their options were read."""
-RARE: Final = frozenset(("mechanisms", "advise", "synthesize", "compare", "audit", "demo", "bound"))
+RARE: Final = frozenset(("mechanisms", "advise", "synthesize", "compare", "audit", "demo", "bound", "presence renew"))
 """Commands that cost more than others."""
 
 

@@ -6,15 +6,16 @@ There is so much budget that no noise is left: a release shows which rows counte
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 from storm import reader
 from storm.children import Notes
 from storm.subjects import Place, See
-from veilstream.live import LiveStream, open_stream
+from veilstream.live import LiveStream, open_stream, presence
 from veilstream.live.sources import drain
 from veilstream.live.sources.directory import DirectorySource
 
@@ -33,27 +34,38 @@ DEFINITION: Final[dict[str, Any]] = {
     "window": 1,
     "clock": "manual",
 }
+REGULARS: Final = 211
+SELDOM: Final = {"window": 6, "presence": 2}
+"""The promise to people who come again: they count where they came in fewer than 2 of the 5 steps before."""
+
+FEWEST_BYTES: Final = -9_000
 
 
-def batch(number: int) -> dict[str, list[Any]]:
-    """Rows of people who occur once; every other batch reaches into the next step."""
+def batch(number: int, regulars: int | None = None) -> dict[str, list[Any]]:
+    """Rows of people who occur once, or of so many regulars; every other batch reaches into the next step."""
     step, inside = divmod(number, BATCHES_PER_STEP)
-    people = range(number * ROWS, (number + 1) * ROWS)
+    rows = range(number * ROWS, (number + 1) * ROWS)
+    people = list(rows) if regulars is None else [row * row % regulars for row in rows]
     later = inside % 2
     return {
         "id": [f"p{who}" for who in people],
-        "t": [(step + (later if who % 4 == 0 else 0)) * 10 + who % 10 for who in people],
+        "t": [(step + (later if row % 4 == 0 else 0)) * 10 + row % 10 for row in rows],
         "place": [PLACES[who % 3 % 2] for who in people],
     }
 
 
-def expected(batches: int) -> dict[int, list[float]]:
+def expected(batches: int, regulars: int | None = None) -> dict[int, list[float]]:
     """The counts of every step after so many batches."""
-    counted: dict[int, list[float]] = {}
+    present: dict[int, dict[str, str]] = {}
     for number in range(batches):
-        rows = batch(number)
-        for when, where in zip(rows["t"], rows["place"], strict=True):
-            counted.setdefault(when // 10, [0.0] * len(PLACES))[PLACES.index(where)] += 1
+        rows = batch(number, regulars)
+        for who, when, where in zip(rows["id"], rows["t"], rows["place"], strict=True):
+            present.setdefault(when // 10, {})[who] = where
+    counted = {t: [0.0] * len(PLACES) for t in present}
+    for t, people in present.items():
+        for who, where in people.items():
+            before = sum(who in present.get(s, {}) for s in range(t - SELDOM["window"] + 1, t))
+            counted[t][PLACES.index(where)] += regulars is None or before < SELDOM["presence"]
     return counted
 
 
@@ -62,12 +74,24 @@ class Live:
     """Batches that come one by one, or as files of a directory, while a thread closes the steps behind them."""
 
     directory: bool = False
+    distinct: int = 1
+    regulars: int | None = None
     batches: int = 160
     budgets: None = None
 
     @property
     def name(self) -> str:
+        if self.distinct > 1:
+            return "live batches, people of the last steps"
+        if self.regulars is not None:
+            return "live batches of regulars who count in few steps"
         return "live rows of a directory" if self.directory else "live batches"
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        if self.regulars is not None:
+            return {**DEFINITION, **SELDOM}
+        return DEFINITION if self.distinct == 1 else {**DEFINITION, "distinct": self.distinct}
 
     @property
     def steps(self) -> int:
@@ -77,7 +101,9 @@ class Live:
     def work(self, place: Place, see: See) -> None:
         accepted = Notes(place.folder / "accepted")
         spool = None if place.ledger.startswith("postgres") else place.folder / "spool"
-        with open_stream(place.ledger, STREAM, DEFINITION, spool=spool) as stream:
+        # Who was present is written whole every few steps.
+        often = patch.object(presence, "FEWEST_BYTES", FEWEST_BYTES)
+        with often, open_stream(place.ledger, STREAM, self.definition, spool=spool) as stream:
             closer = _Closer(stream, see)
             for number in self._taken(stream, place, len(accepted.lines())):
                 accepted.add(str(number))
@@ -94,18 +120,24 @@ class Live:
             yield from range(first, self.batches)
             return
         for number in range(first, self.batches):
-            stream.add(batch(number), batch_id=str(number))
+            stream.add(batch(number, self.regulars), batch_id=str(number))
             yield number
 
     def problems(self, place: Place) -> list[str]:
         """What the releases show that the batches do not, and the other way round."""
-        wanted = expected(self.batches)
+        steps = expected(self.batches, self.regulars)
+        # But for regulars nobody comes twice, so that the people of the last steps are the sum of the people of each.
+        wanted = {t: _added(steps[s] for s in range(max(0, t - self.distinct + 1), t + 1)) for t in steps}
         stream = reader.examine(reader.read(place.ledger))[STREAM]
         found = [f"step {t} is missing" for t in range(self.steps) if t not in stream.steps]
         for t, step in stream.steps.items():
             if step.values != wanted[t]:
                 found.append(f"step {t} shows {step.values}, the batches hold {wanted[t]}")
         return found
+
+
+def _added(counts: Iterable[list[float]]) -> list[float]:
+    return [sum(parts) for parts in zip(*counts, strict=True)]
 
 
 def warm_live(place: Place) -> None:

@@ -12,7 +12,7 @@ from storm.backends import end_backends
 from storm.children import Notes
 from storm.faults import fail_every_call, limit_process
 from storm.kills import LONGEST, kill_and_resume, uninterrupted
-from storm.live import Live
+from storm.live import REGULARS, Live
 from storm.outcome import Outcome
 from storm.power import lose_power
 from storm.servers import Server
@@ -118,7 +118,8 @@ def _threads(number: int) -> Subject:
 
 
 def _live(number: int) -> Subject:
-    return Live(directory=number % 2 == 1)
+    kinds = (Live(), Live(directory=True), Live(regulars=REGULARS), Live(distinct=3))
+    return kinds[number % len(kinds)]
 
 
 def _power(arena: Arena, number: int, most: int) -> Outcome:

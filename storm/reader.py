@@ -261,11 +261,28 @@ def _dearest_bin(charges: Sequence[Paid]) -> Fraction:
     return shared + max(by_bin.values(), default=Fraction(0))
 
 
+def _few_steps(stream: Stream) -> Iterator[str]:
+    """What one person pays who counts in c steps of any window and in c of the w - 1 steps after it."""
+    c, w = stream.guarantee["presence"], stream.guarantee["w"]
+    by_step = [(next(iter(paid.first.values())), paid) for paid in stream.charges]
+    if w is None or any(paid.mu_squared or first != paid.last or list(paid.first) != [None] for first, paid in by_step):
+        yield "its guarantee bounds presence otherwise than in windows of steps, which this reader does not judge"
+        return
+    each = dict[int, Fraction]()
+    for first, paid in by_step:
+        each[first] = each.get(first, Fraction(0)) + paid.epsilon
+    for last in range(min(each, default=0), max(each, default=0) + 1):
+        parts = (range(last - w + 1, last + 1), range(last + 1, last + w))
+        spent = sum(sum(sorted((each.get(t, Fraction(0)) for t in part), reverse=True)[:c]) for part in parts)
+        if spent > Fraction(stream.guarantee["epsilon"]):
+            yield f"one person pays {spent} for the window that ends with step {last}"
+
+
 def _windows(stream: Stream, budgets: Sequence[Fraction] | None) -> Iterator[str]:
     """Every window, bin by bin, by the definition of the guarantee."""
     given = stream.guarantee
     if given.get("presence") is not None:
-        yield "its guarantee bounds presence, which this reader does not judge"
+        yield from _few_steps(stream)
         return
     if any(paid.has_profile for paid in stream.charges):
         yield "its charges have profiles of weights, which this reader does not judge"

@@ -62,6 +62,9 @@ class FastClock:
     def seconds_until(self, tick: int) -> float:
         return max(0.0, (tick - self.now()) / 1e6 / SPEED)
 
+    def seconds_since(self, tick: int) -> float:
+        return (self.now() - tick) / 1e6 / SPEED
+
 
 class Client:
     """Sends batches in order; the next one only after the last was accepted."""

@@ -5,6 +5,7 @@ measure   errors and pictures of every mechanism on the bundled counts
 draw      the pictures that explain
 gallery   runs the examples and keeps their pictures and what they print
 compare   the measured rows of the page that compares libraries
+links     asks every page outside of the project that we link to whether it is there; needs a network
 screenshots  the live page for the README; needs Chromium
 """
 
@@ -22,6 +23,7 @@ COMMANDS: Final = {
     "draw": "website.drawings:draw",
     "gallery": "website.gallery:run_all",
     "compare": "website.comparison:write",
+    "links": "website.links:follow",
     "screenshots": "website.screenshots:take",
 }
 """Command -> the function that does it, imported when it is asked for."""

@@ -16,7 +16,8 @@ from website.uses import HISTOGRAM_USES, STREAM_USES, Use
 FOLDER: Final = ROOT / "docs" / "mechanisms"
 MEASURED: Final = FOLDER / "measured.json"
 _STREAM_TEXT: Final = """The picture: visits for influenza-like illness in one region and age group (grey), and what the
-mechanism publishes of them (blue) at ε = {epsilon} for any {w} successive weeks{tasks}. Points are fresh releases."""
+mechanism publishes of them (blue) at ε = {epsilon} for any {w} successive weeks{tasks}. Where fresh
+releases are few, points mark them."""
 _HISTOGRAM_TEXT: Final = """The picture: one row of a table of 10 groups by 156 weeks (grey), and what the
 mechanism publishes of it (blue) at ε = {epsilon} for the whole table."""
 _INDEX: Final = """# Mechanisms

@@ -34,6 +34,15 @@
     return made;
   }
 
+  /* Round numbers between the ends, about five of them. */
+  function ticks(low, high) {
+    const power = 10 ** Math.floor(Math.log10((high - low) / 5));
+    const step = Math.max(1, [1, 2, 5, 10].map((k) => k * power).find((s) => (high - low) / s <= 5.5));
+    const found = [];
+    for (let k = Math.ceil(low / step); k * step <= high; k++) found.push(k * step);
+    return found;
+  }
+
   function chart(counts, noisy, half) {
     const high = Math.max(1, ...counts, ...noisy, ...counts.map((x) => x + half));
     const low = Math.min(0, ...noisy, ...counts.map((x) => x - half));
@@ -44,8 +53,9 @@
     const upper = path(counts.map((v) => v + half));
     const lower = counts.map((v, i) => `L${x(i).toFixed(1)} ${y(v - half).toFixed(1)}`).reverse().join("");
     drawn.append(svg("path", { d: `${upper}${lower}Z`, class: "noise-band" }));
-    for (const value of [low, 0, high / 2, high]) {
-      drawn.append(svg("text", { x: LEFT - 6, y: y(value) + 4, class: "noise-tick" }, Math.round(value).toLocaleString("en")));
+    for (const value of ticks(low, high)) {
+      drawn.append(svg("path", { d: `M${LEFT} ${y(value)}H${WIDTH - 8}`, class: "noise-rule" }));
+      drawn.append(svg("text", { x: LEFT - 6, y: y(value) + 4, class: "noise-tick" }, value.toLocaleString("en")));
     }
     drawn.append(svg("path", { d: `M${LEFT} ${y(0)}H${WIDTH - 8}`, class: "noise-zero" }));
     drawn.append(svg("path", { d: path(counts), class: "noise-exact" }));

@@ -54,10 +54,16 @@ def shown(value: object) -> str:
     ('1/3', "'1h'", '[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,...')
     """
     try:
-        text = str(value) if isinstance(value, Fraction | Decimal | int | float | PurePath) else repr(value)
+        plain = isinstance(value, Fraction | Decimal | int | float | PurePath) or _quoted(value)
+        text = str(value) if plain else repr(value)
     except ValueError:
         text = f"a {type(value).__name__} too long to print"
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."
+
+
+def _quoted(value: object) -> bool:
+    """Whether a text has quotes around it already, as the label of a ledger has."""
+    return isinstance(value, str) and len(value) > 1 and value[0] == value[-1] == "'"
 
 
 def _named(problem: str, limit: str | None) -> tuple[str | None, str | None]:
@@ -177,7 +183,7 @@ class SealedAccessError(VeilstreamError, TypeError):
 class LedgerError(VeilstreamError):
     """The durable record refuses."""
 
-    next_step = "see docs/ledger.md for what a ledger needs"
+    next_step = "check the path or URL of the ledger; docs/ledger.md says what a ledger needs"
 
 
 class LedgerBusyError(LedgerError):

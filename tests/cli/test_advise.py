@@ -46,8 +46,8 @@ def test_what_an_epsilon_gives_as_json() -> None:
 @pytest.mark.parametrize(
     ("arguments", "cure"),
     [
-        (["--count", 5], "give either it or the error"),
-        (["--epsilon", 1], "give either it, for one bin"),
+        (["--count", 5], "either it or the wanted error"),
+        (["--epsilon", 1], "either it or the population"),
         (["--count", 5, "--epsilon", "0,5"], "write 0.5"),
         (["--count", 5, "--error", "fifty"], "e.g. 10%"),
         (["--count", 5, "--epsilon", 1, "--window", "user"], "say how many"),

@@ -52,12 +52,21 @@ def test_a_look_is_charged_once_and_ends_in_options_to_paste(requests: Path) -> 
     assert "bound" in shown.out
 
 
+def test_too_few_people_give_no_limit(requests: Path) -> None:
+    told = veilstream("bound", *options(requests, "--epsilon", "1/1000"))
+    assert told.code == 0, told.err
+    assert "too few people to tell" in told.out
+    assert "--counts-per-user" not in told.out
+    again = veilstream("bound", *options(requests, "--epsilon", "1/1000", "--json"))
+    assert (again.json["suggested"], again.json["limits"]) == (None, [])
+
+
 def test_with_the_stream_to_come_it_weighs_noise_and_loss(requests: Path) -> None:
     stream = ["--epsilon", 1, "--publish-epsilon", 1, "--window", "7d", "--count", 30]
     told = veilstream("bound", *options(requests, *stream))
     assert told.code == 0, told.err
     assert "left out" in told.out
-    assert "the least error of a bin" in told.out
+    assert "smallest error of a bin" in told.out
     half = veilstream("bound", *options(requests, "--publish-epsilon", 1))
     assert half.code == 2
     assert "--publish-epsilon, --window and --count" in half.err

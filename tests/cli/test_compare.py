@@ -45,6 +45,13 @@ def test_table_picture_and_advice(tmp_path: Path) -> None:
     assert "--epsilon 1 --window 4" in told.out
 
 
+def test_a_measured_column_is_compared_by_its_own_error(tmp_path: Path) -> None:
+    told = veilstream(*options(write_stream(tmp_path), "--public", "--measure", "mean=0..100"))
+    assert told.code == 0, told.err
+    assert "error of mean=0..100" in told.out
+    assert "--user ID --mean visits --between 0 100" in told.out
+
+
 def test_a_wrong_window_is_named(tmp_path: Path) -> None:
     wrong = veilstream(*options(write_stream(tmp_path), "--public", "--window", "week"))
     assert wrong.code == 2

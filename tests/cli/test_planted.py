@@ -68,6 +68,10 @@ READERS = {
     "bound": Reader(
         "bound rows.csv --time ts --user id --every 1h --start 2024-01-01 --end 2024-01-01T06:00 --ledger b.db"
     ),
+    "presence": Reader(
+        "presence choose rows.csv --time ts --user id --every 1h --start 2024-01-01 --end 2024-01-01T06:00 "
+        "--ledger b.db --publish-epsilon 1 --window 3"
+    ),
 }  # fmt: skip
 WITHOUT_ROWS = {
     "plan": "public weights", "advise": "public facts", "compare": "data declared public", "mechanisms": "a list",

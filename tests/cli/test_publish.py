@@ -70,7 +70,7 @@ def test_a_longer_range_goes_on_where_the_stream_stood(city: City) -> None:
     values = city.released()
     outcome = city.publish()
     assert outcome.code == 0
-    assert "released 4 of 6 steps (4 fresh, 0 repeated), going on after 2" in outcome.out
+    assert "released 4 of 6 steps (4 fresh, 0 repeated), after 2 released before" in outcome.out
     assert city.released()[:2] == values
     assert len(pl.read_csv(city.table)) == 36
 
@@ -187,7 +187,7 @@ def test_a_preview_of_models_names_the_errors_of_counts_that_stand_still_and_tha
 def test_a_preview_says_what_to_expect_of_every_mechanism(city: City, mechanism: str) -> None:
     outcome = city.publish("--dry-run", "--json", mechanism=mechanism, window=1 if "grouping" in mechanism else 3)
     assert outcome.code == 0, outcome.err
-    assert any("errs by" in line for line in outcome.json["outlook"])
+    assert any("mean error of a bin" in line for line in outcome.json["outlook"])
     if mechanism in ("dsft", "dsat"):
         assert any("people" in line for line in outcome.json["outlook"])
 
@@ -262,7 +262,7 @@ def test_bins_and_range_may_be_declared_public(city: City) -> None:
         set="horizon=50",
     )  # fmt: skip
     assert outcome.code == 0, outcome.err
-    assert "released 6 of 6 steps (6 fresh, 0 repeated) (stream 'default', 2 bin(s)" in outcome.out
+    assert "released 6 of 6 steps (6 fresh, 0 repeated)\nstream 'default': 2 bins, epsilon 1" in outcome.out
     assert len(city.released()) == 6
 
 

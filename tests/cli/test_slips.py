@@ -125,7 +125,7 @@ def test_several_files_are_one_input(city: City) -> None:
 def test_sums_are_named_as_such(city: City) -> None:
     done = city.publish("--json", mechanism="sliding-window", sums=4)
     assert done.code == 0, done.err
-    assert done.json["measure"] == "people, sum over 4 steps of an hour"
+    assert done.json["measure"] == "people, sum over 4 hours"
     refused(city.publish("--json", mechanism="uniform", sums=4), 2, "sums")
 
 

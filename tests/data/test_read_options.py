@@ -141,12 +141,20 @@ def test_whole_numbers_of_a_table_are_instants_too() -> None:
     assert calendar.step_of(pl.Series([1706708700000])).tolist() == [13]
 
 
+def test_seconds_of_the_last_century_and_months_need_no_option() -> None:
+    century = Calendar("2001-09", "2001-10", "1d")
+    assert century.step_of(pl.Series(["999999999", "1000000000"])).tolist() == [8, 8]
+    assert Calendar("2024-01", "2024-07", "1mo").step_of(pl.Series(["2024-03", "2024-06"])).tolist() == [2, 5]
+
+
 @pytest.mark.parametrize(
     ("written", "cure"),
     [
         ("01/02/2024", "day-first"),
         ("1/2/24 5:30", "%d/%m/%y"),
         ("86400", "epoch-s"),
+        ("20240131", "%Y%m%d"),
+        ("20240131134500", "%Y%m%d%H%M%S"),
         ("Thursday", "--time-format"),
     ],
 )

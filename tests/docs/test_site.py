@@ -58,6 +58,12 @@ def test_every_page_is_built_and_in_the_navigation(site: Path) -> None:
     assert all((site / Path(page).with_suffix(".html")).exists() for page in navigation.MAINTAIN)
 
 
+def test_blocks_of_code_are_shown_as_code(site: Path) -> None:
+    """A fence that the site does not understand swallows the text below it."""
+    pages = list(site.rglob("*.html"))
+    assert not [page.name for page in pages if "```" in page.read_text(encoding="utf-8")]
+
+
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     assert not list(loaded_from_elsewhere(site))
     planted = site / "planted.html"

@@ -99,6 +99,7 @@ def test_a_simple_mechanism_wins_a_draw() -> None:
 
     assert best([choice("other", 10.0, False), choice("uniform", 10.1, True)]).mechanism == "uniform"
     assert best([choice("other", 10.0, False), choice("uniform", 12.0, True)]).mechanism == "other"
+    assert best([choice("other", 10.0, False), choice("model", 10.1, False)]).mechanism == "model"
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ import pytest
 from veilstream.data import Calendar
 from veilstream.errors import InvalidInputError
 from veilstream.jobs.published import PublishedJob
-from veilstream.jobs.renewal import Renewal, publish_renewed
+from veilstream.jobs.renewal import publish_renewed
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.presence_renewal import Renewal
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.verifying import verify
 

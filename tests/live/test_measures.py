@@ -14,7 +14,6 @@ from veilstream.data.bounding import bound
 from veilstream.errors import InvalidInputError, UnknownValueError
 from veilstream.live import StreamDefinition, open_stream
 from veilstream.live.closing import sealed_step
-from veilstream.server.service import ServerOptions, Service
 from veilstream.trusted.opening import opened
 
 STEPS = 3
@@ -124,5 +123,3 @@ def test_what_cannot_be_measured_is_refused(tmp_path: Path) -> None:
     counts = definition(mean=None, sum=None, quantiles=None, between=None, cells=None)
     with open_stream(tmp_path / "b.db", "other", counts) as stream, pytest.raises(InvalidInputError):
         next(stream.estimates())
-    with pytest.raises(InvalidInputError):
-        Service(ServerOptions(tmp_path / "d.db", streams=(measured,)))

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from veilstream import Population
 from veilstream.data import Calendar, Domain, read_events
-from veilstream.data.bounding import bound
+from veilstream.data.bounding import PresenceHistory, bound
+from veilstream.data.bounding.presence_store import write_history
 from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerError, LedgerMismatchError
-from veilstream.live import LiveStream, Spool, closing, open_stream
+from veilstream.live import LiveStream, Spool, closing, open_stream, presence, spool_presence
+from veilstream.live import spool as spooling
+from veilstream.live.spool_tables import presence_heads, presence_images, presence_notes, presences
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.verifying import verify
@@ -53,13 +58,25 @@ def by_file(visits: list[tuple[int, int, int]], guarantee: Guarantee, key: bytes
         return [int(open_counts(one).sum()) for one in held.snapshots()]
 
 
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds so small that a few people are too many for each of them."""
+    monkeypatch.setattr(presence, "MEMORY_BYTES", 200)
+    monkeypatch.setattr(presence, "PENDING_BYTES", 40)
+    monkeypatch.setattr(presence, "FEWEST_BYTES", -100)
+    monkeypatch.setattr(spool_presence, "PEOPLE_OF_A_NOTE", 2)
+    monkeypatch.setattr(spool_presence, "OLD_BLOCKS_AT_ONCE", 1)
+
+
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("promise", PROMISES)
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(VISITS, st.lists(st.booleans(), min_size=STEPS, max_size=STEPS))
 def test_the_same_people_count_as_in_one_pass_over_a_file(
     tmp_path_factory: pytest.TempPathFactory, promise: str, visits: list[tuple[int, int, int]], again: list[bool]
 ) -> None:
-    """Rows come step by step, and now and then the process ends between two of them."""
+    """Rows come step by step, and now and then the process ends between two of them. Histories go on in files, notes
+    give way to images."""
     folder = tmp_path_factory.mktemp("live")
     given_settings, guarantee = PROMISES[promise]
     stream, counts = live(folder / "b.db", **given_settings), list[int]()
@@ -76,8 +93,18 @@ def test_the_same_people_count_as_in_one_pass_over_a_file(
     assert counts == by_file(visits, guarantee, b"a key of its own")
 
 
-def test_a_step_that_is_taken_up_again_has_the_same_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kill after publishing and before forgetting: the history of before is used again."""
+def killed(*_given: Any) -> None:
+    raise LedgerError("killed")
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("end", ["process", "call"])
+@pytest.mark.parametrize("place", ["write_image", "forget", "store_present"])
+def test_a_step_that_is_taken_up_again_has_the_same_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, end: str
+) -> None:
+    """A kill after publishing and before forgetting, or an error that the process survives: the history of before is
+    used again."""
     seen: list[NDArray[np.int64]] = []
     made = closing.sealed_step
 
@@ -86,29 +113,107 @@ def test_a_step_that_is_taken_up_again_has_the_same_counts(tmp_path: Path, monke
         seen.append(open_counts(snapshot))
         return snapshot
 
-    def killed(*_given: Any) -> None:
-        raise LedgerError("killed")
-
     monkeypatch.setattr(closing, "sealed_step", record)
     stream = live(tmp_path / "b.db", window=4, presence=1)
     stream.add({"id": [1, 2], "ts": [0, 0], "place": ["a", "a"]})
     stream.close_until(1)
-    stream.add({"id": [1, 3], "ts": [1, 1], "place": ["a", "b"]})
+    stream.add({"id": [1, 3, 1], "ts": [1, 1, 2], "place": ["a", "b", "a"]})
     with monkeypatch.context() as patched:
-        patched.setattr(Spool, "forget", killed)
+        patched.setattr(spooling if place == "store_present" else Spool, place, killed)
         with pytest.raises(LedgerError):
-            stream.close_until(2)
-    stream.close()
-    with live(tmp_path / "b.db", window=4, presence=1) as stream:
-        (release,) = stream.close_until(2)
-        assert release.t == 1
-        assert [one.tolist() for one in seen] == [[2, 0], [0, 1], [0, 1]]
+            stream.close_until(3)
+    if end == "process":
+        stream.close()
+        stream = live(tmp_path / "b.db", window=4, presence=1)
+    with stream:
+        assert [release.t for release in stream.close_until(3)] == [1, 2]
+        assert [one.tolist() for one in seen] == [[2, 0], [0, 1], [0, 0], [0, 1], [0, 0]]
         current = stream.spool.stream("s")
         assert current is not None
-        present = stream.spool.present(current)
-        assert present is not None
-        assert present.left_out == 1
-        assert "history" not in repr(present)
+        assert stream.spool.left_out(current) == 2
+
+
+def stored(stream: LiveStream, table: sa.Table) -> int:
+    with stream.spool.read() as connection:
+        return int(connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one())
+
+
+def test_a_step_writes_what_its_people_take(tmp_path: Path) -> None:
+    """Notes of steps that the rule has passed go; the whole history is written only where notes are more than it."""
+    with live(tmp_path / "b.db", window=4, presence=1) as stream:
+        for step in range(9):
+            stream.add(table([(who, step, 0) for who in range(5 * step, 5 * step + 5)]))
+            stream.close_until(step + 1)
+            assert stored(stream, presence_notes) == min(step + 1, 3)
+        assert stored(stream, presence_images) == 0
+
+
+def test_notes_of_regulars_give_way_to_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presence, "FEWEST_BYTES", 0)
+    monkeypatch.setattr(spool_presence, "OLD_BLOCKS_AT_ONCE", 1)
+    with live(tmp_path / "b.db", window="user", presence=2) as stream:
+        most = 0
+        for step in range(30):
+            stream.add(table([(who, step, 0) for who in range(4)]))
+            stream.close_until(step + 1)
+            most = max(most, stored(stream, presence_notes))
+        # A note is 16 bytes a person and a record 25: the fourth note is more than twice the history.
+        assert most == 3
+        assert stored(stream, presence_images) == 1
+    with live(tmp_path / "b.db", window="user", presence=2) as stream:
+        stream.add(table([(who, 30, 0) for who in range(5)]))
+        (release,) = stream.close_until(31)
+        assert round(float(release.values.sum())) == 1
+
+
+def test_an_image_that_no_window_reaches_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is remembered for longer than the rule looks back."""
+    with live(tmp_path / "b.db", window=3, presence=1) as stream:
+        stream.add(table([(1, 0, 0)]))
+        with monkeypatch.context() as patched:
+            patched.setattr(presence, "FEWEST_BYTES", -100)
+            stream.close_until(1)
+        assert stored(stream, presence_images) == 1
+        stream.close_until(4)
+        assert stored(stream, presence_images) == stored(stream, presence_notes) == 0
+
+
+def test_a_history_of_one_value_is_read_and_gives_way(tmp_path: Path) -> None:
+    """Spools of earlier versions hold the whole history in one row."""
+    with live(tmp_path / "b.db", window="user", presence=1) as stream:
+        stream.add(table([(1, 0, 0)]))
+        stream.close_until(1)
+        current = stream.spool.stream("s")
+        assert current is not None
+        history = PresenceHistory(current.definition.guarantee, current.key)
+        known = stream.spool.present(current, 1, history)
+        content = BytesIO()
+        write_history(content, known.history)
+        with stream.spool.write() as connection:
+            for emptied in (presence_heads, presence_notes, presence_images):
+                connection.execute(sa.delete(emptied))
+            old = {"stream_id": current.id, "left_out": 7, "history": content.getvalue()}
+            connection.execute(sa.insert(presences), old)
+        assert stream.spool.left_out(current) == 7
+    for step in (1, 2):
+        with live(tmp_path / "b.db", window="user", presence=1) as stream:
+            stream.add(table([(1, step, 0), (1 + step, step, 0)]))
+            (release,) = stream.close_until(step + 1)
+            assert round(float(release.values.sum())) == 1
+            assert stored(stream, presences) == 0
+            assert stream.spool.left_out(current) == 7 + step
+
+
+def test_steps_that_another_process_closed_are_known(tmp_path: Path) -> None:
+    """Two programs close one stream in turns: who was present while the other one closed is not forgotten."""
+    with (
+        live(tmp_path / "b.db", window="user", presence=1) as one,
+        live(tmp_path / "b.db", window="user", presence=1) as other,
+    ):
+        for step, stream in enumerate([one, other, one, other]):
+            stream.add(table([(1, step, 0), (10 + step, step, 0)]))
+            (release,) = stream.close_until(step + 1)
+            assert round(float(release.values.sum())) == (2 if step == 0 else 1)
 
 
 def test_another_promise_is_refused(tmp_path: Path) -> None:

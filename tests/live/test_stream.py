@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -102,6 +103,16 @@ def test_a_batch_is_taken_once_and_its_id_means_one_content(tmp_path: Path) -> N
         assert caught.value.value == "x"
         clock.tick = START + 2 * HOUR
         assert stream.close_due()[0].values.tolist() == [2, 0]
+
+
+def test_a_spool_of_an_earlier_version_finds_old_batch_ids_by_an_index(tmp_path: Path) -> None:
+    Spool(tmp_path / "spool").close()
+    with sqlite3.connect(tmp_path / "spool") as connection:
+        connection.execute("DROP INDEX live_batches_by_arrival")
+    Spool(tmp_path / "spool").close()
+    with sqlite3.connect(tmp_path / "spool") as connection:
+        plan = connection.execute("EXPLAIN QUERY PLAN DELETE FROM live_batches WHERE stream_id = 1 AND arrived < 5")
+        assert "live_batches_by_arrival" in str(plan.fetchall())
 
 
 def test_a_batch_that_takes_too_long_is_refused_rather_than_silently_late(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import veilstream as vs
 from veilstream.errors import LedgerMismatchError
-from veilstream.mechanisms.histograms import EFPA, HISTOGRAMS
+from veilstream.mechanisms.histograms import EFPA, HISTOGRAMS, Auto, Haar
 from veilstream.mechanisms.identity import defaults_of, describe, rebuilt, recognises
 from veilstream.mechanisms.streams import DSAT, STREAMS, FixedRate
 from veilstream.mechanisms.streams import Uniform as OurUniform
@@ -90,6 +90,9 @@ def test_a_default_that_has_changed_is_recorded_as_it_was() -> None:
     assert rebuilt(before) == DSAT(releases=None, spacing=0.5)
     assert recognises(before, DSAT(releases=None, spacing=0.5))
     assert not recognises(before, DSAT(spacing=0.5))
+    inside = '{"name": "uniform", "set": {"histogram": {"name": "haar", "set": {}, "version": 1}}, "version": 1}'
+    assert rebuilt(inside) == OurUniform(Haar("threshold"))
+    assert rebuilt('{"name": "auto", "set": {"use": "bins"}, "version": 1}') == Auto("bins", edition=1)
 
 
 def test_a_field_called_version_is_a_parameter() -> None:

@@ -31,7 +31,8 @@ def check(operation: Any, token: str) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_answers_are_those_that_the_description_announces(start_server: StartServer) -> None:
-    server = start_server(definition(), definition("open", public=True))
+    measured = definition("fares", public=True, mean="fare", between=[0, 100])
+    server = start_server(definition(), definition("open", public=True), measured)
     token, _ = server.service.tokens.create("t", ("admin",))
     schemathesis: Any = import_module("schemathesis")
     schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")

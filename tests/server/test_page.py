@@ -107,8 +107,10 @@ def test_every_view_draws(start_server: StartServer, page: Any, kind: str) -> No
     assert page.locator(f"button[data-kind='{kind}']").get_attribute("aria-pressed") == "true"
     page.click("button[data-kind='chart']")
     page.wait_for_selector(".uplot")
-    page.select_option("select", ["3", "5"])
-    expect(page.locator(".key span").first).to_have_text("place 3")
+    page.click(".picker summary")
+    page.fill(".picker input[type=search]", "place 39")
+    page.check(".picker label:visible input")
+    expect(page.locator(".key span").nth(4)).to_have_text("place 39")
 
 
 def test_the_chart_obeys_the_keyboard_and_the_mouse(start_server: StartServer, page: Any) -> None:
@@ -201,6 +203,7 @@ def test_a_chart_can_be_embedded_and_the_page_cannot(start_server: StartServer, 
     try:
         page.goto(f"http://localhost:{other.server_port}/")
         page.frame_locator("iframe").first.locator("[data-head='2']").wait_for()
+        expect(page.frame_locator("iframe").first.locator("header#top")).to_be_hidden()
         assert page.frame_locator("iframe").nth(1).locator("#main").count() == 0
     finally:
         page.close()

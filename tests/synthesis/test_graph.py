@@ -260,3 +260,56 @@ def test_a_row_moves_tables_and_misfits_by_no_more_than_one(
     scores = [misfit_scores(each, predictions, [0.5, 0.0, 2.0]) for each in (one, two)]
     moved = np.abs(open_scores(scores[0]) - open_scores(scores[1]))
     assert moved.max() <= scores[0].sensitivity
+
+
+def hidden_target(rows: int = 4000) -> dict[str, NDArray[np.int64]]:
+    """Three pairs of alike attributes, and a yes or no that depends on all six a little."""
+    rng = np.random.default_rng(5)  # noqa: TID251 (test data)
+    columns: list[NDArray[np.int64]] = []
+    for _ in range(3):
+        first = rng.integers(0, 40, rows)
+        columns += [first, (first + rng.integers(0, 8, rows)) % 40]
+    chance = np.mean([column / 40 for column in columns], axis=0)
+    return {**dict(zip("abcdef", columns, strict=True)), "t": (rng.random(rows) < chance).astype(np.int64)}
+
+
+def test_a_declared_target_is_measured_beside_every_attribute() -> None:
+    """Nothing is chosen among its pairs, so that no chance is in what is measured."""
+    domain = TableDomain({**{name: Grid(0, 40, 40) for name in "abcdef"}, "t": Categories(range(2))})
+    table = hidden_target()
+    model, meter = simulated(table, domain, 1, MarginalGraph(target="t"))
+    star = {frozenset((name, "t")) for name in "abcdef"}
+    assert star <= set(map(frozenset, model.measured))
+    assert meter.left == 0
+    plain, _ = simulated(table, domain, 1, MarginalGraph())
+    assert not star <= set(map(frozenset, plain.measured))
+    few, meter = simulated(table, domain, "1/20", MarginalGraph(target="t"))
+    assert len(star & set(map(frozenset, few.measured))) < len(star)
+    assert meter.left == 0
+
+
+def test_questions_about_a_target_depend_on_answers_alone() -> None:
+    domain = TableDomain({**{name: Grid(0, 40, 40) for name in "abcdef"}, "t": Categories(range(2))})
+    mechanism = for_domain(MarginalGraph(target="t"), domain)
+    layout = mechanism.layout(domain.shape)
+    for epsilon in ("1/20", "1"):
+        source, recording = ExactSampler(SeededSource(3)), Recording()
+        recorder = RecordingMeter(Accountant(Guarantee(epsilon, w=1), layout.size), source, 0, recording)
+        first = mechanism.estimate(layout.seal(read_rows(hidden_target(), domain)), Fraction(epsilon), recorder)
+        other = {**{name: np.full(50, 2) for name in "abcdef"}, "t": np.ones(50, dtype=np.int64)}
+        replayer = ReplayingMeter(Accountant(Guarantee(epsilon, w=1), layout.size), source, 0, recording)
+        again = mechanism.estimate(layout.seal(read_rows(other, domain)), Fraction(epsilon), replayer)
+        assert np.array_equal(first.numbers, again.numbers)
+
+
+def test_a_target_must_be_an_attribute_of_marginals() -> None:
+    domain = categories()
+    with pytest.raises(InvalidInputError) as caught:
+        fit(ring(50), domain, 1, target="nothing")
+    assert (caught.value.name, caught.value.value) == ("target", "nothing")
+    with pytest.raises(InvalidInputError) as caught:
+        fit(ring(50), domain, 1, DPCopula(), target="a")
+    assert caught.value.name == "target"
+    fine = TableDomain({name: Grid(0, 1000, 1000) for name in "xyz"})
+    assert isinstance(automatic(fine), DPCopula)
+    assert isinstance(automatic(fine, target="x"), MarginalGraph)

@@ -53,7 +53,7 @@ def test_the_contracts_hold_as_they_stand(package: Path) -> None:
         ("storage/codec/coders.py", "veilstream.trusted.opening"),
         ("cli/compare.py", "veilstream.trusted.sealed"),
         ("release/publisher.py", "veilstream.trusted.encoding"),
-        ("trusted/meter.py", "veilstream.trusted.encoding"),
+        ("trusted/meter/laplace.py", "veilstream.trusted.encoding"),
         ("mechanisms/streams/uniform.py", "veilstream.trusted.snapshots"),
     ],
 )

@@ -170,7 +170,7 @@ DRAWS: dict[str, Callable[[], object]] = {
 
 def test_every_question_is_asked_here() -> None:
     harmless = {"branch", "close", "is_open", "left", "guarantee"}
-    public = {name for name in vars(Meter) if not name.startswith("_")} - harmless
+    public = {name for name in dir(Meter) if not name.startswith("_")} - harmless
     assert {name.split(",")[0] for name in DRAWS} == public
 
 

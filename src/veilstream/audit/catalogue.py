@@ -20,11 +20,13 @@ from veilstream.audit.metric_entries import METRIC_CLAIMS
 from veilstream.audit.model_entries import MODEL_CLAIMS
 from veilstream.audit.personal_entries import PERSONAL_CLAIMS
 from veilstream.audit.presence_entries import PRESENCE_CLAIMS
+from veilstream.audit.renewal_entries import RENEWAL_CLAIMS
 from veilstream.audit.stream_entries import STREAM_CLAIMS
 from veilstream.audit.table_entries import TABLE_CLAIMS
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.histograms import HISTOGRAMS
 from veilstream.mechanisms.streams import STREAMS
+from veilstream.privacy.presence_renewal import Renewal
 
 
 def _with_bounding(name: str, entry: Callable[[], list[Claim]]) -> Callable[[], list[Claim]]:
@@ -40,6 +42,7 @@ AUDITS: Final[dict[str, Callable[[], list[Claim]]]] = {
     **TABLE_CLAIMS,
     **PERSONAL_CLAIMS,
     **METRIC_CLAIMS,
+    **RENEWAL_CLAIMS,
 }
 """Name -> the claims of a mechanism: names of the catalogues, classes where there is none."""
 
@@ -64,6 +67,7 @@ def publishing() -> Iterator[str]:
     """The names of all mechanisms that can publish, read from the catalogues and the public classes themselves."""
     yield from STREAMS
     yield from HISTOGRAMS
+    yield Renewal.__name__
     for module in (veilstream.series.fourier, veilstream.synthesis, veilstream.personalised, veilstream.metric):
         yield from (name for name, kind in _classes(module).items() if _publishes(kind))
 

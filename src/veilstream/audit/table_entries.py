@@ -44,14 +44,18 @@ OTHERS: Final[list[Row]] = [(0, 0), (1, 1), (1, 2), (2, 1), (2, 2), (0, 1), (1, 
 
 @dataclass(frozen=True, slots=True)
 class _Models:
-    """All numbers of the published model of a table in which the person's row is or is not the first."""
+    """All numbers of the published model of a table in which the person's row is or is not the first.
+
+    A third attribute, where there is one, is the sum of the first two.
+    """
 
     copula: DPCopula | MarginalGraph
     row: tuple[int, int]
-    shape: tuple[int, int] = SHAPE
+    shape: tuple[int, ...] = SHAPE
 
     def __call__(self, present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
         rows = np.array([self.row] * int(present) + OTHERS, dtype=np.int64)
+        rows = np.column_stack([rows, rows.sum(axis=1)])[:, : len(self.shape)]
         columns = [np.ascontiguousarray(column) % size for column, size in zip(rows.T, self.shape, strict=True)]
         layout = self.copula.layout(self.shape)
         noise = PooledNoise(seed)
@@ -180,7 +184,7 @@ ROWS: Final = {"a row that agrees with all others": (2, 2), "a row against the t
 
 
 def _models(
-    copula: DPCopula | MarginalGraph, shape: tuple[int, int] = SHAPE, deep: int = DEEP, variant: str = "whole model"
+    copula: DPCopula | MarginalGraph, shape: tuple[int, ...] = SHAPE, deep: int = DEEP, variant: str = "whole model"
 ) -> list[Claim]:
     return [
         Claim(f"{name}, {variant}, {EVENT}", EVENT.epsilon, _Models(copula, row, shape), quick=64, deep=deep)
@@ -198,6 +202,12 @@ TABLE_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
             MarginalGraph(margin_share=SHARE, select_share=Fraction(2, 3)),
             deep=DEEP // 3,
             variant="whole model, tables chosen",
+        )
+        + _models(
+            MarginalGraph(margin_share=SHARE, select_share=Fraction(2, 3), target=2),
+            (3, 3, 2),
+            deep=DEEP // 3,
+            variant="whole model, tables around a target",
         )
     ),
     "MarginalStream": lambda: [

@@ -40,6 +40,13 @@ def advise(
     change: Annotated[
         float, option("--change", description="Part of its count by which a bin moves in a step. Default: 0.05.")
     ] = 0.05,
+    visits: Annotated[
+        str | None,
+        option(
+            "--visits",
+            description="Visits of one person in a window on average, e.g. 1.6; or people by visits, e.g. 90,30,9.",
+        ),
+    ] = None,
     measure: Annotated[
         list[str] | None,
         option(
@@ -81,6 +88,7 @@ def advise(
             error=error,
             per_person=per_person,
             change=change,
+            visits=None if visits is None else _visits(visits),
             progress=advance,
         )
     if room is not None and found.epsilon > room:
@@ -100,6 +108,33 @@ def advise(
         if plot is not None:
             typer.echo(f"wrote {plot}")
     return ExitCode.OK
+
+
+def _visits(text: str) -> float | list[float]:
+    """An average, or numbers of people."""
+    from veilstream.errors import InvalidInputError
+
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInputError(
+            name="visits", value=text, limit="write an average, e.g. 1.6, or numbers of people, e.g. 90,30,9"
+        ) from None
+    return numbers[0] if "," not in text else numbers
+
+
+def _few_steps(found: Advice) -> str:
+    """Whether people should count in few steps."""
+    curve = found.presence
+    assert curve is not None
+    best = curve.best
+    if best is None:
+        return "no bound on presence pays: people come too often for it"
+    said = f"with --presence {best}, a release in every step errs {_short(curve.error(best))} on average"
+    if found.bounded_presence is None:
+        return f"{said}: more than what is recommended without"
+    kept = "nobody's rows" if curve.left_out[best - 1] < 0.05 else f"{_short(curve.left_out[best - 1])} rows of a step"
+    return f"{said}, and leaves out {kept}; veilstream presence choose finds c by a small charge"
 
 
 def _measured(found: Advice, asked: list[str]) -> dict[str, str]:
@@ -156,6 +191,7 @@ def _print_json(found: Advice, command: str, plot: Path | None, measured: dict[s
             ],
             "step_lengths": [{"times": factor, "relative_error": c.relative_error} for factor, c in found.steps],
             "measures": measured,
+            "presence": found.bounded_presence,
             "command": command,
             "outputs": [] if plot is None else [str(plot)],
         }
@@ -200,13 +236,17 @@ def _tell(found: Advice, command: str, measured: dict[str, str]) -> None:
         others.add_row(number(choice.epsilon), step, *_errors(choice))
     console.print(others)
     if len(found.steps) > 1:
-        typer.echo("longer steps: if they hold as many times the people; where the same people stay, they hold fewer")
+        typer.echo("longer steps: counts are taken to grow with the step; they grow less where the same people stay")
     without = next((choice.mean_error for choice in found.choices if choice.exact), None)
     for delta, choice in found.deltas:
         mean, within, _ = _errors(choice)
-        part = "" if without is None else f", {choice.mean_error / without:.2f} of that without"
-        typer.echo(f"with --delta {delta}: mean {mean}, 95 % {within} for noise in every step{part}")
+        part = "" if without is None else f" ({choice.mean_error / without:.2f} times that without delta)"
+        typer.echo(f"with --delta {delta}, released in every step: mean {mean}, 95 % {within}{part}")
+    if found.presence is not None:
+        typer.echo(_few_steps(found))
     for label, width in measured.items():
         typer.echo(f"{label}, released in every step: {width}")
-    typer.echo(f"recommended: {found.recommended.mechanism}; {found.verdict}")
-    typer.echo(f"to publish (words in capitals are yours):\n\n  {command}\n")
+    few = found.bounded_presence
+    taken = found.recommended.mechanism if few is None else f"uniform with --presence {few}"
+    typer.echo(f"recommended: {taken}; {found.verdict}")
+    typer.echo(f"to publish (replace the words in capitals):\n\n  {command}\n")

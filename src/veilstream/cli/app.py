@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "points": Entry("points", "Publish points that move little: sorted, a median, or a grid."),
     "plan": Entry("plan", "Spread a budget over steps of different public weight."),
     "bound": Entry("bound", "Learn privately how many rows people have, to limit them."),
+    "presence": Entry("presence", "Choose in how many steps one person counts.", "presence_app"),
     "advise": Entry("advise", "Choose epsilon, window and mechanism from public facts."),
     "compare": Entry("compare", "Try all mechanisms on a public stream and recommend one."),
     "mechanisms": Entry("catalogue", "List mechanisms and histograms with their parameters."),

@@ -137,8 +137,10 @@ def _print_json(found: Limits, plot: Path | None) -> None:
             "stream": found.stream,
             "spent": str(found.spent),
             "released_before": found.before,
-            "suggested": found.suggested.limit,
-            "limits": [
+            "suggested": None if found.levels.blind else found.suggested.limit,
+            "limits": []
+            if found.levels.blind
+            else [
                 {"limit": c.limit, "kept": c.kept, "low": c.low, "high": c.high, "noise": c.noise, "lost": c.lost}
                 for c in found.choices
             ],
@@ -155,6 +157,12 @@ def _tell(found: Limits) -> None:
 
     cost = "nothing was spent: it was released before" if found.before else f"spent: epsilon {number(found.spent)}"
     typer.echo(f"rows per person and step, stream '{found.stream}'; {cost}")
+    if found.levels.blind:
+        typer.echo(
+            f"too few people to tell: noise hides groups of fewer than about {found.levels.half_width:,.0f} at this "
+            "epsilon. Choose a limit by a public rule, or look again with more epsilon under another --stream"
+        )
+        return
     table = Table(title="limits on the rows of one person in a step", title_justify="left")
     with_errors = found.choices[0].error is not None
     errors = ("noise", "left out", "error") if with_errors else ()
@@ -165,14 +173,14 @@ def _tell(found: Limits) -> None:
     Console().print(table)
     typer.echo(_blindness(found.levels))
     limit = found.suggested.limit
-    why = "the least error of a bin" if with_errors else "the least that keeps 95 % of the rows that were seen"
+    why = "smallest error of a bin" if with_errors else "smallest limit that keeps 95 % of the rows seen"
     typer.echo(f"suggested: {why}\n\n  --counts-per-user {limit} --bins-per-user {limit}\n")
 
 
 def _blindness(levels: RowLevels) -> str:
     return (
-        f"kept of what can be seen: groups of fewer than about {levels.half_width:,.0f} people cannot at this epsilon, "
-        "and people with very many rows may be among them"
+        f"noise hides groups of fewer than about {levels.half_width:,.0f} people at this epsilon: shares are of the "
+        "rows of larger groups, and a few people with very many rows may be missing"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -13,6 +13,9 @@ from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
     from veilstream.release.budget import BudgetStatement
+
+LONGEST_NAME: Final = 20
+"""Of a stream that keeps its name on one line of 80 columns."""
 
 
 def budget(
@@ -88,17 +91,26 @@ def print_statement(statement: BudgetStatement) -> None:
     )
     typer.echo(f"  all time together, for whoever is in all of it: at most epsilon {number(statement.ever)}")
     table = Table(title_justify="left")
-    for column in ("stream", "draws", "reserved", "spent now", "fullest window", "left now", "comes back", "releases"):
-        table.add_column(column, justify="left" if column in ("stream", "draws", "comes back") else "right")
+    words = ("stream", "draws", "comes back")
+    longest = max((len(one.member.name) for one in statement.streams), default=0)
+    for column in ("stream", "draws", "spent", "fullest", "left", "comes back", "releases"):
+        whole = column == "comes back" or (column == "stream" and longest <= LONGEST_NAME)
+        table.add_column(
+            column,
+            justify="left" if column in words else "right",
+            overflow="fold",
+            no_wrap=whole,
+            min_width=len("reserved") if column == "draws" else len(column),
+        )
     for one in statement.streams:
+        draw = one.member.membership.draw
         table.add_row(
             one.member.name,
-            one.member.membership.draw,
-            number(one.reserved) if one.member.membership.draw == "reserved" else "",
+            f"{draw} {number(one.reserved)}" if draw == "reserved" else draw,
             number(one.spent),
             number(one.fullest),
             number(one.left),
-            one.comes_back or "",
+            (one.comes_back or "").removesuffix(" 00:00"),
             f"{one.releases:,}",
         )
     Console(highlight=False).print(table)

@@ -13,6 +13,7 @@ from veilstream.cli.reporting import ExitCode, print_json
 from veilstream.jobs.window import steps_of_window
 
 if TYPE_CHECKING:
+    from veilstream.data.measures import ValueMeasures
     from veilstream.data.public import PublicCounts
     from veilstream.evaluate.compare import Comparison
 
@@ -30,6 +31,10 @@ def compare(
     by: Annotated[list[str] | None, option("--by", description="Attribute to count by; repeat for several.")] = None,
     value: Annotated[
         str | None, option("--value", description="Column of counts; without it rows are counted.")
+    ] = None,
+    measure: Annotated[
+        str | None,
+        option("--measure", description="What to compare of the column --value, e.g. mean=0..100; not its counts."),
     ] = None,
     zone: Annotated[str, job_option("zone")] = "UTC",
     epsilon: Annotated[
@@ -74,6 +79,7 @@ def compare(
     from veilstream.evaluate.compare import REFUSAL
     from veilstream.evaluate.comparison_picture import draw_comparison
     from veilstream.jobs.command import publish_command
+    from veilstream.jobs.measured import measures_of_texts
     from veilstream.release.sinks import write_table
 
     if not public:
@@ -83,6 +89,7 @@ def compare(
             outcome="nothing was read",
             next_step="if the file is public, declare it with --public",
         )
+    measures = None if measure is None else measures_of_texts([measure])
     data = read_public_counts(
         file,
         time=time,
@@ -91,6 +98,7 @@ def compare(
         value=value,
         zone=zone,
         options=ReadOptions(delimiter, encoding, time_format=time_format),
+        measures=measures,
     )
     w = steps_of_window(window, every)
     found = _run(
@@ -106,10 +114,11 @@ def compare(
         mechanisms=mechanism,
         histograms=[] if histogram == ["none"] else histogram,
         workers=workers,
+        measures=measures,
     )
     table, picture = out / "comparison.csv", out / "comparison.png"
     write_table([found.ranking], table)
-    draw_comparison(found, metric, picture, Path(file).name)
+    draw_comparison(found, metric, picture, Path(file).name, measure)
     command = publish_command(
         found.recommended,
         every=every,
@@ -117,7 +126,8 @@ def compare(
         epsilon=epsilon[0] if epsilon and len(epsilon) == 1 else "EPSILON",
         sums=sums,
         per_person=per_person,
-        counted_before=value is not None,
+        counted_before=value is not None and measure is None,
+        measured="" if measure is None else _asked(measure, value),
     )
     if as_json:
         print_json(
@@ -131,7 +141,7 @@ def compare(
             }
         )
     else:
-        _tell(found, metric)
+        _tell(found, metric, measure)
         typer.echo(f"wrote {table} and {picture}")
         typer.echo(f"to publish your private stream (words in capitals are yours):\n\n  {command}\n")
     return ExitCode.OK
@@ -146,20 +156,31 @@ def _run(data: PublicCounts, epsilons: tuple[str, ...], w: int | None, quiet: bo
             epsilons,
             w,
             declared_public=True,
-            shape=data.domain.shape or None,
+            shape=_shape(data, settings["measures"]),
             progress=advance,
             **settings,
         )
 
 
-def _tell(found: Comparison, metric: str) -> None:
+def _shape(data: PublicCounts, measures: ValueMeasures | None) -> tuple[int, ...] | None:
+    return (data.domain.shape or None) if measures is None else (*data.domain.shape, measures.parts)
+
+
+def _asked(measure: str, column: str | None) -> str:
+    """The options of ``publish`` for what was compared."""
+    statistic, ends = measure.split("=", 1)
+    low, high = ends.split("..", 1)
+    return f"--{statistic.strip()} {column} --between {low.strip()} {high.strip()}"
+
+
+def _tell(found: Comparison, metric: str, measure: str | None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from veilstream.evaluate.comparison_picture import ERROR_NAMES
+    from veilstream.evaluate.comparison_picture import name_of_error
     from veilstream.jobs.wording import number
 
-    table = Table(title=f"{ERROR_NAMES[metric]}, on the public stream", title_justify="left")
+    table = Table(title=f"{name_of_error(metric, measure)}, on the public stream", title_justify="left")
     for name in ("epsilon", "mechanism", "error", "± 95 %", "× best", "released"):
         table.add_column(name, justify="left" if name == "mechanism" else "right", no_wrap=True)
     for row in found.ranking.group_by("epsilon", maintain_order=True).head(MOST_ROWS).iter_rows(named=True):

@@ -49,7 +49,12 @@ def demo(
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInputError(name="output", value=out, limit=f"{error.strerror}") from None
+        raise InvalidInputError(
+            name="output",
+            value=out,
+            limit=f"no folder can be made there ({error.strerror})",
+            next_step="give --out the name of a folder, new or your own",
+        ) from None
     if population:
         from veilstream.cli.demo_population import demo_population
 

@@ -31,9 +31,18 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         f"bound requests.csv --time time --user host {RANGE} --ledger budget.db --publish-epsilon 1 --window 24h "
         "--count 3000",
     ),
+    "presence choose": (
+        "presence choose visits.csv --time ts --user id --every 1d --start 2024-01-01 --end 2024-03-21 "
+        "--ledger budget.db --publish-epsilon 1 --window 40 --plot presence.png",
+    ),
+    "presence renew": (
+        "presence renew visits.csv --time ts --user id --every 1d --start 2024-01-01 --end 2024-12-30 --epsilon 1 "
+        "--per 7 --presence 2 --blocks 4 --ledger budget.db --out releases.csv",
+    ),
     "advise": (
         "advise --count 500 --bins 6 --every 1h --window 24h --error 50",
         "advise --population 10000 --bins 20 --every 1d --window 7d --epsilon 1 --plot advice.png",
+        "advise --count 150 --every 1d --window 40d --epsilon 1 --visits 1.6",
     ),
     "compare": ("compare counts.csv --time ts --value n --every 1h --window 24 --public",),
     "mechanisms": ("mechanisms", "mechanisms --json"),

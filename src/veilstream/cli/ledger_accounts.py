@@ -125,19 +125,23 @@ def _setting(value: Any) -> str:
 
 def print_account(seen: dict[str, Any], last: int) -> None:
     """One stream's account for a person."""
-    from veilstream.jobs.wording import number
+    from veilstream.jobs.wording import number, plural
 
     name, given = _name_and_settings(seen["mechanism"])
     settings = ", ".join(f"{setting}={_setting(value)}" for setting, value in given.items())
     typer.echo(f"stream '{seen['stream']}': {seen['guarantee_in_words']}")
     typer.echo(f"  {seen['promise']}")
-    typer.echo(f"  mechanism {name}({settings}); {seen['bins']:,} bins; one person adds at most {seen['l1']} per step")
+    typer.echo(
+        f"  mechanism {name}({settings}); {plural(seen['bins'], 'bin')}; one person adds at most {seen['l1']} per step"
+    )
     spent = [
         (row["purpose"], row["outcome"], f"{row['count']:,}", number(Fraction(row["epsilon"])))
         for row in seen["charges"]
     ]
     print_table(
-        f"charged to '{seen['stream']}', whole history", ("purpose", "outcome", "charges", "sum of epsilon"), spent
+        f"charged to '{seen['stream']}', all windows together",
+        ("purpose", "outcome", "charges", "sum of epsilon"),
+        spent,
     )
     if any(row["of_some_bins"] for row in seen["charges"]):
         typer.echo("  charges that name bins count for those bins alone: their sum is more than anybody has paid")
@@ -151,7 +155,7 @@ def print_account(seen: dict[str, Any], last: int) -> None:
         )
         for row in seen["windows"][-last:]
     ]
-    shown = f"the latest {len(rows)} of {seen['releases']} releases"
+    shown = f"the latest {len(rows):,} of {seen['releases']:,} releases"
     print_table(shown, ("step", "release", "spent at step", "spent in its window", "left in its window"), rows)
 
 

@@ -98,6 +98,7 @@ def compact(
                 write_archive(opened, wanted, archive)
             for plan in wanted:
                 carry_out(opened, plan, keep_releases=releases == "keep", archived=archive is not None)
+            opened.shrink()
     if as_json:
         print_json({"applied": apply, "streams": [asdict(plan) for plan in plans]})
         return

@@ -25,7 +25,13 @@ def opened_ledger(url: str) -> Generator[Ledger]:
 
     database = database_file(url)
     if database is not None and not database.is_file():
-        raise LedgerError(name="ledger", value=database, limit="there is no such file", outcome="nothing was read")
+        raise LedgerError(
+            name="ledger",
+            value=database,
+            limit="there is no such file",
+            outcome="nothing was read",
+            next_step="check its name and folder; 'veilstream publish --ledger FILE' makes one",
+        )
     with Ledger.open(url) as ledger:
         yield ledger
 

@@ -170,24 +170,35 @@ def _usage(error: BaseException) -> Problem:
     context = getattr(given, "ctx", None)
     command = "veilstream" if context is None else str(context.command_path)
     text = " ".join(str(getattr(given, "format_message", given.__str__)()).split()).rstrip(".")
-    step = f"see '{command} --help'"
+    step = f"see '{command} --help'; it ends in an example"
     parameter = getattr(given, "param", None)
     name = getattr(given, "option_name", None) or (None if parameter is None else parameter.name)
     unknown = re.match(r"No such command '([^']+)'", text)
     if unknown is not None and context is not None:
         name = unknown[1]
-        near = get_close_matches(name, context.command.list_commands(context), n=1)
-        step = f"did you mean '{command} {near[0]}'?" if near else step
+        known = context.command.list_commands(context)
+        near = get_close_matches(name, known, n=1)
+        step = f"did you mean '{command} {near[0]}'?" if near else f"choose from {', '.join(known)}"
+    if type(error).__name__ == "MissingParameter" and parameter is not None and str(parameter.opts[0]).startswith("--"):
+        step = f"give {parameter.opts[0]} ({_meaning(parameter)}); '{command} --help' ends in an example"
     nothing = "nothing was done"
     return Problem(
         ExitCode.USAGE, type(error).__name__, f"{text}; {nothing}", step, name=name or "command", outcome=nothing
     )
 
 
+def _meaning(parameter: Any) -> str:
+    """What an option is, as its help says."""
+    told = " ".join(str(getattr(parameter, "help", None) or "").split()).rstrip(".")
+    return told[:1].lower() + told[1:] or str(parameter.name)
+
+
 def for_words(problem: Problem, words: Sequence[str]) -> Problem:
     """The problem with a next step that names the option, where the error knows none and its option was given."""
     flag = f"--{(problem.name or '').replace('_', '-')}"
     typed = next((word for word in words if word == flag or word.startswith(f"{flag}=")), None)
+    if typed is None and any(word.startswith(f"{problem.name}=") for word in words):
+        flag = typed = f"--set {problem.name}"
     if problem.next_step != VeilstreamError.next_step or typed is None:
         return problem
     command = next((word for word in words if not word.startswith("-")), "")

@@ -83,22 +83,22 @@ def _publish(prepared: PreparedJob, as_json: bool) -> int:
 
 
 def _tell(prepared: PreparedJob, summary: Summary) -> None:
-    from veilstream.jobs.wording import number
+    from veilstream.jobs.wording import number, plural
 
-    shape = f"stream '{summary.stream}', {summary.bins:,} bin(s), {prepared.promised}"
     if summary.published == 0:
-        typer.echo(f"nothing new: all {summary.steps} steps were released before; nothing was spent ({shape})")
+        typer.echo(f"nothing new: all {summary.steps:,} steps were released before; nothing was spent")
     else:
-        resumed = f", going on after {summary.before} released before" if summary.before else ""
-        kinds = f"{summary.fresh} fresh, {summary.published - summary.fresh} repeated"
-        typer.echo(f"released {summary.published} of {summary.steps} steps ({kinds}){resumed} ({shape})")
+        resumed = f", after {summary.before:,} released before" if summary.before else ""
+        kinds = f"{summary.fresh:,} fresh, {summary.published - summary.fresh:,} repeated"
+        typer.echo(f"released {summary.published:,} of {summary.steps:,} steps ({kinds}){resumed}")
+    typer.echo(f"stream '{summary.stream}': {plural(summary.bins, 'bin')}, {prepared.promised}")
     typer.echo(f"each number {'counts' if prepared.measures is None else 'is'} {summary.measure}")
     if summary.fresh < summary.published:
         typer.echo("a repeated number and its interval are those of its last fresh step (column 'as_of')")
     if summary.noise_std is not None and summary.left is not None:
         typer.echo(f"{_width(prepared, summary)}left in the current window: epsilon {number(summary.left)}")
     for path, rows in summary.outputs.items():
-        typer.echo(f"wrote {path}" + ("" if rows is None else f" ({rows:,} rows)"))
+        typer.echo(f"wrote {path}" + ("" if rows is None else f" ({plural(rows, 'row')})"))
 
 
 def _width(prepared: PreparedJob, summary: Summary) -> str:
@@ -108,7 +108,7 @@ def _width(prepared: PreparedJob, summary: Summary) -> str:
 
     if prepared.measures is not None or summary.noise_std is None:
         return ""
-    what = "error, by the model" if summary.covers == NoiseLaw.MODEL.covers else "noise"
+    what = "expected error" if summary.covers == NoiseLaw.MODEL.covers else "noise"
     return f"{what}: standard deviation {number(summary.noise_std)} per bin; "
 
 
@@ -122,7 +122,7 @@ def tell_dropped(dropped: Dropped) -> None:
         "of people who counted in enough steps": dropped.presence,
         "without a count or value": dropped.missing_value,
     }
-    left_out = ", ".join(f"{count} {why}" for why, count in counts.items() if count)
+    left_out = ", ".join(f"{count:,} {why}" for why, count in counts.items() if count)
     if left_out:
         typer.echo(f"rows left out (exact, for the operator alone, do not publish): {left_out}", err=True)
     if dropped.bounded_share:

@@ -71,6 +71,10 @@ def synthesize(
             help="auto, pairs (tables of them), or a copula by kendall, mle or hybrid (small attributes split)."
         ),
     ] = "auto",
+    target: Annotated[
+        str | None,
+        typer.Option(help="Attribute that others will be used to predict: measured first.", show_default=False),
+    ] = None,
     margins: Annotated[
         str, typer.Option(help="How margins are published; see 'veilstream mechanisms'.")
     ] = DEFAULT_MARGINS,
@@ -124,7 +128,7 @@ def synthesize(
     url = _default_ledger(files, out) if ledger is None else ledger
     refuse_overwriting({"out": out, "report": report}, {"file": files, "domain": domain, "ledger": url})
     schema = TableDomain.from_json(domain)
-    mechanism = _mechanism(method, margins, copula, schema)
+    mechanism = _mechanism(method, margins, copula, schema, target)
     steps = steps_of(epsilon, time, every, window, start, end, zone, report)
     if dry_run:
         guarantee = steps.guarantee if steps else Guarantee(epsilon, w=None)
@@ -258,11 +262,11 @@ def _default_ledger(files: list[str], out: Path) -> str:
     return str(ledger)
 
 
-def _mechanism(method: str, margins: str, copula: str, domain: TableDomain) -> TableMechanism:
+def _mechanism(method: str, margins: str, copula: str, domain: TableDomain, target: str | None) -> TableMechanism:
     from veilstream.errors import InvalidInputError
     from veilstream.mechanisms.histograms import EFPA, HISTOGRAMS
     from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall, MarginalGraph
-    from veilstream.synthesis.kinds import automatic
+    from veilstream.synthesis.kinds import aimed_at, automatic, for_domain
 
     for given, known, what in (
         (method, METHODS, "method"),
@@ -274,7 +278,7 @@ def _mechanism(method: str, margins: str, copula: str, domain: TableDomain) -> T
                 name=what, value=given, limit=f"choose from {', '.join(known)}", outcome="nothing was read"
             )
     published = EFPA(fallback=True) if margins == "efpa" else HISTOGRAMS[margins]()
-    if method == "pairs" or (method == "auto" and isinstance(automatic(domain), MarginalGraph)):
+    if method == "pairs" or (method == "auto" and isinstance(automatic(domain, target=target), MarginalGraph)):
         if copula != "normal":
             raise InvalidInputError(
                 name="copula",
@@ -282,13 +286,16 @@ def _mechanism(method: str, margins: str, copula: str, domain: TableDomain) -> T
                 limit="marginals have none; give --method kendall",
                 outcome="nothing was read",
             )
-        return MarginalGraph(margins=None if margins == DEFAULT_MARGINS else published)
-    return DPCopula(
+        graph = MarginalGraph(margins=None if margins == DEFAULT_MARGINS else published, target=target)
+        for_domain(graph, domain)
+        return graph
+    by_copula = DPCopula(
         dependence=BlockMLE() if method == "mle" else Kendall(),
         margins=published,
         copula=Choice() if copula == "choose" else None,
         split_below=10 if method == "hybrid" else 0,
     )
+    return aimed_at(by_copula, target)
 
 
 def _draw(model: TableModel, out: Path, rows: int | None, seed: int | None) -> int:

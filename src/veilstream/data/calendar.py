@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
@@ -27,6 +28,7 @@ LONGEST_STEP: Final = 10_000 * 366 * MICROSECONDS["d"]
 
 Moment: TypeAlias = datetime | date | str | int
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+YEAR_AND_MONTH: Final = re.compile(r"\d{4}-\d{2}")
 
 
 @with_checked_arguments
@@ -217,7 +219,8 @@ def _tick(moment: Moment, zone: str) -> int:
         return moment
     text = moment if isinstance(moment, str) else moment.isoformat()
     try:
-        parsed = datetime.fromisoformat(text)
+        # A month stands for its beginning: ISO 8601 too, but not to Python.
+        parsed = datetime.fromisoformat(f"{text}-01" if YEAR_AND_MONTH.fullmatch(text) else text)
     except ValueError as error:
         raise InvalidInputError(
             name="time",

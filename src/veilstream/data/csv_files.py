@@ -38,10 +38,13 @@ def require_columns(
     for column in columns:
         if names.count(column) != 1:
             found = "is missing" if column not in names else f"occurs {names.count(column)} times"
-            listed, next_step = f"the columns are {', '.join(names)}", "choose one of them, or tell --delimiter"
+            listed, next_step = f"the columns are {', '.join(names)}", "choose one of them, or give --delimiter"
             if header_in_row:
                 # It may be a row of data, which is private.
-                next_step = "write the names of the columns into the first row, or tell --delimiter"
+                next_step = (
+                    "give the name of a column of the file; if its first row holds no names write them there, and if "
+                    "they are not separated give --delimiter"
+                )
                 raise InvalidInputError(
                     f"{where}: column '{column}' {found} in the first row",
                     name=column,

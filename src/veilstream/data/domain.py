@@ -21,6 +21,15 @@ from veilstream.errors import InvalidDomainError, InvalidInputError
 MAX_BINS: Final = 10_000_000
 
 
+def is_written_out(source: object) -> bool:
+    """Whether a domain is given as JSON text instead of as the name of a file.
+
+    >>> is_written_out('{"place": ["harbour", "market"]}'), is_written_out("domain.json")
+    (True, False)
+    """
+    return isinstance(source, str) and source.lstrip().startswith("{")
+
+
 class Domain:
     """Ordered public attributes whose bins multiply to at most 10⁷ flat bins.
 
@@ -55,18 +64,21 @@ class Domain:
 
     @classmethod
     def from_json(cls, source: str | Path | Mapping[str, Any]) -> Domain:
-        """Read a domain from a JSON file or from the value such a file holds.
+        """Read a domain from a JSON file, from JSON text (which begins with a brace), or from the value it holds.
 
         >>> Domain.from_json({"age": {"edges": [0, 18, 65]}, "lon": {"low": 0, "high": 1, "cells": 4}}).shape
         (2, 4)
         """
         if isinstance(source, str | Path):
+            written = is_written_out(source)
             try:
-                loaded: object = json.loads(Path(source).read_text(encoding="utf-8"))
+                loaded: object = json.loads(str(source) if written else Path(source).read_text(encoding="utf-8"))
             except FileNotFoundError as error:
                 raise InvalidDomainError(name="domain file", value=source, limit="there is no such file") from error
             except (ValueError, OSError, RecursionError) as error:
-                raise InvalidDomainError(name="domain file", value=source, limit="not readable JSON") from error
+                raise InvalidDomainError(
+                    name="domain" if written else "domain file", value=source, limit="not readable JSON"
+                ) from error
         else:
             loaded = source
         if not isinstance(loaded, Mapping):

@@ -154,7 +154,8 @@ def _read_lazy(frame: pl.LazyFrame, columns: Sequence[str]) -> Iterator[pl.DataF
 def _read_table(table: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     if isinstance(table, pl.DataFrame):
         require_columns(table.columns, columns, "the frame")
-        yield from table.select(columns).iter_slices(BATCH_ROWS)
+        chosen = table if table.columns == list(columns) else table.select(columns)
+        yield from chosen.iter_slices(BATCH_ROWS)
     elif _module(table) == "pyarrow":
         yield from _read_arrow(table, columns)
     elif _module(table) != "pandas" and not isinstance(table, Mapping):

@@ -11,8 +11,11 @@ from veilstream.errors import InvalidInputError
 
 EPOCHS: Final = {"epoch-s": 1_000_000, "epoch-ms": 1_000, "epoch-us": 1}
 """Microseconds of one unit."""
-DIGITS: Final = {10: "epoch-s", 13: "epoch-ms", 16: "epoch-us"}
-"""Whole numbers of so many digits are instants between 2001 and 2286 in one unit alone."""
+DIGITS: Final = {9: "epoch-s", 10: "epoch-s", 13: "epoch-ms", 16: "epoch-us"}
+"""Whole numbers of so many digits are instants after 2001 (of 9 digits, after 1973) and before 2286 in one unit alone.
+Numbers of 8, 12 or 14 digits may be dates without signs between them, as 20240131."""
+SIGNLESS: Final = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
+"""What numbers of so many digits are if they begin with a year."""
 CLOCKS: Final = ("%H:%M:%S%.f", "%H:%M", "%I:%M:%S %p", "%I:%M %p")
 RECOGNISED: Final = (
     *(f"%Y-%m-%d {clock}" for clock in CLOCKS),
@@ -21,6 +24,7 @@ RECOGNISED: Final = (
     "%Y/%m/%d",
     *(f"%d.%m.%Y {clock}" for clock in CLOCKS),
     "%d.%m.%Y",
+    "%Y-%m",
 )
 """What needs no option: the year first, or days and months with dots, which are always in this order."""
 SLASHED: Final = {
@@ -87,7 +91,7 @@ def from_epoch(column: pl.Series, unit: str) -> pl.Series:
 
 
 def epoch_unit(text: pl.Series) -> str | None:
-    """The unit of whole numbers that all have as many digits as instants of this century have.
+    """The unit of whole numbers that all have as many digits as instants of our time have.
 
     >>> epoch_unit(pl.Series(["1704067200", None])), epoch_unit(pl.Series(["1704067200", "1704067200000"]))
     ('epoch-s', None)
@@ -95,8 +99,8 @@ def epoch_unit(text: pl.Series) -> str | None:
     filled = text.drop_nulls()
     if filled.is_empty() or not filled.str.contains(r"^\d+$").all():
         return None
-    lengths = filled.str.len_bytes().unique()
-    return DIGITS.get(int(lengths[0])) if len(lengths) == 1 else None
+    units = {DIGITS.get(length) for length in filled.str.len_bytes().unique().to_list()}
+    return units.pop() if len(units) == 1 else None
 
 
 def first_fit(text: pl.Series, forms: tuple[str, ...]) -> pl.Series:
@@ -125,14 +129,19 @@ def _checked(column: pl.Series, parsed: pl.Series, form: str) -> pl.Series:
     return parsed
 
 
+def _hint_on_numbers(text: pl.Series) -> str:
+    """Dates without signs between them, or instants in a unit."""
+    for digits, form in SIGNLESS.items():
+        if text.drop_nulls().str.contains(rf"^(19|20)\d{{{digits - 2}}}$").any():
+            return f"if times are dates written without signs, give --time-format {form}"
+    return "give --time-format epoch-s, epoch-ms or epoch-us; if times are numbers of steps, a whole number for --every"
+
+
 def unreadable_times(column: pl.Series, unreadable: int) -> InvalidInputError:
     """Say what was expected, and which option reads what seems to be there; never a time itself."""
     hint = "tell with --time-format how times are written, e.g. '%d %b %Y %H:%M'"
     if column.dtype.is_numeric():
-        hint = (
-            "give --time-format epoch-s, epoch-ms or epoch-us, or a whole number for --every; numbers of 10, 13 or 16 "
-            "digits need no option"
-        )
+        hint = _hint_on_numbers(column.cast(pl.String))
     elif isinstance(column.dtype, pl.String):
         text = column.str.strip_chars()
         if text.str.contains(r"^\d{1,2}/\d{1,2}/\d{4}").any():
@@ -140,7 +149,7 @@ def unreadable_times(column: pl.Series, unreadable: int) -> InvalidInputError:
         elif text.str.contains(r"^\d{1,2}/\d{1,2}/\d{2}\b").any():
             hint = "say how years of two digits are written: --time-format '%d/%m/%y' or '%m/%d/%y'"
         elif text.str.contains(r"^-?\d+(\.\d+)?$").any():
-            hint = "give --time-format epoch-s, epoch-ms or epoch-us, or a whole number for --every"
+            hint = _hint_on_numbers(text)
     return InvalidInputError(
         f"time column '{column.name}': a time cannot be read or does not exist in the zone, expected is {EXPECTED}",
         next_step=hint,

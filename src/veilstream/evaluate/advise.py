@@ -36,6 +36,8 @@ MOST_BINS: Final = 128
 """A simulation needs no more bins to know the error of one."""
 SPREAD: Final = 0.5
 """Standard deviation of the logarithm of a bin over a long time: two bins in three stay within a factor of 1.65."""
+DEFAULT: Final = "model"
+"""How new streams are released if nothing else is asked for."""
 SIMPLE_ENOUGH: Final = 1.02
 """A simpler mechanism within this factor of the best is the better advice."""
 DELTAS: Final = ("1e-9", "1e-6")
@@ -222,11 +224,13 @@ def _simulated(
 
 
 def best(choices: Sequence[Choice]) -> Choice:
-    """The least error, unless the simplest mechanism is as good."""
+    """The least error, unless the simplest mechanism, or else the default one, is about as good."""
     least = min(choice.mean_error for choice in choices)
     plain = next((choice for choice in choices if choice.exact), None)
-    if plain is not None and plain.mean_error <= SIMPLE_ENOUGH * least:
-        return plain
+    default = next((choice for choice in choices if choice.mechanism == DEFAULT), None)
+    for usual in (plain, default):
+        if usual is not None and usual.mean_error <= SIMPLE_ENOUGH * least:
+            return usual
     return min(choices, key=lambda choice: choice.mean_error)
 
 

@@ -19,7 +19,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from veilstream.data.measures import ValueMeasures
 from veilstream.errors import InvalidInputError, VeilstreamError
+from veilstream.evaluate.measured import check_single, errors_of_statistic, movement_on_grid
 from veilstream.evaluate.metrics import average_relative_error, mean_absolute_error
 from veilstream.evaluate.queries import RangeSums, random_ranges
 from veilstream.evaluate.runner import Measurement, Measures, Progress, run_measurements
@@ -67,6 +69,7 @@ def compare(
     shape: Sequence[int] | None = None,
     sums: int | None = None,
     per_person: int = 1,
+    measures: ValueMeasures | None = None,
     runs: int = 5,
     metric: str = "absolute",
     mechanisms: Sequence[str] | None = None,
@@ -78,7 +81,9 @@ def compare(
 
     Then the best of them is simulated with every histogram that applies, or with those that are named (none for an
     empty sequence). ``sums`` asks for the sums of as many last units instead of the counts of each step. Results are
-    recorded below ``directory``: the same call goes on where it was interrupted.
+    recorded below ``directory``: the same call goes on where it was interrupted. With ``measures`` the ``counts`` are
+    the parts of one statistic (``veilstream.data.public``), ``per_person`` is a number of rows, and errors are those
+    of the statistic.
 
     >>> import tempfile
     >>> calm = np.full((40, 8), 500)
@@ -92,6 +97,8 @@ def compare(
         raise InvalidInputError("counts: " + REFUSAL.format(how="declared_public=True"), outcome="nothing was read")
     if metric not in METRICS:
         raise InvalidInputError(name="metric", value=metric, limit=f"choose from {', '.join(METRICS)}")
+    if measures is not None:
+        check_single(measures, metric)
     if runs < 1:
         raise InvalidInputError(name="runs", value=runs, limit="at least 1 is needed")
     stream = _checked(counts)
@@ -106,7 +113,7 @@ def compare(
             Measurement(
                 {"mechanism": name, "epsilon": float(guarantee.epsilon), "w": w, "seed": seed},
                 _trial,
-                (mechanism, guarantee, store, seed, per_person, sums),
+                (mechanism, guarantee, store, seed, per_person, sums, measures),
             )
             for guarantee in guarantees
             for seed in range(runs)
@@ -116,7 +123,9 @@ def compare(
 
     table = measured(contenders)
     name, reason = _advice(_ranking(table, metric), list(contenders), metric)
-    variants = histogram_variants(name, contenders[name], guarantees, store.shape, histograms)
+    variants = {}
+    if measures is None:
+        variants = histogram_variants(name, contenders[name], guarantees, store.shape, histograms)
     if variants:
         contenders |= variants
         table = measured(contenders)
@@ -259,8 +268,13 @@ def _trial(
     seed: int,
     per_person: int,
     sums: int | None,
+    measures: ValueMeasures | None,
 ) -> Measures:
     counts = store.load()
+    if measures is not None:
+        moved = movement_on_grid(measures, per_person)
+        found = simulate(mechanism, guarantee, counts, seed, max_contribution=moved, shape=store.shape)
+        return errors_of_statistic(measures, found, counts)
     released = simulate(mechanism, guarantee, counts, seed, max_contribution=per_person, shape=store.shape)
     given, exact = np.asarray(released), _wanted(counts, sums)
     ranges = random_ranges(store.shape, QUERIES, seed)

@@ -25,17 +25,23 @@ ERROR_NAMES: Final = {
 }
 
 
-def draw_comparison(found: Comparison, metric: str, path: str | Path, name: str) -> Path:
+def name_of_error(metric: str, measure: str | None = None) -> str:
+    """A metric in words, of counts or of a measured statistic."""
+    return ERROR_NAMES[metric] if measure is None else f"mean {metric} error of {measure} in a bin and step"
+
+
+def draw_comparison(found: Comparison, metric: str, path: str | Path, name: str, measure: str | None = None) -> Path:
     """Errors with their 95 % intervals: bars at one epsilon, lines over several."""
+    label = name_of_error(metric, measure)
     figure, (axes,) = panels(1)
     title = f"Recommended on {name}: {found.recommended}"
     if found.ranking["epsilon"].n_unique() == 1:
         shown = found.ranking.head(MOST_BARS)
         figure.set_size_inches(8.6, 1.4 + 0.3 * shown.height)
-        _draw_bars(axes, shown, metric, found.recommended)
+        _draw_bars(axes, shown, metric, found.recommended, label)
     else:
         figure.set_size_inches(9.2, 4.8)
-        _draw_lines(axes, found.ranking, metric, found.recommended)
+        _draw_lines(axes, found.ranking, metric, found.recommended, label)
         figure.legend(loc="outside right upper", fontsize=8.5, title="bars: 95 % of the mean", title_fontsize=8.5)
     figure.suptitle(title, fontsize=11.5, fontweight="bold", x=0.01, ha="left")
     with replacing(path) as unfinished:
@@ -43,7 +49,7 @@ def draw_comparison(found: Comparison, metric: str, path: str | Path, name: str)
     return Path(path)
 
 
-def _draw_bars(axes: Any, shown: pl.DataFrame, metric: str, recommended: str) -> None:
+def _draw_bars(axes: Any, shown: pl.DataFrame, metric: str, recommended: str, error: str) -> None:
     mean, rows = shown[metric].to_numpy(), np.arange(shown.height)
     ends = np.stack([mean - shown["low"].to_numpy(), shown["high"].to_numpy() - mean])
     colours = [PALETTE[0] if label == recommended else "#b9c4cd" for label in shown["mechanism"]]
@@ -53,10 +59,10 @@ def _draw_bars(axes: Any, shown: pl.DataFrame, metric: str, recommended: str) ->
     axes.grid(visible=False, axis="y")
     axes.set_xlim(left=0)
     plain_numbers(axes.xaxis, 6)
-    axes.set_xlabel(f"{ERROR_NAMES[metric]}, at epsilon {shown['epsilon'][0]:g} (bars: 95 % of the mean)")
+    axes.set_xlabel(f"{error}, at epsilon {shown['epsilon'][0]:g} (bars: 95 % of the mean)")
 
 
-def _draw_lines(axes: Any, ranking: pl.DataFrame, metric: str, recommended: str) -> None:
+def _draw_lines(axes: Any, ranking: pl.DataFrame, metric: str, recommended: str, error: str) -> None:
     ticker: Any = import_module("matplotlib.ticker")
     best = ranking.group_by("mechanism").agg(pl.col("times the best").log().mean()).sort("times the best")
     shown = best["mechanism"].head(MOST_LINES).to_list()
@@ -74,7 +80,7 @@ def _draw_lines(axes: Any, ranking: pl.DataFrame, metric: str, recommended: str)
         axes.errorbar(
             beside, mean, ends, color=colour, marker=marker, markersize=5, elinewidth=0.9, label=label, **chosen
         )
-    axes.set(xscale="log", yscale="log", xlabel="epsilon of a window", ylabel=ERROR_NAMES[metric])
+    axes.set(xscale="log", yscale="log", xlabel="epsilon of a window", ylabel=error)
     ticks = sorted(ranking["epsilon"].unique())
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.xaxis.set_minor_formatter(ticker.NullFormatter())

@@ -22,6 +22,8 @@ from veilstream.values.release import Release
 from veilstream.values.values import half_width
 
 DRAWS: Final = 2000
+ENOUGH: Final = 3
+"""How many times the people that noise may hide in a level must be seen in all."""
 KEPT: Final = 0.95
 """A limit that keeps this part of the rows is suggested where nothing is known about noise."""
 
@@ -41,6 +43,15 @@ class RowLevels:
         std = float(np.max(release.std))
         width = float(half_width(1 - 0.05 / LEVELS, std, release.law, integer=release.values.dtype.kind == "i"))
         return cls(counts, width, std)
+
+    @property
+    def blind(self) -> bool:
+        """Whether noise may hide nearly as many people as it shows, so that no limit can be derived.
+
+        >>> RowLevels(np.array([61.0] + [0] * 20), half_width=60.0, std=20.0).blind
+        True
+        """
+        return float(self.seen.sum()) < ENOUGH * self.half_width
 
     @property
     def seen(self) -> NDArray[np.float64]:

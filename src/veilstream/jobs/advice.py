@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -31,6 +31,7 @@ from veilstream.jobs.window import steps_of_window
 from veilstream.jobs.wording import number
 from veilstream.privacy.durations import parse_duration
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.presence_choice import PresenceCurve, Promise, presence_curve, visits_of_mean
 from veilstream.privacy.rationals import Exact
 from veilstream.release.measure import Measure
 
@@ -58,6 +59,8 @@ class Advice:
     steps: tuple[tuple[int, Choice], ...]
     deltas: tuple[tuple[str, Choice], ...] = ()
     """What Gaussian noise in every step errs for some deltas, where that is less than without."""
+    presence: PresenceCurve | None = None
+    """The error of a release in every step over c, the steps in which one person counts, where visits are known."""
 
     @property
     def table(self) -> pl.DataFrame:
@@ -72,11 +75,15 @@ class Advice:
     @property
     def verdict(self) -> str:
         """Whether the numbers would be worth publishing, and what would make them so."""
-        taken = self.recommended
-        share = f"{taken.relative_error:.1%} of a count of {number(self.facts.count)}"
-        if taken.relative_error <= USEFUL:
-            return f"the mean error of {number(taken.mean_error)} is {share}: good for most uses"
-        return f"the mean error of {number(taken.mean_error)} is {share}; {self._cure()}"
+        few = self.bounded_presence
+        error = self.recommended.mean_error
+        if few is not None and self.presence is not None:
+            error = self.presence.error(few)
+        relative = error / self.facts.count
+        share = f"{relative:.1%} of a count of {number(self.facts.count)}"
+        if relative <= USEFUL:
+            return f"the mean error of {error:,.3g} is {share}: good for most uses"
+        return f"the mean error of {error:,.3g} is {share}; {self._cure()}"
 
     def _cure(self) -> str:
         cures: list[str] = []
@@ -88,16 +95,26 @@ class Advice:
         return f"for {USEFUL:.0%} take {', or '.join([*cures, 'fewer bins'])}"
 
     @property
+    def bounded_presence(self) -> int | None:
+        """In how many steps a person should count; None where that errs more than what is recommended without."""
+        best = None if self.presence is None else self.presence.best
+        if self.presence is None or best is None or self.presence.error(best) >= self.recommended.mean_error:
+            return None
+        return best
+
+    @property
     def command(self) -> str:
         """The command to paste; words in capitals are yours to fill in."""
-        return publish_command(
-            self.recommended.mechanism,
+        few = self.bounded_presence
+        command = publish_command(
+            self.recommended.mechanism if few is None else "uniform",
             every=self.every,
             window=self.facts.w,
             epsilon=self.epsilon,
             steps=self.facts.steps,
             per_person=self.facts.per_person,
         )
+        return command if few is None else f"{command} --presence {few}"
 
     def plot(self, path: str | Path) -> Path:
         """A picture of the error over epsilon and of the mechanisms."""
@@ -124,6 +141,7 @@ def advise(
     error: float | str | None = None,
     per_person: int = 1,
     change: float = 0.05,
+    visits: float | Sequence[float] | None = None,
     runs: int = 10,
     progress: Callable[[int, int], None] | None = None,
 ) -> Advice:
@@ -132,7 +150,8 @@ def advise(
     Give ``epsilon``, or the ``error`` that 95 % of the noises may have (50, or "10%" of the count) and learn which
     epsilon that takes. ``window`` is how long one person is protected together: steps, a duration, or "user" with the
     number of ``steps``. ``per_person`` is the most that one person adds to a step, ``change`` the part by which a count
-    moves from step to step.
+    moves from step to step. ``visits`` is how often one person comes in a window: on average, or how many people come
+    once, twice, …; then the advice says whether they should count in few steps (``presence``).
 
     >>> advice = advise(count=500, bins=6, every="1h", window="24h", error=50)
     >>> str(advice.epsilon), [choice.error_95 for choice in advice.choices if choice.mechanism == "uniform"]
@@ -142,14 +161,16 @@ def advise(
     >>> advise(count=500)
     Traceback (most recent call last):
     ...
-    veilstream.errors.InvalidInputError: epsilon: give either it or the error that is wanted; nothing was read or spent
+    veilstream.errors.InvalidInputError: epsilon: either it or the wanted error must be given; nothing was read or spent
     """
     if (count is None) == (population is None):
-        raise _refused("count", "give either it, for one bin, or the population of all bins")
+        step = "give --count 300, what a bin holds in a step, or --population 10000, all bins together; not both"
+        raise _refused("count", "either it or the population must be given", step)
     if not 1 <= runs <= MAX_RUNS:
         raise _refused("runs", f"from 1 to {MAX_RUNS} simulations are possible")
     if (epsilon is None) == (error is None):
-        raise _refused("epsilon", "give either it or the error that is wanted")
+        step = "give --epsilon 1, or --error 20 to learn which epsilon that takes; not both"
+        raise _refused("epsilon", "either it or the wanted error must be given", step)
     if isinstance(every, str) and not every.isdecimal():
         parse_duration(every)
     expected = population / bins if population is not None else count
@@ -160,6 +181,7 @@ def advise(
     else:
         assert error is not None
         budget = epsilon_for(facts, _absolute(error, expected))
+    curve = None if visits is None else _presence(facts, budget, visits)
     choices = tuple(mechanism_choices(facts, budget, runs=runs, progress=progress))
     return Advice(
         facts,
@@ -170,6 +192,24 @@ def advise(
         tuple(uniform_choice(facts, other) for other in sorted({*EPSILONS, budget})),
         tuple(longer_steps(facts, budget, FACTORS)),
         tuple(_worthwhile(facts, budget)),
+        curve,
+    )
+
+
+def _presence(facts: Facts, epsilon: Fraction, visits: float | Sequence[float]) -> PresenceCurve:
+    """The error over c of one bin, by how often people come in a window, or in the whole stream."""
+    steps = facts.w if facts.w is not None else facts.steps
+    assert steps is not None
+    if isinstance(visits, int | float):
+        people = visits_of_mean(float(visits), facts.count / facts.per_person, steps)
+    elif not visits or len(visits) > steps or not all(math.isfinite(number) and number >= 0 for number in visits):
+        raise _refused("visits", f"how many people come once, twice, … in a window of {steps} steps, none below 0")
+    else:
+        people = [float(number) / facts.bins for number in visits]
+    promise = Promise.FOR_EVER if facts.w is None else Promise.WINDOW
+    horizon = steps if facts.w is None else None
+    return presence_curve(
+        people, epsilon, steps=steps, promise=promise, horizon=horizon, max_contribution=facts.per_person
     )
 
 
@@ -197,5 +237,5 @@ def _absolute(error: float | str, count: float) -> float:
     return float(found[1]) * (count / 100 if found[2] else 1)
 
 
-def _refused(name: str, limit: str) -> InvalidInputError:
-    return InvalidInputError(name=name, limit=limit, outcome="nothing was read or spent")
+def _refused(name: str, limit: str, next_step: str | None = None) -> InvalidInputError:
+    return InvalidInputError(name=name, limit=limit, outcome="nothing was read or spent", next_step=next_step)

@@ -17,10 +17,12 @@ def publish_command(
     sums: int | None = None,
     per_person: int = 1,
     counted_before: bool = False,
+    measured: str = "",
 ) -> str:
     """The command for a mechanism as comparisons label it, e.g. ``fixed-rate interval=4 histogram=efpa``.
 
-    Words in capitals are for the reader to fill in. ``steps`` is the horizon at user level.
+    Words in capitals are for the reader to fill in. ``steps`` is the horizon at user level, ``measured`` what is asked
+    of a column.
 
     >>> print(publish_command("fixed-rate interval=4 histogram=efpa", every="1h", window=24, epsilon=1))
     veilstream publish FILE --time TIME --user ID --domain DOMAIN.json \\
@@ -37,6 +39,7 @@ def publish_command(
     if sums is not None and "window" in parameters:
         given["window"] = str(sums)
     who = f"--value COUNTS --per-person {per_person}" if counted_before else "--user ID"
+    who = f"{who} {measured}" if measured else who
     chosen = [f"--mechanism {name}", *([f"--histogram {histogram}"] if histogram else [])]
     chosen += [f"--set {key}={value}" for key, value in given.items()]
     if per_person > 1 and not counted_before:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -20,7 +20,7 @@ from veilstream.jobs.refusals import refusal
 from veilstream.jobs.window import steps_of_distinct, steps_of_window
 from veilstream.privacy.draws import Draw
 from veilstream.release.plot_options import Kind
-from veilstream.values.choices import DEFAULT_CELLS, MOST_CELLS, STATISTICS, Vintages
+from veilstream.values.choices import DEFAULT_CELLS, MOST_CELLS, SO_FAR, SO_FAR_SETTINGS, STATISTICS, STEP, Vintages
 
 if TYPE_CHECKING:
     from veilstream.data.measures import ValueMeasures
@@ -30,10 +30,6 @@ Policy: TypeAlias = Literal["error", "drop"]
 Number: TypeAlias = str | int | float
 Columns: TypeAlias = tuple[str, ...] | dict[str, tuple[Number, Number]]
 """Columns to measure: their names, with ranges as in fare=0..100, or a range for each name."""
-STEP: Final = "step"
-SO_FAR: Final = "so-far"
-SO_FAR_SETTINGS: Final = {"window": "user", "presence": 1, "mechanism": "running-total"}
-"""What counting people so far is made of: everybody counts in the first step in which they come."""
 PATHS = ("file", "domain", "ledger", "out", "plot", "key_file")
 
 
@@ -85,6 +81,9 @@ class Job(BaseModel):
     quantiles_by: Literal["cells", "choice"] = Field(
         "cells", description="From noisy 'cells' with intervals (default), or by 'choice' of an edge, without."
     )
+    smooth: bool = Field(
+        False, description="With --quantiles: lean on the releases of earlier steps; intervals stay as they are."
+    )
     between: tuple[Number, Number] | None = Field(
         None, description="Public range of measured columns: two numbers; values outside count as its ends."
     )
@@ -95,7 +94,9 @@ class Job(BaseModel):
         "error", description="Rows without a count or a value to measure: 'error' (default), 'drop'."
     )
 
-    domain: str | dict[str, Any] | None = Field(None, description="JSON file of the public bins of each attribute.")
+    domain: str | dict[str, Any] | None = Field(
+        None, description="Public bins of each attribute: a JSON file, or JSON text."
+    )
     every: str | int = Field(description="Length of a step: 15m, 1h, 1d, 1w, 1mo, or a number.")
     start: Moment | None = Field(None, description="Public start of the time range, included.")
     end: Moment | None = Field(None, description="Public end of the time range, excluded.")
@@ -295,6 +296,11 @@ class Job(BaseModel):
             raise ValueError(
                 "distinct: people of the last steps are protected by a 'window', not by 'presence' or 'per'"
             )
+        if steps is not None and steps > 1 and self.population is not None:
+            raise ValueError(
+                "distinct: people of the last steps are seen for longer than a window of a 'population' looks back; "
+                "count the people of each step, or so far, or leave the population out"
+            )
         return self
 
     @model_validator(mode="after")
@@ -302,6 +308,8 @@ class Job(BaseModel):
         asked = self.measures
         if self.quantiles_by == "choice" and (asked is None or asked.single_quantiles is None):
             raise ValueError("quantiles_by: a choice of edges is for the quantiles of one column and nothing besides")
+        if self.smooth and (self.quantiles_by == "choice" or not (self.quantiles or self.median)):
+            raise ValueError("smooth: it is for quantiles and medians from cells")
         if asked is None:
             for name in ("between", "most_per_user", "edges"):
                 if getattr(self, name) is not None:

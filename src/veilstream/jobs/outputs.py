@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from veilstream.arguments import refuses
+from veilstream.data.domain import is_written_out
 from veilstream.errors import InvalidInputError
 
 NEXT_STEP = "give the output a name of its own, in a folder that is not read"
@@ -39,7 +40,8 @@ def _refuse_overwriting(outputs: Mapping[str, str | Path | None], inputs: Mappin
             continue
         target = Path(given)
         for other, source in inputs.items():
-            for path in _paths(source):
+            written = other == "domain" and is_written_out(source)
+            for path in () if written else _paths(source):
                 if _same(target, path):
                     raise _refused(name, target, f"it would overwrite {other} {path}")
                 if path.is_dir() and target.resolve().is_relative_to(path.resolve()) and other == "file":

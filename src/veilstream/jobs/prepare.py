@@ -18,7 +18,7 @@ from veilstream.errors import InvalidInputError
 from veilstream.extras import PLOT, require
 from veilstream.jobs.automatic import AUTO, PLAIN, chosen_mechanism
 from veilstream.jobs.checks import refuse_same_file_twice, refuse_shared_column, require_drawable
-from veilstream.jobs.model import SO_FAR, Job, Moment
+from veilstream.jobs.model import Job, Moment
 from veilstream.jobs.outputs import refuse_overwriting
 from veilstream.mechanisms.histograms.cuts import QuantileCuts
 from veilstream.mechanisms.named import find_mechanism
@@ -30,7 +30,7 @@ from veilstream.release.measure import Measure
 from veilstream.release.plots import SUFFIXES, PlotOptions
 from veilstream.release.sinks import WRITERS, check_names, check_writable
 from veilstream.storage.location import locate
-from veilstream.values.choices import Vintages
+from veilstream.values.choices import SO_FAR, Vintages
 
 LEAK = "missing; bins and time ranges learned from private data tell who is in them"
 DECLARE = "declare with --public-from-data that the values and the range found in the file are public"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from veilstream.jobs.measured_widths import expected_widths
 from veilstream.jobs.prepare import PreparedJob
-from veilstream.jobs.wording import number, promise
+from veilstream.jobs.wording import number, plural, promise
 from veilstream.mechanisms.allocation import largest_window_sum
 from veilstream.mechanisms.streams.usefulness import forecast
 from veilstream.mechanisms.traits import Traits
@@ -124,10 +124,10 @@ def _error_on_jumps(prepared: PreparedJob, shape: tuple[int, int], runs: int) ->
 
 def _between(still: float, error: float) -> tuple[str, ...]:
     """What to expect where it depends on the counts."""
-    moving = f"about {number(error)} where counts change at every step by more than noise hides"
+    jumping, quiet = (number(float(f"{mean:.2g}")) for mean in (error, still))
     return (
-        f"it errs by {number(still)} per bin on average where nothing happens, and by {moving}",
-        "`veilstream advise` says what to expect of counts like yours",
+        f"the mean error of a bin is about {jumping} where counts jump at every step, and {quiet} where they stay the "
+        "same; `veilstream advise` gives a forecast for counts like yours",
     )
 
 
@@ -184,7 +184,7 @@ def describe_preview(prepared: PreparedJob, seen: Preview) -> list[tuple[str, st
         ("one person", f"counts for at most {prepared.max_contribution} in a step, {_who_bounds(prepared)}"),
         *_presence_lines(prepared),
         *_people_lines(prepared),
-        ("steps", f"{seen.steps} x {prepared.calendar.every} from {prepared.calendar.label(0)}"),
+        ("steps", f"{seen.steps:,} x {prepared.calendar.every} from {prepared.calendar.label(0)}"),
         ("bins", f"{seen.bins:,}"),
         ("cost of a release", f"epsilon {number(seen.epsilon_per_release)}"),
         (f"releases per {window}", f"{seen.releases_per_window}, together epsilon {number(seen.epsilon_per_window)}"),
@@ -197,11 +197,11 @@ def describe_preview(prepared: PreparedJob, seen: Preview) -> list[tuple[str, st
         lines.append(("expected error per bin", error))
     if seen.sum_error is not None:
         lines.append(("expected error of a sum", f"all bins: within ±{number(seen.sum_error)} in 95 % of simulations"))
-    lines.extend(("outlook", line) for line in seen.outlook)
+    lines.extend(("forecast", line) for line in seen.outlook)
     if not seen.oblivious and seen.still_error is None:
-        lines.append(("note", "this mechanism adapts to the data; the figures are those of a stream of zeros"))
+        lines.append(("note", "this mechanism adapts to the data; the figures are for a stream of zeros"))
     if seen.simulated_steps < seen.steps:
-        lines.append(("note", f"figures from the first {seen.simulated_steps} steps"))
+        lines.append(("note", f"figures simulated over the first {seen.simulated_steps} steps"))
     return lines
 
 
@@ -209,4 +209,4 @@ def _who_bounds(prepared: PreparedJob) -> str:
     if prepared.job.value is not None:
         return "as you declare with --per-person: nothing can check it"
     most = "" if prepared.job.most is None else f" and at most {number(prepared.job.most)} in a sum"
-    return f"in at most {prepared.job.bins_per_user} bin(s){most}; the rest of a person's rows is left out"
+    return f"in at most {plural(prepared.job.bins_per_user, 'bin')}{most}; a person's other rows are left out"

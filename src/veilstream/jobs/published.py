@@ -15,6 +15,7 @@ import polars as pl
 from veilstream.errors import InvalidInputError, MissingExtraError
 from veilstream.jobs.prepare import PreparedJob, require_ledger
 from veilstream.jobs.summary import Summary, draw_releases
+from veilstream.jobs.wording import plural
 from veilstream.mechanisms.traits import Traits
 from veilstream.release.sinks import release_tables
 from veilstream.storage.ledger import Ledger
@@ -60,7 +61,8 @@ class Releases(Sequence[Release]):
         return len(self._items)
 
     def __repr__(self) -> str:
-        return f"Releases({len(self)} steps x {self.prepared.bins} bins of {self.prepared.measure.label})"
+        shape = f"{plural(len(self), 'step')} x {plural(self.prepared.bins, 'bin')}"
+        return f"Releases({shape} of {self.prepared.measure.label})"
 
     def to_html(self) -> str:
         """The first rows as a table of HTML, as notebooks show them."""
@@ -87,6 +89,7 @@ class Releases(Sequence[Release]):
                 measures=prepared.measures,
                 measure=prepared.measure.label,
                 vintages=vintages or prepared.vintages,
+                smooth=prepared.job.smooth,
             )
             return pl.concat(list(tables))
 
@@ -104,6 +107,11 @@ class PublishedJob:
 
     prepared: PreparedJob = field(repr=False)
     summary: Summary
+
+    def __repr__(self) -> str:
+        done, prepared = self.summary, self.prepared
+        steps = f"{done.before + done.published:,} of {plural(done.steps, 'step')} x {plural(done.bins, 'bin')}"
+        return f"PublishedJob({done.stream!r}, {steps} of {done.measure}, {prepared.promised})"
 
     @property
     def releases(self) -> Releases:

@@ -17,11 +17,18 @@ def refusal(problems: Sequence[Mapping[str, Any]], known: Sequence[str]) -> Veil
     name, limit, given = _problem(problems[0], known)
     missing = limit.startswith("missing")
     flag = f"--{name.replace('_', '-')}"
-    advice = f"give {flag}, or {name} in Python or a job file" if missing else f"correct {flag} and try again"
+    advice = f"give {_missing(problems, known)}" if missing else f"correct {flag} and try again"
     if len(problems) == 1:
         return InvalidInputError(name=name, limit=limit, outcome="nothing was read", next_step=advice, **given)
     listed = "; ".join(_sentence(*_problem(problem, known)) for problem in problems)
     return InvalidInputError(listed, name=name, limit=limit, outcome="nothing was read", next_step=advice)
+
+
+def _missing(problems: Sequence[Mapping[str, Any]], known: Sequence[str]) -> str:
+    """The options that are missing."""
+    told = (_problem(item, known) for item in problems)
+    flags = [f"--{name.replace('_', '-')}" for name, limit, _ in told if limit.startswith("missing")]
+    return f"{', '.join(flags)} (in Python and in a job file without the dashes)"
 
 
 def _sentence(name: str, limit: str, given: Mapping[str, Any]) -> str:

@@ -9,62 +9,25 @@ epoch and in one of these histograms: ε and the budget of a choice, whatever th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from veilstream.data import Calendar, read_events
+import polars as pl
+
+from veilstream.data import Calendar, ReadOptions, read_events
 from veilstream.data.bounding.presence_visits import visit_histogram
 from veilstream.errors import InvalidInputError
 from veilstream.jobs.call import publish
 from veilstream.jobs.published import PublishedJob
 from veilstream.mechanisms.streams import Sample
+from veilstream.privacy.durations import parse_duration
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.privacy.presence_choice import Promise, presence_curve
+from veilstream.privacy.presence_choice import Promise
+from veilstream.privacy.presence_renewal import Renewal
 from veilstream.privacy.rationals import Exact, rational
 from veilstream.release.publisher import Publisher
 from veilstream.storage.ledger import Ledger
-
-
-@dataclass(frozen=True, slots=True)
-class Renewal:
-    """When c is chosen anew, and what that costs.
-
-    ``block`` is the number of steps in which a person is one unit, ``blocks`` how many of them share one c, ``first``
-    the c of the first of them, which is public knowledge, and ``budget`` the ε of each choice. ``most`` is the largest
-    number of visits in a block that is told apart.
-    """
-
-    block: int
-    blocks: int
-    first: int
-    budget: Fraction
-    most: int
-
-    def __init__(self, block: int, blocks: int, first: int, budget: Exact = "1/10", most: int = 12) -> None:
-        for name, number in (("block", block), ("blocks", blocks), ("first", first), ("most", most)):
-            if type(number) is not int or number < 1:
-                raise InvalidInputError(name=name, of="Renewal", value=number, limit="a whole number from 1")
-        exact = rational(budget, "budget")
-        if exact <= 0:
-            raise InvalidInputError(name="budget", of="Renewal", value=str(exact), limit="above 0")
-        for name, value in zip(self.__slots__, (block, blocks, first, exact, most), strict=True):
-            object.__setattr__(self, name, value)
-
-    def promise(self, epsilon: Exact) -> str:
-        """What is promised to one person in all, in words.
-
-        >>> Renewal(block=7, blocks=4, first=2).promise(1)
-        'epsilon 11/10 for what one person contributes in one block of 7 steps: 1 for the releases and 1/10 for choosing
-        in how many steps of a block a person counts'
-        """
-        return (
-            f"epsilon {rational(epsilon, 'epsilon') + self.budget} for what one person contributes in one block of "
-            f"{self.block} steps: {epsilon} for the releases and {self.budget} for choosing in how many steps of a "
-            "block a person counts"
-        )
 
 
 def publish_renewed(
@@ -93,7 +56,23 @@ def publish_renewed(
     ...     [len(job.releases) for job in jobs], jobs[0].prepared.guarantee.presence
     ([4, 4], 1)
     """
+    if settings.get("population") is not None:
+        raise InvalidInputError(
+            name="population",
+            value=settings["population"],
+            limit="what one person does in a window of a population may lie in several blocks, and the choices of c "
+            "are charged for one",
+            outcome="nothing was read",
+            next_step="choose c once (veilstream presence choose), and publish one stream of the population",
+        )
     length = renewal.block * renewal.blocks
+    if calendar.steps < length:
+        raise InvalidInputError(
+            name="end",
+            value=str(calendar.end),
+            limit=f"an epoch of {length} steps does not fit into the {calendar.steps} steps from start to end",
+            outcome="nothing was read",
+        )
     jobs: list[PublishedJob] = []
     c = renewal.first
     for epoch in range(calendar.steps // length):
@@ -115,8 +94,21 @@ def publish_renewed(
                 **given,
             )
         )
-        c = _chosen(source, renewal, here, user, time, epsilon, ledger, f"{stream}.choice.{epoch}")
+        read = jobs[-1].prepared.read_options
+        c = _chosen(source, renewal, here, user, time, epsilon, ledger, f"{stream}.choice.{epoch}", read)
     return jobs
+
+
+def renewed_table(jobs: Sequence[PublishedJob], level: float | None = None) -> pl.DataFrame:
+    """The releases of all epochs one below the other, steps counted from the first, each with its ``presence``."""
+    tables: list[pl.DataFrame] = []
+    first = 0
+    for job in jobs:
+        table = job.to_polars(level)
+        later = [pl.col(name) + first for name in ("step", "as_of")]
+        tables.append(table.with_columns(*later, presence=pl.lit(job.prepared.guarantee.presence, pl.Int64)))
+        first += job.prepared.calendar.steps
+    return pl.concat(tables)
 
 
 def _part(calendar: Calendar, first: int, steps: int) -> Calendar:
@@ -131,6 +123,18 @@ def _moment(calendar: Calendar, step: int) -> Any:
     return calendar.begins(step) if isinstance(calendar.every, int) else calendar.label(step)
 
 
+def _times(every: str | int, block: int) -> str | int:
+    """The length of a block: what a person does in one step of so long is protected by a choice.
+
+    >>> _times("6h", 4), _times(1, 7)
+    ('24h', 7)
+    """
+    if isinstance(every, int):
+        return every * block
+    count, unit = parse_duration(every)
+    return f"{count * block}{unit}"
+
+
 def _chosen(
     source: Any,
     renewal: Renewal,
@@ -140,15 +144,18 @@ def _chosen(
     epsilon: Exact,
     ledger: str | Path,
     stream: str,
+    options: ReadOptions,
 ) -> int:
     """The c that the histogram of visits in an epoch asks for; it is published once, and looked up later."""
     with Ledger.open(str(ledger)) as opened:
-        once = Publisher(renewal.most, Guarantee(renewal.budget, w=1), Sample(), opened, stream=stream, calendar=epoch)
-        released = list(opened.releases(stream))
+        known = stream in {spec.name for spec in opened.streams()}
+        released = list(opened.releases(stream)) if known else []
         if not released:
-            events = read_events(source, user=user, time=time, by=[])
+            blocks = Calendar(epoch.start, epoch.end, _times(epoch.every, renewal.block), epoch.zone)
+            once = Publisher(
+                renewal.most, Guarantee(renewal.budget, w=1), Sample(), opened, stream=stream, calendar=blocks
+            )
+            events = read_events(source, user=user, time=time, by=[], options=options)
             visits = visit_histogram(events, epoch, steps=renewal.block, most=renewal.most, promise=Promise.BLOCK)
             released = [once.feed(visits)]
-    visits_of_block = (released[0].values / renewal.blocks).tolist()
-    curve = presence_curve(visits_of_block, epsilon, steps=renewal.block, promise=Promise.BLOCK)
-    return curve.best or renewal.block
+    return renewal.chosen(released[0].values, epsilon)

@@ -83,6 +83,7 @@ def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary) -> No
             measures=prepared.measures,
             measure=prepared.measure.label,
             vintages=prepared.vintages,
+            smooth=job.smooth,
         )
         summary.outputs[job.out] = write_table(tables, job.out)
     if job.plot is not None:
@@ -109,15 +110,19 @@ def draw_releases(prepared: PreparedJob, ledger: Ledger, path: str | Path) -> No
             bins=shown,
             measures=measures,
             vintages=vintages,
+            smooth=job.smooth,
         )
         return pl.concat(tables)
 
     frame = drawn("first" if prepared.vintages == "first" else "latest")
-    caption = str(prepared.promised)
+    caption = f"differentially private: {prepared.promised}"
     if shown is not None and len(shown) < prepared.bins:
         caption += f"; the {len(shown)} largest of {prepared.bins:,} bins"
-    title = "Private releases" if job.stream == UNNAMED else f"Private releases of '{job.stream}'"
-    words: dict[str, Any] = {"title": job.plot_title or title, "subtitle": caption, "level": job.level}
+    measured = ""
+    if measures is not None:
+        measured = measures.labels[0] if len(measures.labels) == 1 else f"quantiles of {measures.asked[0][1]}"
+    about = _about(prepared, measured)
+    words: dict[str, Any] = {"title": job.plot_title or about, "subtitle": caption, "level": job.level}
     measure = prepared.measure
     options = PlotOptions(kind=job.plot_kind, bins=bins, value_range=job.plot_range, size=job.plot_size)
     if measures is None:
@@ -132,3 +137,12 @@ def draw_releases(prepared: PreparedJob, ledger: Ledger, path: str | Path) -> No
     # The values of all quantiles are values of the column, not so many of them a step.
     named = [(statistic, tables[f"{statistic} {name}"]) for statistic, name in measures.asked]
     plot_quantiles(named, path, measure=measures.asked[0][1], options=options, **words)
+
+
+def _about(prepared: PreparedJob, measured: str) -> str:
+    """The title of a picture to which none was given: the stream if it has a name, what is counted, and by what."""
+    stream, measure = prepared.job.stream, prepared.measure
+    what = replace(measure, counted=measured) if measured else measure
+    by = prepared.domain.names
+    named = what.title if stream == UNNAMED else f"{stream}: {what.brief}"
+    return f"{named}, by {' and '.join(by)}" if by else named

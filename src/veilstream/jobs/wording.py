@@ -9,12 +9,23 @@ from veilstream.privacy.guarantee import Guarantee
 
 
 def number(value: Fraction | float) -> str:
-    """A short decimal; exact fractions that do not end are rounded to four digits.
+    """A short decimal: four digits, or the whole part of what is larger.
 
-    >>> number(Fraction(1, 24)), number(Fraction(1, 4)), number(73.54)
-    ('0.04167', '0.25', '73.54')
+    >>> number(Fraction(1, 24)), number(Fraction(1, 4)), number(73.54), number(97_580.3)
+    ('0.04167', '0.25', '73.54', '97,580')
     """
-    return f"{float(value):.4g}"
+    exact = float(value)
+    return f"{exact:,.0f}" if 1e4 <= abs(exact) < 1e15 else f"{exact:,.4g}"
+
+
+def plural(count: int, noun: str) -> str:
+    """A count and what is counted.
+
+    >>> plural(1, "bin"), plural(3_600, "box")
+    ('1 bin', '3,600 boxes')
+    """
+    ending = "" if count == 1 else "es" if noun.endswith("x") else "s"
+    return f"{count:,} {noun}{ending}"
 
 
 def promise(guarantee: Guarantee, every: str | int | None = None) -> str:

@@ -41,6 +41,10 @@ class Clock(Protocol):
         """How long to wait, in seconds of this machine, until the clock shows ``tick``."""
         ...
 
+    def seconds_since(self, tick: int) -> float:
+        """For how long, in seconds of this machine, the clock has shown ``tick`` or later; negative before."""
+        ...
+
 
 class WallClock:
     """The machine's clock; within a process it never goes back."""
@@ -57,6 +61,9 @@ class WallClock:
     def seconds_until(self, tick: int) -> float:
         return max(0.0, (tick - self.now()) / 1e6)
 
+    def seconds_since(self, tick: int) -> float:
+        return (self.now() - tick) / 1e6
+
 
 @dataclass(frozen=True, slots=True)
 class ScaledClock:
@@ -72,6 +79,9 @@ class ScaledClock:
     def seconds_until(self, tick: int) -> float:
         return max(0.0, (tick - self.now()) / 1e6 / self.speed)
 
+    def seconds_since(self, tick: int) -> float:
+        return (self.now() - tick) / 1e6 / self.speed
+
 
 @dataclass(slots=True)
 class SettableClock:
@@ -84,6 +94,9 @@ class SettableClock:
 
     def seconds_until(self, tick: int) -> float:
         return 0.0 if tick <= self.tick else 0.01
+
+    def seconds_since(self, tick: int) -> float:
+        return (self.tick - tick) / 1e6
 
 
 def duration(text: str) -> int:

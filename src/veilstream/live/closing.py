@@ -16,6 +16,7 @@ from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilstream.data.bounding.choice import Rows, choose
 from veilstream.data.bounding.private import cleared_on_error
@@ -25,8 +26,11 @@ from veilstream.data.values import GRID
 from veilstream.errors import BudgetExceededError, LedgerMismatchError, VeilstreamError
 from veilstream.jobs.automatic import recorded_mechanism
 from veilstream.live.definition import StreamDefinition
+from veilstream.live.distinct import PeopleBook, people_of_step
 from veilstream.live.presence import PresenceBook
-from veilstream.live.spool import Present, Spool
+from veilstream.live.spool import Spool
+from veilstream.live.spool_people import PeopleNotes
+from veilstream.live.spool_presence import Present
 from veilstream.live.spooled import SpooledStream
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.release.publisher import Publisher
@@ -55,7 +59,7 @@ class Closer:
             _mechanism(stream.definition, ledger),
             ledger,
             stream=name,
-            max_contribution=stream.definition.counts_per_user,
+            max_contribution=stream.definition.max_contribution,
             calendar=stream.definition.timetable.calendar,
             key=stream.key,
             population=stream.definition.population,
@@ -64,7 +68,9 @@ class Closer:
             measures=stream.definition.measures,
             most=stream.definition.most,
         )
+        several = stream.definition.distinct_steps not in (None, 1)
         self._presence = None if stream.definition.presence is None else PresenceBook(spool, stream)
+        self._people = PeopleBook(spool, stream) if several else None
         head = ledger.head(name)
         if stream.done > stream.first and (head is None or head < stream.done - 1):
             raise LedgerMismatchError(
@@ -77,13 +83,20 @@ class Closer:
     def snapshot(self, stream: SpooledStream, step: int) -> Sealed:
         """The bounded counts of a frozen step from the rows of the spool."""
         with cleared_on_error():
-            if self._presence is None:
-                return sealed_step(self._spool, stream, step)
-            return sealed_step(self._spool, stream, step, self._presence)
+            return sealed_step(self._spool, stream, step, self._presence, self._people)
 
     def present(self, step: int) -> Present | None:
         """Who was present up to ``step``, where that decides about later steps."""
         return None if self._presence is None else self._presence.stored(step)
+
+    def people(self, step: int) -> PeopleNotes | None:
+        """Who was there up to ``step``, where later steps count them as well."""
+        return None if self._people is None else self._people.stored(step)
+
+    @property
+    def full(self) -> bool:
+        """Whether who was present should be stored before further steps are taken."""
+        return self._presence is not None and self._presence.full
 
     def publish(self, snapshot: Sealed) -> Release:
         """Publish the counts of a frozen step."""
@@ -102,8 +115,15 @@ def _mechanism(definition: StreamDefinition, ledger: Ledger) -> StreamMechanism[
     return made if recorded is None else recorded_mechanism(recorded.mechanism, definition.name, made)
 
 
-def sealed_step(spool: Spool, stream: SpooledStream, step: int, presence: PresenceBook | None = None) -> Sealed:
-    """The bounded counts of a step; where people count in few steps, of those who count in this one."""
+def sealed_step(
+    spool: Spool,
+    stream: SpooledStream,
+    step: int,
+    presence: PresenceBook | None = None,
+    people: PeopleBook | None = None,
+) -> Sealed:
+    """The bounded counts of a step; where people count in few steps, of those who count in this one, and where people
+    of the last steps are counted, of them."""
     definition = stream.definition
     bins, rows = definition.bins, spool.rows(stream, step)
     origin = UNKNOWN
@@ -112,9 +132,17 @@ def sealed_step(spool: Spool, stream: SpooledStream, step: int, presence: Presen
     rows.cell = rows.cell + step * bins
     if definition.measures is not None:
         return _measured_step(rows, stream, definition.measures, step, origin)
-    chosen = choose(rows, bins, definition.limit, stream.key) - step * bins
-    counts = np.bincount(chosen, minlength=bins).astype(np.int64, copy=False)
-    return seal(counts, step, definition.counts_per_user, definition.bound_domain.shape or None, origin)
+    if people is not None:
+        counts = people.counts(people_of_step(rows, stream, step), step)
+    elif definition.distinct is not None:
+        counts = _binned(people_of_step(rows, stream, step).cell, bins)
+    else:
+        counts = _binned(choose(rows, bins, definition.limit, stream.key) - step * bins, bins)
+    return seal(counts, step, definition.max_contribution, definition.bound_domain.shape or None, origin)
+
+
+def _binned(cells: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
+    return np.bincount(cells, minlength=bins).astype(np.int64, copy=False)
 
 
 def _measured_step(rows: Rows, stream: SpooledStream, measures: ValueMeasures, step: int, origin: Origin) -> Sealed:
@@ -172,15 +200,19 @@ def close_due(
         finally:
             if done:
                 present = {name: found for name, step in done.items() if (found := closers[name].present(step))}
-                spool.forget(done, max(now.values()), present)
+                people = {name: found for name, step in done.items() if (found := closers[name].people(step))}
+                spool.forget(done, max(now.values()), present, people)
 
 
 def _published(
     closers: Mapping[str, Closer], work: Mapping[str, SpooledStream], last: Mapping[str, int]
 ) -> Iterator[tuple[int, str, Release | VeilstreamError]]:
-    """The releases of all steps from each stream's next to its ``last``, many to a commit; an error ends its stream."""
+    """The releases of all steps from each stream's next to its ``last``, many to a commit; an error ends its stream.
+
+    It ends earlier where so much is to be remembered of the steps that they should be forgotten first.
+    """
     at = {name: stream.done for name, stream in work.items()}
-    while behind := [name for name in at if at[name] <= last[name]]:
+    while behind := [name for name in at if at[name] <= last[name] and not closers[name].full]:
         bins = accumulate(work[name].definition.bins for name in behind)
         names = [name for name, before in zip(behind, chain([0], bins), strict=False) if before < BINS_TO_A_COMMIT]
         # Rows are bounded before the ledger is locked.

@@ -14,25 +14,27 @@ from typing import Any, Final, Literal, Self, TypeAlias
 from veilstream.arguments import checks_arguments, refuses, with_checked_arguments
 from veilstream.data import Categories, Domain
 from veilstream.data.bounding.choice import Limit
+from veilstream.data.bounding.distinct import movement_of_people
 from veilstream.data.measures import QuantileOptions, ValueMeasures
 from veilstream.errors import InvalidInputError, LedgerMismatchError
 from veilstream.jobs.automatic import AUTO, chosen_mechanism
 from veilstream.jobs.measured import measures_of
-from veilstream.jobs.window import steps_of_window
+from veilstream.jobs.window import steps_of_distinct, steps_of_window
 from veilstream.live.clock import ClockKind, Timetable, duration
 from veilstream.mechanisms.protocols import StreamMechanism
+from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.draws import Draw
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.population import Membership
 from veilstream.privacy.rationals import rational
 from veilstream.release.sinks import check_names
-from veilstream.values.choices import STATISTICS
+from veilstream.values.choices import SO_FAR, SO_FAR_SETTINGS, STATISTICS, STEP
 
 Measured: TypeAlias = str | Sequence[str] | Mapping[str, Any] | None
 """Columns to measure: names, names with a range such as fare=0..100, or a range for each name."""
 BadRows: TypeAlias = Literal["drop", "refuse"]
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-WORDS: Final = ("title", "description", "unit", "public", "webhooks")
+WORDS: Final = ("title", "description", "unit", "units", "public", "webhooks")
 """Fields that may change from one opening to the next: they decide nothing about which rows count or what it costs."""
 
 
@@ -58,6 +60,10 @@ class StreamDefinition:
 
     ``sum``, ``mean``, ``variance``, ``count``, ``median`` and ``quantiles`` name columns to measure instead of counting
     rows, with the settings that ``publish`` has for them (docs/measures.md). A row without such a value is a bad row.
+    ``units`` says in which units columns are, for readers.
+
+    ``distinct`` counts people by their ids: of a ``step``, of so many last steps or a duration such as ``7d``, or
+    ``so-far``; ``window`` is then that of what people do (docs/measures.md).
 
     >>> visits = StreamDefinition("visits", user="id", domain={"place": ["a", "b"]}, start="2024-01-01", every="1h",
     ...     epsilon="1", window="24h")
@@ -95,6 +101,7 @@ class StreamDefinition:
     count: Measured = None
     median: Measured = None
     quantiles: Measured = None
+    distinct: str | int | None = None
     at: Sequence[Any] | None = None
     cells: int | None = None
     edges: Sequence[Any] | None = None
@@ -103,6 +110,7 @@ class StreamDefinition:
     title: str = ""
     description: str = ""
     unit: str = "people"
+    units: Mapping[str, str] = field(default_factory=dict[str, str])
     public: bool = False
     webhooks: tuple[str, ...] = ()
 
@@ -119,6 +127,7 @@ class StreamDefinition:
         for url in self.webhooks:
             if not re.match(r"https://|http://(localhost|127\.0\.0\.1)[:/]", url):
                 raise InvalidInputError(name="webhook", value=url, limit="an https:// address is needed")
+        self._set_distinct()
         if self.window is not None:
             window = steps_of_window(self.window, self.every)
             object.__setattr__(self, "window", "user" if window is None else window)
@@ -137,6 +146,27 @@ class StreamDefinition:
             _ = Membership(self.population, self.draw, self.unit)
         _ = self.limit, self.timetable, self.ahead_ticks
         self.make_mechanism().start(self.guarantee, self.bins * (1 if self.measures is None else self.measures.parts))
+
+    def _set_distinct(self) -> None:
+        if self.distinct is None:
+            return
+        if self.distinct == SO_FAR:
+            for name, value in SO_FAR_SETTINGS.items():
+                if getattr(self, name) in (None, AUTO):
+                    object.__setattr__(self, name, value)
+        several, limited = self.distinct_steps != 1, self.presence is not None or self.per is not None
+        so_far = (self.presence, self.window, self.per) == (1, "user", None)
+        if self.counts_per_user != 1 or self.measures is not None:
+            limit = "people are counted by their ids, so not with counts_per_user or columns that are measured"
+        elif several and limited:
+            limit = "people of the last steps are protected by a window, not by presence or per"
+        elif several and self.population is not None:
+            limit = "people of the last steps are seen for longer than a window of a population looks back"
+        elif self.distinct == SO_FAR and not (so_far and Traits.of(self.make_mechanism()).cumulative):
+            limit = "so far a person counts once for ever in a total: leave window, presence and mechanism out"
+        else:
+            return
+        raise InvalidInputError(name="distinct", value=self.distinct, limit=limit)
 
     def _check_measures(self) -> None:
         check_names(self.bound_domain, self.measures)
@@ -169,6 +199,20 @@ class StreamDefinition:
         return measures_of(asked, self.between, options)
 
     @property
+    def distinct_steps(self) -> int | None:
+        """Over how many last steps people are counted once; None where rows are counted."""
+        if self.distinct is None:
+            return None
+        return 1 if self.distinct in (STEP, SO_FAR) else steps_of_distinct(self.distinct, self.every)
+
+    @property
+    def max_contribution(self) -> int:
+        """How far one person moves the counts of a step."""
+        if self.distinct_steps is None:
+            return self.counts_per_user
+        return movement_of_people(self.bins, self.bins_per_user, self.distinct_steps)
+
+    @property
     def most(self) -> Fraction | None:
         """The bound on what one person adds to a sum."""
         return None if self.most_per_user is None else rational(self.most_per_user, "most_per_user")
@@ -185,7 +229,11 @@ class StreamDefinition:
 
     @cached_property
     def guarantee(self) -> Guarantee:
+        """What the published numbers keep. The people of the last m steps show a visit m times: a window of w + m − 1
+        steps of such numbers is what protects a window of w steps of visits."""
         steps = None if self.window is None else steps_of_window(self.window, self.every)
+        if steps is not None and self.distinct_steps is not None:
+            steps += self.distinct_steps - 1
         promise = Guarantee(str(self.epsilon), steps, str(self.delta), presence=self.presence, per=self.per)
         return promise.placed(self.timetable.label(0), str(self.every), self.zone)
 

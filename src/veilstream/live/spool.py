@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -20,19 +20,30 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from veilstream.data.bounding.choice import Rows
-from veilstream.data.bounding.private import Private
+from veilstream.data.bounding.presence import PresenceHistory
+from veilstream.data.bounding.presence_spill import Records
 from veilstream.errors import BatchConflictError, SpoolFullError, StaleBatchError
 from veilstream.live.clock import FAR_FUTURE
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.rows import Fates, join, unpack
+from veilstream.live.spool_people import PeopleNotes, read_people, store_people
+from veilstream.live.spool_presence import (
+    Known,
+    Present,
+    next_image,
+    read_left_out,
+    read_present,
+    store_present,
+    write_block,
+)
 from veilstream.live.spool_tables import (
     batches,
+    batches_by_arrival,
     connect,
     counters,
     metadata,
     parts,
     positions,
-    presences,
     streams,
     write,
 )
@@ -45,15 +56,6 @@ REMEMBERED_DAYS: Final = 14
 DAY: Final = 86_400_000_000
 
 
-class Present(Private):
-    """Who was present in the steps of a stream, and how many rows did not count: for the operator alone."""
-
-    __slots__ = ("history", "left_out")
-
-    def __init__(self, left_out: int, history: bytes) -> None:
-        self.left_out, self.history = left_out, history
-
-
 class Spool:
     """Rows that wait for their step, in SQLite or PostgreSQL."""
 
@@ -62,8 +64,11 @@ class Spool:
         self._most_bytes = most_bytes
         # SQLite lets waiting writers poll, so that a busy one starves the others; threads of a process take turns here.
         self._turn = threading.Lock()
+        self.folder = None if self._engine.dialect.name != "sqlite" else Path(self.label).resolve().parent
+        """Where secrets that do not fit in memory may lie for a while; None is the machine's place for such files."""
         with self.write() as connection:
             metadata.create_all(connection)
+            batches_by_arrival.create(connection, checkfirst=True)
 
     @contextmanager
     def write(self) -> Generator[Connection]:
@@ -152,10 +157,17 @@ class Spool:
             payloads = connection.execute(chosen.order_by(parts.c.id)).scalars().all()
         return join([unpack(payload) for payload in payloads])
 
-    def forget(self, steps: Mapping[str, int], now: int, present: Mapping[str, Present] | None = None) -> None:
+    def forget(
+        self,
+        steps: Mapping[str, int],
+        now: int,
+        present: Mapping[str, Present] | None = None,
+        people: Mapping[str, PeopleNotes] | None = None,
+    ) -> None:
         """Delete the rows of published steps, up to the given one of each stream, and batch ids of long ago.
 
-        ``present`` is who was present in them, where that decides about later steps.
+        ``present`` is who was present in them, where that decides about later steps, ``people`` who was there in
+        which bins, where later steps count them as well.
         """
         with self.write() as connection:
             for name, step in steps.items():
@@ -167,13 +179,33 @@ class Spool:
                 done = max(stream.done, step + 1)
                 connection.execute(sa.update(streams).where(streams.c.id == stream.id).values(done=done))
                 if present is not None and name in present:
-                    _store_present(connection, stream.id, present[name])
+                    store_present(connection, stream.id, present[name])
+                if people is not None and name in people:
+                    store_people(connection, stream.id, people[name])
 
-    def present(self, stream: SpooledStream) -> Present | None:
-        """Who was present in the steps that are done, None if nothing is recorded."""
+    def present(self, stream: SpooledStream, done: int, empty: PresenceHistory) -> Known:
+        """Who was present in the steps before ``done``, in a history of the rule and key of ``empty``."""
         with self.read() as connection:
-            row = connection.execute(sa.select(presences).where(presences.c.stream_id == stream.id)).one_or_none()
-        return None if row is None else Present(row.left_out, bytes(row.history))
+            return read_present(connection, stream.id, done, empty, self.folder)
+
+    def people(self, stream: SpooledStream, first: int, done: int) -> list[tuple[int, bytes]]:
+        """The people that were noted of the steps from ``first`` to the one before ``done``."""
+        with self.read() as connection:
+            return read_people(connection, stream.id, first, done)
+
+    def left_out(self, stream: SpooledStream) -> int | None:
+        """Rows of people who counted in enough steps, None where people count in all. FOR THE OPERATOR ALONE."""
+        with self.read() as connection:
+            return read_left_out(connection, stream.id)
+
+    def write_image(self, stream: SpooledStream, blocks: Iterable[Records]) -> int:
+        """Write an image of a presence history, block by block; it is none until ``forget`` names its number."""
+        with self.read() as connection:
+            image = next_image(connection, stream.id)
+        for number, block in enumerate(blocks):
+            with self.write() as connection:
+                write_block(connection, stream.id, image, number, block)
+        return image
 
     def fates(self, name: str) -> dict[int, Fates]:
         """Rows taken and left out, by the hour of arrival. Exact, FOR THE OPERATOR ALONE."""
@@ -198,12 +230,6 @@ class Spool:
             return True
         waiting = connection.execute(sa.select(sa.func.coalesce(sa.func.sum(parts.c.size), 0))).scalar_one()
         return int(waiting) < self._most_bytes
-
-
-def _store_present(connection: Connection, stream_id: int, present: Present) -> None:
-    values = {"left_out": present.left_out, "history": present.history}
-    if connection.execute(sa.update(presences).where(presences.c.stream_id == stream_id).values(values)).rowcount == 0:
-        connection.execute(sa.insert(presences), {"stream_id": stream_id, **values})
 
 
 def _part(source: str, part: str) -> sa.ColumnElement[bool]:

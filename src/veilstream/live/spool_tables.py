@@ -52,6 +52,8 @@ batches = Table(
     Column("digest", LargeBinary, nullable=False),
     Column("arrived", BigInteger, nullable=False),
 )
+batches_by_arrival = sa.Index("live_batches_by_arrival", batches.c.stream_id, batches.c.arrived)
+"""Finds the ids of long ago, which every step forgets; spools of earlier versions get it when they are opened."""
 
 parts = Table(
     "live_parts",
@@ -72,8 +74,48 @@ positions = Table(
     Column("position", Text, nullable=False),
 )
 
-# Who was present in the steps before the next one, of streams in which people count in few steps; ``left_out`` rows
-# did not count.
+# Who was present, of streams in which people count in few steps: notes of each step by keyed hashes, and where those
+# have grown long an image of the whole history, in blocks, that takes the place of the notes before it.
+presence_heads = Table(
+    "live_presence_heads",
+    metadata,
+    Column("stream_id", Id, ForeignKey("live_streams.id"), primary_key=True, autoincrement=False),
+    Column("rule", Text, nullable=False),
+    Column("left_out", BigInteger, nullable=False),
+    Column("image", BigInteger, nullable=False),
+    Column("image_end", BigInteger, nullable=False),
+)
+
+presence_notes = Table(
+    "live_presence_notes",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("stream_id", Id, ForeignKey("live_streams.id"), nullable=False),
+    Column("step", BigInteger, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("payload", LargeBinary, nullable=False),
+    sa.Index("live_presence_notes_by_step", "stream_id", "step"),
+)
+
+presence_images = Table(
+    "live_presence_images",
+    metadata,
+    Column("stream_id", Id, ForeignKey("live_streams.id"), primary_key=True, autoincrement=False),
+    Column("image", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("payload", LargeBinary, nullable=False),
+)
+
+# Who was there in the last steps and in which bins, of streams that count people of several steps.
+people_notes = Table(
+    "live_people_notes",
+    metadata,
+    Column("stream_id", Id, ForeignKey("live_streams.id"), primary_key=True, autoincrement=False),
+    Column("step", BigInteger, primary_key=True, autoincrement=False),
+    Column("payload", LargeBinary, nullable=False),
+)
+
+# The whole history as one value, as spools of earlier versions have it: read until an image takes its place.
 presences = Table(
     "live_presences",
     metadata,

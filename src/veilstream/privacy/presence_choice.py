@@ -114,3 +114,19 @@ def _missing(promise: Promise, k: int, c: int, steps: int, horizon: int | None) 
         return float(k * sum(math.comb(2 * k - 2, j) for j in range(c, 2 * k - 1)) / 4 ** (k - 1))
     expected = k if horizon is None else k * horizon / steps
     return max(0.0, expected - c)
+
+
+def visits_of_mean(mean: float, present: float, steps: int) -> list[float]:
+    """How many people come once, twice, … in ``steps`` steps, if they come ``mean`` times on average and ``present``
+    are there in a step: as if each came again with one probability after every visit.
+
+    >>> [round(people) for people in visits_of_mean(2, present=100, steps=40)][:4]
+    [1000, 500, 250, 125]
+    """
+    if not 1 <= mean <= steps:
+        raise InvalidInputError(
+            name="visits", value=mean, limit=f"people who come at all come between once and in all {steps} steps"
+        )
+    people, again = present * steps / mean, 1 - 1 / mean
+    found = [people * (1 - again) * again ** (k - 1) for k in range(1, steps)]
+    return [*found, people - sum(found)]

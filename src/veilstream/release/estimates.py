@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from veilstream.data.cells import CellColumn
 from veilstream.data.measures import Statistic, ValueMeasures, share_of
 from veilstream.data.values import ValueColumn
-from veilstream.release.quantiles import CellEstimates
+from veilstream.release.quantiles import CellEstimates, Ends
+from veilstream.release.smoothing import Smoothing
 from veilstream.values.release import Release
 from veilstream.values.values import NoiseLaw
 from veilstream.values.weighted import half_width_of_sum
@@ -54,15 +55,22 @@ def estimates(release: Release, measures: ValueMeasures, level: float = 0.95) ->
     return estimates_of_all([release], measures, level)[0]
 
 
-def estimates_of_all(releases: Sequence[Release], measures: ValueMeasures, level: float = 0.95) -> list[list[Estimate]]:
-    """The same of many releases at once, which takes little longer than one."""
+def estimates_of_all(
+    releases: Sequence[Release], measures: ValueMeasures, level: float = 0.95, smoothing: Smoothing | None = None
+) -> list[list[Estimate]]:
+    """The same of many releases at once, which takes little longer than one.
+
+    With ``smoothing`` quantiles lean on the releases before theirs, which are those that it has seen and the earlier
+    ones among ``releases``; their intervals stay as they are.
+    """
     found: list[list[Estimate]] = [[] for _ in releases]
     for law in dict.fromkeys(release.law for release in releases):
         same = [index for index, release in enumerate(releases) if release.law is law]
         numbers = np.stack([np.asarray(releases[index].values, dtype=np.float64) for index in same])
         stds = [np.broadcast_to(np.asarray(releases[index].std), numbers.shape[1:]) for index in same]
         rows, spread = numbers.reshape(-1, measures.parts), np.stack(stds).reshape(-1, measures.parts)
-        ends = _ends_of_asked(measures, rows, spread, law, level)
+        past = None if smoothing is None else _Stretch(smoothing, [releases[index].fresh for index in same])
+        ends = _ends_of_asked(measures, rows, spread, law, level, past)
         for label, asked in zip(measures.labels, ends, strict=True):
             value, low, high = (end.reshape(len(same), -1) for end in asked)
             for position, index in enumerate(same):
@@ -70,8 +78,25 @@ def estimates_of_all(releases: Sequence[Release], measures: ValueMeasures, level
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Successive steps, of which some are fresh, and what is known from before."""
+
+    smoothing: Smoothing
+    fresh: list[bool]
+
+    def drawn(self, cells: CellEstimates, shares: Sequence[float], found: list[Ends]) -> list[Ends]:
+        """The quantiles with values that lean on the past, within their intervals."""
+        if np.isnan(cells.std).any():
+            return found
+        steps, parts = len(self.fresh), cells.numbers.shape[1]
+        numbers, std = (one.reshape(steps, -1, parts) for one in (cells.numbers, cells.std))
+        values = self.smoothing.quantiles(cells.column, numbers, std, shares, self.fresh).reshape(-1, len(shares))
+        return [(np.clip(value, low, high), low, high) for value, (_, low, high) in zip(values.T, found, strict=True)]
+
+
 def _ends_of_asked(
-    measures: ValueMeasures, rows: Reals, spread: Reals, law: NoiseLaw, level: float
+    measures: ValueMeasures, rows: Reals, spread: Reals, law: NoiseLaw, level: float, past: _Stretch | None
 ) -> list[tuple[Reals, Reals, Reals]]:
     """Value and ends of the interval of every statistic, in the order in which they were asked for."""
     known: dict[tuple[str, str], tuple[Reals, Reals, Reals]] = {}
@@ -83,16 +108,18 @@ def _ends_of_asked(
         elif share_of(statistic) is None:
             known[statistic, name] = CellEstimates(column, numbers, std, law, level).count()
         elif (statistic, name) not in known:
-            known.update(_quantiles(measures, CellEstimates(column, numbers, std, law, level)))
+            known.update(_quantiles(measures, CellEstimates(column, numbers, std, law, level), past))
     return [known[pair] for pair in measures.asked]
 
 
-def _quantiles(measures: ValueMeasures, cells: CellEstimates) -> dict[tuple[str, str], tuple[Reals, Reals, Reals]]:
+def _quantiles(measures: ValueMeasures, cells: CellEstimates, past: _Stretch | None) -> dict[tuple[str, str], Ends]:
     """All quantiles of one column together, so that they are in order."""
     column: CellColumn = cells.column
     wanted = {pair: share_of(pair[0]) for pair in measures.asked if pair[1] == column.name}
     shares = sorted({share for share in wanted.values() if share is not None})
-    found = dict(zip(shares, cells.quantiles([float(share) for share in shares]), strict=True))
+    numbers = [float(share) for share in shares]
+    values = cells.quantiles(numbers)
+    found = dict(zip(shares, values if past is None else past.drawn(cells, numbers, values), strict=True))
     return {pair: found[share] for pair, share in wanted.items() if share is not None}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from veilstream.errors import InvalidInputError
@@ -31,7 +31,7 @@ class Measure:
     >>> Measure.of_events(20, "15m").label
     'rows, at most 20 per person, per 15 minutes'
     >>> Measure.of_events(1, "1d", span=5).label
-    'people, sum over 5 steps of a day'
+    'people, sum over 5 days'
     >>> Measure("people").label, Measure("people", so_far="total so far").label
     ('people', 'people, total so far')
     """
@@ -57,14 +57,12 @@ class Measure:
         """The measure of people who are counted once over the last ``steps`` steps, in so many bins each.
 
         >>> Measure.of_people(1, "1h").label, Measure.of_people(7, "1d").label
-        ('distinct people per hour', 'distinct people of the last 7 steps of a day')
+        ('distinct people per hour', 'distinct people of the last 7 days')
         """
         each = "" if bins_per_user == 1 else f", each in at most {bins_per_user:,} bins"
         if steps == 1:
             return cls(f"distinct people{each}", every, span)
-        step = _step(every)
-        of_step = f" of {step[1]}" if step and step[1] else ""
-        return cls(f"distinct people of the last {steps:,} steps{of_step}{each}", None, span)
+        return cls(f"distinct people of the last {_length(steps, every)}{each}", None, span)
 
     @classmethod
     def of_values(cls, column: str, every: str | int | None, span: int = 1) -> Measure:
@@ -76,23 +74,47 @@ class Measure:
         """The name of an axis."""
         if self.so_far:
             return f"{self.counted}, {self.so_far}"
-        step = _step(self.every)
         if self.span > 1:
-            return f"{self.counted}, sum over {self.span:,} steps" + (f" of {step[1]}" if step and step[1] else "")
+            return f"{self.counted}, sum over {_length(self.span, self.every)}"
+        step = _step(self.every)
         between = ", " if "," in self.counted else " "
-        return f"{self.counted}{between}per {step[0]}" if step else self.counted
+        return f"{self.counted}{between}per {step}" if step else self.counted
+
+    @property
+    def brief(self) -> str:
+        """The label without the limits."""
+        return replace(self, counted=self.counted.partition(",")[0]).label
+
+    @property
+    def title(self) -> str:
+        """What a picture is about.
+
+        >>> Measure.of_events(20, "1h").title, Measure("people", "1d", span=5).title, Measure("n_rides", "1h").title
+        ('Rows per hour', 'People, sum over 5 days', 'n_rides per hour')
+        """
+        text = self.brief
+        # The name of a column stays as it is written.
+        return text[:1].upper() + text[1:] if text.partition(" ")[0].strip(",").isalpha() else text
 
 
-def _step(every: str | int | None) -> tuple[str, str] | None:
-    """A step as in "per hour" and as in "of an hour"."""
+def _step(every: str | int | None) -> str | None:
+    """A step as in "per hour"."""
     if every is None:
         return None
     if isinstance(every, int) or every.isdigit():
-        return ("step", "") if int(every) == 1 else (f"step of {every}", f"{every}")
+        return "step" if int(every) == 1 else f"step of {every}"
+    count, name = _count_and_unit(every)
+    return every if name is None else name if count == 1 else f"{count} {name}s"
+
+
+def _length(steps: int, every: str | int | None) -> str:
+    """So many steps as a length of time, where steps have one."""
+    if every is None or isinstance(every, int) or every.isdigit():
+        return f"{steps:,} steps" + ("" if every is None or int(every) == 1 else f" of {every}")
+    count, name = _count_and_unit(every)
+    return f"{steps:,} steps of {every}" if name is None else f"{steps * count:,} {name}s"
+
+
+def _count_and_unit(every: str) -> tuple[int, str | None]:
     found = re.fullmatch(r"(\d+)([a-z]+)", every)
-    if found is None or found[2] not in UNITS:
-        return every, every
-    name = UNITS[found[2]]
-    if int(found[1]) == 1:
-        return name, f"{'an' if name == 'hour' else 'a'} {name}"
-    return f"{found[1]} {name}s", f"{found[1]} {name}s"
+    return (int(found[1]), UNITS.get(found[2])) if found else (1, None)

@@ -86,7 +86,7 @@ class Publisher(LedgerHolder, Generic[S]):
         most: Fraction | None = None,
     ) -> None:
         self.domain = bins if isinstance(bins, Domain) else None
-        self.measures = measures
+        self.measures, self.most = measures, most
         self.bins = (bins.bins if isinstance(bins, Domain) else bins) * (1 if measures is None else measures.parts)
         self._shape = self.domain.shape if self.domain else (self.bins,)
         if type(self.bins) is not int or not 1 <= self.bins <= MAX_BINS:

@@ -61,7 +61,7 @@ class CellEstimates:
         monotone = np.clip(monotone / 2, 0.0, np.maximum(rows, 0.0)[:, None])
         found: list[Ends] = []
         for share in shares:
-            value = _crossing(monotone, share * rows, edges)
+            value = crossing(monotone, share * rows, edges)
             low, high = self._interval(share, running, rows, edges)
             found.append(
                 (
@@ -83,7 +83,7 @@ class CellEstimates:
         """Of shares that were chosen (``QuantileCuts``), of which no interval is known but the whole range."""
         running = np.concatenate([np.zeros((len(self.numbers), 1)), np.cumsum(self.numbers, axis=1)], axis=1)
         # Shares are sums of binary fractions: what is reached up to rounding is reached.
-        values = [_crossing(running, np.full(len(running), share - ROUNDING), edges) for share in shares]
+        values = [crossing(running, np.full(len(running), share - ROUNDING), edges) for share in shares]
         return [(value, np.full_like(value, edges[0]), np.full_like(value, edges[-1])) for value in values]
 
     def _interval(self, share: float, running: Reals, rows: Reals, edges: Reals) -> tuple[Reals, Reals]:
@@ -104,7 +104,7 @@ class CellEstimates:
         return np.stack(widths, axis=1)
 
 
-def _crossing(running: Reals, wanted: Reals, edges: Reals) -> Reals:
+def crossing(running: Reals, wanted: Reals, edges: Reals) -> Reals:
     """Where a rising line through (edge, running) first reaches ``wanted``."""
     cell = np.clip((running < wanted[:, None]).sum(axis=1) - 1, 0, len(edges) - 2)
     row = np.arange(len(running))
@@ -121,6 +121,11 @@ def _solution(cells: int, group: int) -> Reals:
         return np.eye(cells)
     strategy = CellColumn("", tuple(map(Fraction, range(cells + 1))), group).strategy()
     return np.linalg.solve(strategy.T @ strategy, strategy.T).astype(np.float64)
+
+
+def cut_weights(column: CellColumn) -> Reals:
+    """For each cut, before the first cell and after each, the weights of the parts in the number of rows below it."""
+    return _cuts(column.cells, column.group, 0.0)
 
 
 @lru_cache(maxsize=64)

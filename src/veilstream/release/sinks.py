@@ -19,6 +19,7 @@ from veilstream.data import Calendar, Domain
 from veilstream.data.measures import ValueMeasures
 from veilstream.errors import InvalidInputError, OutputError
 from veilstream.release.estimates import estimates_of_all
+from veilstream.release.smoothing import Smoothing
 from veilstream.release.vintages import with_versions
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.as_of import with_as_of
@@ -45,6 +46,7 @@ def release_tables(
     measures: ValueMeasures | None = None,
     measure: str | None = None,
     vintages: Vintages = "first",
+    smooth: bool = False,
 ) -> Iterator[pl.DataFrame]:
     """Tidy tables of a stream's releases within the calendar, a bounded number of rows at a time.
 
@@ -54,7 +56,7 @@ def release_tables(
     ``measures`` there is a row for each of them, named in the column ``measure``; a value that nothing is known of is
     null, and its interval is all that it can be. With a ``measure`` in words two columns more say ``as_of`` which step
     a value is, and what is ``counted``. ``vintages`` other than the first give steps the values of later revisions, and
-    a column ``version``.
+    a column ``version``. With ``smooth`` quantiles lean on earlier steps (docs/measures.md).
 
     >>> from veilstream import Guarantee, Publisher
     >>> from veilstream.data import Categories
@@ -71,13 +73,14 @@ def release_tables(
     labels = domain.labels()
     labels = labels[kept] if domain.axes else labels
     steps_at_once = max(1, ROWS_AT_ONCE // max(1, len(kept)))
+    smoothing = Smoothing() if smooth else None
 
     def tables(page: list[Release], as_of: dict[int, int]) -> Iterator[pl.DataFrame]:
         versions = with_versions(ledger, stream, page, vintages)
         for first in range(0, len(versions), steps_at_once):
             part = versions[first : first + steps_at_once]
             shown = [release for release, _ in part]
-            made = _table(shown, kept, labels, calendar, level, measures)
+            made = _table(shown, kept, labels, calendar, level, measures, smoothing)
             if vintages != "first":
                 made = made.with_columns(version=_repeated([version for _, version in part], len(made)))
             yield made if measure is None else _explained(made, [as_of[release.t] for release in shown], measure)
@@ -135,12 +138,13 @@ def _table(
     calendar: Calendar,
     level: float,
     measures: ValueMeasures | None,
+    smoothing: Smoothing | None,
 ) -> pl.DataFrame:
     if measures is None:
         rows = [_Row(release.t, release.values, *release.interval(level)) for release in page]
         each, named = 1, None
     else:
-        found = zip(page, estimates_of_all(page, measures, level), strict=True)
+        found = zip(page, estimates_of_all(page, measures, level, smoothing), strict=True)
         rows = [_Row(release.t, e.value, e.low, e.high) for release, of_release in found for e in of_release]
         each = len(measures.asked)
         named = pl.Series(measures.labels).gather(np.tile(np.repeat(np.arange(each), len(kept)), len(page)))
@@ -192,14 +196,24 @@ def check_writable(path: str | Path, suffixes: Iterable[str]) -> None:
     target = Path(path)
     known = tuple(suffixes)
     if not target.name.lower().endswith(known):
-        raise InvalidInputError(name="output", value=target, limit=f"its name must end in one of {', '.join(known)}")
+        raise InvalidInputError(
+            name="output",
+            value=target,
+            limit=f"its name must end in one of {', '.join(known)}",
+            next_step=f"give it such a name, as {target.stem or 'releases'}{known[0]}",
+        )
     folder = target.parent
     try:
         writable = folder.is_dir() and os.access(folder, os.W_OK) and not target.is_dir()
     except OSError:
         writable = False
     if not writable:
-        raise InvalidInputError(name="output", value=target, limit="it cannot be written there")
+        raise InvalidInputError(
+            name="output",
+            value=target,
+            limit="it cannot be written there",
+            next_step="give a file in a folder that exists and that you may write to",
+        )
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from veilstream.server import events, guide, operate, readers, revisions
 from veilstream.server.access import Access, DeniedError
 from veilstream.server.bodies import BodyTooLargeError, UnknownFormatError
 from veilstream.server.events import SlowBodyError, TooFastError
-from veilstream.server.guard import Guard
+from veilstream.server.guard import Endpoint, Guard, Message, Receive, Send
 from veilstream.server.guide import TooMuchError
 from veilstream.server.intake import OverloadedError
 from veilstream.server.service import Service
@@ -48,9 +48,15 @@ STATUS: Final[tuple[tuple[type[VeilstreamError], int], ...]] = (
 ASSETS: Final = {
     "app.js": "text/javascript",
     "charts.js": "text/javascript",
-    "plan.js": "text/javascript",
-    "views.js": "text/javascript",
     "guide.js": "text/javascript",
+    "heat.js": "text/javascript",
+    "operate.js": "text/javascript",
+    "plan.js": "text/javascript",
+    "series.js": "text/javascript",
+    "start.js": "text/javascript",
+    "stream.js": "text/javascript",
+    "views.js": "text/javascript",
+    "words.js": "text/javascript",
     "style.css": "text/css",
     "uplot.js": "text/javascript",
     "uplot.css": "text/css",
@@ -78,7 +84,8 @@ def make_app(service: Service) -> Guard:
         redoc_url=None,
     )
     access = Access(service)
-    app.include_router(events.router(service, access))
+    batches = events.Batches(service, access)
+    app.include_router(events.router(batches))
     app.include_router(readers.router(service, access))
     app.include_router(revisions.router(service, access))
     app.include_router(operate.router(service, access))
@@ -87,7 +94,21 @@ def make_app(service: Service) -> Guard:
     app.add_exception_handler(VeilstreamError, _explain)
     app.add_exception_handler(RequestValidationError, _explain_parameters)
     app.add_exception_handler(HTTPException, _explain_http)
-    return Guard(app, service)
+    return Guard(app, service, _straight(batches))
+
+
+def _straight(batches: events.Batches) -> Endpoint:
+    """Batches without the way through routes and parameters, which takes as long as a small batch itself."""
+
+    async def take(scope: Message, receive: Receive, send: Send, name: str) -> None:
+        request = Request(scope, receive)
+        try:
+            answer = await batches.take(request, name, request.headers.get("batch-id"))
+        except VeilstreamError as error:
+            answer = await _explain(request, error)
+        await answer(scope, receive, send)
+
+    return take
 
 
 def _page_routes(app: FastAPI) -> None:

@@ -6,49 +6,23 @@ import asyncio
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.live.definition import StreamDefinition
+from veilstream.server.shown import LEVEL, Shown, numbers, shown
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.as_of import speaks_of_its_step
 from veilstream.values.release import Release
 
-LEVEL: Final = 0.95
 CACHE_BYTES: Final = 64 << 20
 SPARK_STEPS: Final = 120
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A release as readers get it; the interval holds what ``covers`` says of the step ``as_of`` with probability
-    ``LEVEL``."""
-
-    step: int
-    values: NDArray[Any]
-    half: float | NDArray[np.float64]
-    fresh: bool
-    spent: str
-    left: str
-    covers: str
-    as_of: int
-
-    @property
-    def size(self) -> int:
-        return int(self.values.nbytes) + (self.half.nbytes if isinstance(self.half, np.ndarray) else 8) + 200
-
-
-def shown(release: Release, as_of: int) -> Shown:
-    """What readers get of a release whose value is that of the step ``as_of``."""
-    low, high = release.interval(LEVEL)
-    half = (high - low) / 2
-    flat: float | NDArray[np.float64] = half if isinstance(release.std, np.ndarray) else float(half[0])
-    spent, left = str(release.spent), str(release.left)
-    return Shown(release.t, release.values, flat, release.fresh, spent, left, release.covers, as_of)
+READ_AT_ONCE: Final = 256
+DIGITS_OF_A_WIDTH: Final = 5
 
 
 class StreamBoard:
@@ -58,7 +32,8 @@ class StreamBoard:
         self.definition, self.first = definition, first
         self._ledger = ledger
         self._seqs: list[int] = []
-        self._as_of: list[int] = []
+        self._as_of: int | None = None
+        self._of_step: dict[int, int] = {}
         self.published = first - 1
         self.visible = first - 1
         self._kept: OrderedDict[int, Shown] = OrderedDict()
@@ -66,23 +41,44 @@ class StreamBoard:
         self.most_bytes = CACHE_BYTES
         self._totals: OrderedDict[int, tuple[float, bool]] = OrderedDict()
         self._news = asyncio.Event()
-        for release in ledger.releases(definition.name):
-            self.add(release)
+        known = ledger.releases(definition.name)
+        while page := list(islice(known, READ_AT_ONCE)):
+            for one in self.prepared(page):
+                self.add(one)
 
-    def add(self, release: Release) -> None:
+    @property
+    def series(self) -> int:
+        """How many numbers a release has: one for each bin and measure."""
+        return self.definition.bins * (1 if self.definition.measures is None else len(self.definition.measures.asked))
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers a page has of a release; the intervals of measured values take two more each."""
+        return self.series * (1 if self.definition.measures is None else 3)
+
+    def prepared(self, releases: Sequence[Release]) -> list[tuple[int, Shown]]:
+        """What readers will get of the next releases, with their numbers in the ledger. Runs in the thread that closes
+        the stream, which makes them one after the other."""
+        for release in releases:
+            self._as_of = release.t if speaks_of_its_step(release) or self._as_of is None else self._as_of
+            self._of_step[release.t] = self._as_of
+        as_of = [self._of_step[release.t] for release in releases]
+        made = shown(releases, as_of, self.definition.measures)
+        return [(release.seq, one) for release, one in zip(releases, made, strict=True)]
+
+    def add(self, prepared: tuple[int, Shown]) -> None:
         """A release was committed; it is not visible yet."""
-        if release.t <= self.published:
+        seq, one = prepared
+        if one.step <= self.published:
             return
-        self._seqs.append(release.seq)
-        own = speaks_of_its_step(release) or not self._as_of
-        self._as_of.append(release.t if own else self._as_of[-1])
-        self.published = release.t
-        self._keep(shown(release, self._as_of[-1]))
+        self._seqs.append(seq)
+        self.published = one.step
+        self._keep(one)
 
     def _keep(self, one: Shown) -> None:
         self._kept[one.step] = one
         self._kept_bytes += one.size
-        self._totals[one.step] = (float(np.sum(one.values)), one.fresh)
+        self._totals[one.step] = (one.total, one.fresh)
         while len(self._totals) > 2 * SPARK_STEPS:
             self._totals.popitem(last=False)
         while self._kept_bytes > self.most_bytes and len(self._kept) > 1:
@@ -121,9 +117,12 @@ class StreamBoard:
                 continue
             place = step - self.first
             after = self._seqs[place - 1] if place else 0
-            for release in self._ledger.releases(self.definition.name, after=after, limit=min(256, last - step + 1)):
-                yield shown(release, self._as_of[release.t - self.first])
-                step = release.t + 1
+            many = min(READ_AT_ONCE, last - step + 1)
+            page = list(self._ledger.releases(self.definition.name, after=after, limit=many))
+            as_of = [self._of_step[release.t] for release in page]
+            for one in shown(page, as_of, self.definition.measures):
+                yield one
+                step = one.step + 1
 
     def totals(self) -> list[tuple[int, float, bool]]:
         """Sums over the bins of the last visible releases, for a small picture."""
@@ -131,9 +130,9 @@ class StreamBoard:
         return found[-SPARK_STEPS:]
 
 
-def page_json(board: StreamBoard, releases: list[Shown], upto: int) -> dict[str, Any]:
+def page_json(board: StreamBoard, releases: list[Shown], upto: int, digits: int | None = None) -> dict[str, Any]:
     """A page of releases, column by column; ``next`` is the step to ask for next, null at the end."""
-    timetable = board.definition.timetable
+    timetable, measures = board.definition.timetable, board.definition.measures
     last = releases[-1].step if releases else upto
     return {
         "stream": board.definition.name,
@@ -143,13 +142,30 @@ def page_json(board: StreamBoard, releases: list[Shown], upto: int) -> dict[str,
         "step": [one.step for one in releases],
         "time": [timetable.label(one.step) for one in releases],
         "fresh": [one.fresh for one in releases],
-        "values": [one.values.tolist() for one in releases],
-        "half": [one.half.tolist() if isinstance(one.half, np.ndarray) else one.half for one in releases],
+        "measures": None if measures is None else list(measures.labels),
+        "values": numbers([one.values for one in releases], digits),
+        **intervals(releases, measured=measures is not None, digits=digits),
         "covers": [one.covers for one in releases],
         "as_of": [one.as_of for one in releases],
         "spent": [one.spent for one in releases],
         "left": [one.left for one in releases],
     }
+
+
+def intervals(releases: Sequence[Shown], *, measured: bool, digits: int | None = None) -> dict[str, Any]:
+    """The intervals of releases: half widths of counts, and the ends of measured values."""
+    if measured:
+        low, high = (numbers([getattr(one, end) for one in releases], digits) for end in ("low", "high"))
+        return {"half": None, "low": low, "high": high}
+    several = [one.half for one in releases if isinstance(one.half, np.ndarray)]
+    # Of a width nobody sees as many digits as of a value.
+    few = None if digits is None else min(digits, DIGITS_OF_A_WIDTH)
+    half = numbers(several, few) if len(several) == len(releases) else [_plain(one.half) for one in releases]
+    return {"half": half, "low": None, "high": None}
+
+
+def _plain(half: float | NDArray[np.float64]) -> float | list[float]:
+    return half.tolist() if isinstance(half, np.ndarray) else half
 
 
 class Cache:

@@ -63,24 +63,25 @@ class Unpacker:
             )
         self._gzip = zlib.decompressobj(31) if name == "gzip" else None
         self._most_bytes, self._most_unpacked = most_bytes, most_unpacked
-        self._came = 0
-        self._body = bytearray()
+        self._came = self._unpacked = 0
+        self._pieces: list[bytes] = []
 
     def feed(self, piece: bytes) -> None:
         self._came += len(piece)
         if self._came > self._most_bytes:
             raise BodyTooLargeError(name="body", limit=f"at most {self._most_bytes} bytes; send smaller batches")
         if self._gzip is None:
-            self._body += piece
+            self._pieces.append(piece)
             return
         while piece:
             try:
                 # One byte more than allowed, so that a bomb is seen and never unpacked.
-                room = self._most_unpacked - len(self._body) + 1
-                self._body += self._gzip.decompress(piece, min(room, CHUNK))
+                room = self._most_unpacked - self._unpacked + 1
+                self._pieces.append(self._gzip.decompress(piece, min(room, CHUNK)))
             except zlib.error:
                 raise InvalidInputError("body: not readable as gzip; send it again", outcome=NOTHING) from None
-            if len(self._body) > self._most_unpacked:
+            self._unpacked += len(self._pieces[-1])
+            if self._unpacked > self._most_unpacked:
                 raise BodyTooLargeError(
                     name="body", limit=f"it unpacks to more than {self._most_unpacked} bytes; send smaller batches"
                 )
@@ -89,7 +90,7 @@ class Unpacker:
     def finish(self) -> bytes:
         if self._gzip is not None and not self._gzip.eof:
             raise InvalidInputError("body: its gzip data break off; send it again", outcome=NOTHING)
-        return bytes(self._body)
+        return b"".join(self._pieces)
 
 
 def read_body(

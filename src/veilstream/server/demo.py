@@ -27,11 +27,13 @@ WEEKS_AHEAD: Final = 3
 """Rows are sent so long before their week, so that a busy machine is not late."""
 REGIONS: Final = [f"Region {number}" for number in range(1, 11)]
 AGES: Final = ["0-4", "5-24", "25-49", "50-64", "65+"]
+AGE_EDGES: Final = [0, 5, 25, 50, 65, 95]
+YEARS: Final = "years of age"
 SOURCE: Final = "Weekly visits for influenza-like illness (CDC ILINet), replayed: a week every two seconds."
 
 
 def definitions() -> tuple[StreamDefinition, ...]:
-    """Three streams over the same rows: many bins, few bins with a mechanism that repeats, ten bins."""
+    """Streams over the same rows: many bins, few bins with a mechanism that repeats, quantiles, a total so far."""
     common: dict[str, Any] = {
         "user": "visitor",
         "time": "week",
@@ -68,6 +70,25 @@ def definitions() -> tuple[StreamDefinition, ...]:
                 "domain": {"region": REGIONS},
                 "epsilon": "1/2",
             },
+            {
+                "name": "influenza-years",
+                "title": "How old patients are",
+                "description": "Quantiles of age by region; the replay spreads the source's groups of ages evenly.",
+                "domain": {"region": REGIONS},
+                "epsilon": "1",
+                "quantiles": YEARS,
+                "count": YEARS,
+                "between": [AGE_EDGES[0], AGE_EDGES[-1]],
+                "cells": 19,
+            },
+            {
+                "name": "influenza-total",
+                "title": "Visits so far",
+                "description": "All visits since the replay began: the noise does not add up week by week.",
+                "epsilon": "1",
+                "delta": "1e-6",
+                "mechanism": "running-total",
+            },
         )
     )
 
@@ -87,6 +108,10 @@ class Replay:
         counts = self._counts[self._weeks[number % len(self._weeks)]]
         repeats = counts["visits"].to_numpy()
         place = np.repeat(np.arange(len(counts)), repeats)
+        within = np.arange(len(place)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        edges = np.array(AGE_EDGES, dtype=np.float64)
+        group = np.array([AGES.index(age) for age in counts["age"]])[place]
+        years = edges[group] + (edges[group + 1] - edges[group]) * (within + 0.5) / repeats[place]
         begins = tick_of(START) + number * WEEK
         moments = begins + (np.arange(len(place)) * 7919) % (WEEK // 1_000_000) * 1_000_000
         return pl.DataFrame(
@@ -95,6 +120,7 @@ class Replay:
                 "week": pl.Series(moments).cast(pl.Datetime("us", "UTC")),
                 "region": counts["region"].gather(place),
                 "age": counts["age"].gather(place),
+                YEARS: years,
             }
         )
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from veilstream.data import Domain
+from veilstream.data.cells import CellColumn
+from veilstream.data.measures import ValueMeasures, share_of
 from veilstream.live.clock import Clock, moment
 from veilstream.live.definition import StreamDefinition
+from veilstream.mechanisms.traits import Traits
+from veilstream.release.measure import Measure
 from veilstream.server.board import StreamBoard
 from veilstream.server.maps import map_grid
 
@@ -27,17 +35,28 @@ def promise(definition: StreamDefinition) -> str:
         when = f"within one step of {definition.every}"
     else:
         when = f"within any {definition.window} successive {step_words(definition.every)}"
-    counts = definition.counts_per_user
-    most = "once" if counts == 1 else f"at most {counts} times"
     few = ""
     if definition.presence is not None:
         few = f" A person counts in at most {definition.presence} steps {_few(definition)}."
     shared = "" if definition.population is None else f" It is part of the promise about '{definition.population}'."
     return (
         f"Everything one person does {when} is hidden: with or without that person, any published result is at most "
-        f"{factor} times as likely (epsilon {definition.epsilon}). In each step a person counts {most}; "
-        f"random noise of a known width is added to every count, and the bands show it.{few}{shared}"
+        f"{factor} times as likely (epsilon {definition.epsilon}). {_bound(definition)}; random noise of a known "
+        f"width is added before anything is published, and the bands show what it does.{few}{shared}"
     )
+
+
+def _bound(definition: StreamDefinition) -> str:
+    """How much of one person counts in a step."""
+    counts = definition.counts_per_user
+    if definition.distinct is not None:
+        bins = definition.bins_per_user
+        return f"A person counts once{'' if bins == 1 else f' in each of at most {bins} bins'}, however often they come"
+    if definition.measures is None:
+        return f"In each step a person counts {'once' if counts == 1 else f'at most {counts} times'}"
+    rows = "one row" if counts == 1 else f"at most {counts} rows"
+    most = "" if definition.most is None else f" and at most {definition.most_per_user} of a sum"
+    return f"In each step {rows} of a person{most} count, with values in a public range"
 
 
 def _few(definition: StreamDefinition) -> str:
@@ -61,16 +80,77 @@ def labels(domain: Domain) -> list[str]:
     return [" · ".join(str(part) for part in row) for row in frame.rows()] if domain.axes else ["total"]
 
 
-def stream_info(board: StreamBoard, clock: Clock) -> dict[str, Any]:
-    """What is public about a stream, and how far it is."""
-    definition, timetable = board.definition, board.definition.timetable
-    upcoming = board.visible + 1
-    spark = board.totals()
+def counted(definition: StreamDefinition) -> Measure:
+    """What each published number counts or measures."""
+    mechanism, every = definition.make_mechanism(), definition.every
+    traits = Traits.of(mechanism)
+    span = int(getattr(mechanism, "window", 1)) if traits.window_sums else 1
+    if definition.measures is not None:
+        found = Measure.of_values(" and ".join(definition.measures.labels), every, span)
+    elif definition.distinct_steps is not None:
+        found = Measure.of_people(definition.distinct_steps, every, span, definition.bins_per_user)
+    elif definition.counts_per_user == 1:
+        found = Measure(definition.unit, every, span)
+    else:
+        found = Measure.of_events(definition.counts_per_user, every, span)
+    if not traits.cumulative:
+        return found
+    decay = getattr(mechanism, "decay", None)
+    return replace(found, so_far="total so far" if decay is None else f"total that decays by {decay} a step")
+
+
+def headline(definition: StreamDefinition) -> str:
+    """What the one number for all bins is: the sum of counts, or the measure that a small picture shows."""
+    if definition.measures is None:
+        return definition.unit
+    shown = definition.measures.drawn().labels
+    return shown[len(shown) // 2]
+
+
+def measure_infos(measures: ValueMeasures, units: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The statistics that are published, one by one."""
+    infos: list[dict[str, Any]] = []
+    for label, (statistic, name) in zip(measures.labels, measures.asked, strict=True):
+        column, _ = measures.column(statistic, name)
+        cells = isinstance(column, CellColumn)
+        low, high = (column.edges[0], column.edges[-1]) if cells else (column.low, column.high)
+        share = share_of(statistic)
+        infos.append(
+            {
+                "label": label,
+                "statistic": statistic,
+                "column": name,
+                "share": None if share is None else float(share),
+                "low": float(low),
+                "high": float(high),
+                "unit": "" if statistic == "count" else units.get(name, ""),
+            }
+        )
+    return infos
+
+
+_facts: WeakKeyDictionary[StreamBoard, dict[str, Any]] = WeakKeyDictionary()
+
+
+def _stream_facts(board: StreamBoard) -> dict[str, Any]:
+    """What does not change while the server runs, made once."""
+    found = _facts.get(board)
+    if found is None:
+        found = _facts[board] = _made_facts(board.definition)
+    return found
+
+
+def _made_facts(definition: StreamDefinition) -> dict[str, Any]:
+    what = counted(definition)
     return {
         "name": definition.name,
         "title": definition.title or definition.name,
         "description": definition.description,
         "unit": definition.unit,
+        "counted": what.label,
+        "headline": headline(definition),
+        "so_far": bool(what.so_far),
+        "measures": None if definition.measures is None else measure_infos(definition.measures, definition.units),
         "bins": definition.bins,
         "attributes": {
             name: [str(label) for label in axis.labels().to_list()]
@@ -80,7 +160,7 @@ def stream_info(board: StreamBoard, clock: Clock) -> dict[str, Any]:
         "grid": map_grid(definition.bound_domain),
         "every": str(definition.every),
         "zone": definition.zone,
-        "start": timetable.label(0),
+        "start": definition.timetable.label(0),
         "epsilon": definition.epsilon,
         "delta": definition.delta,
         "window": definition.window,
@@ -93,6 +173,14 @@ def stream_info(board: StreamBoard, clock: Clock) -> dict[str, Any]:
         "grace": definition.grace,
         "delay": definition.delay,
         "promise": promise(definition),
+    }
+
+
+def stream_info(board: StreamBoard, clock: Clock) -> dict[str, Any]:
+    """What is public about a stream, and how far it is."""
+    timetable, upcoming, spark = board.definition.timetable, board.visible + 1, board.totals()
+    return {
+        **_stream_facts(board),
         "first": board.first,
         "head": board.visible,
         "next_step": upcoming,
@@ -100,7 +188,7 @@ def stream_info(board: StreamBoard, clock: Clock) -> dict[str, Any]:
         "now": moment(clock.now()),
         "spark": {
             "step": [step for step, _, _ in spark],
-            "total": [total for _, total, _ in spark],
+            "total": [total if math.isfinite(total) else None for _, total, _ in spark],
             "fresh": [fresh for _, _, fresh in spark],
         },
     }
@@ -121,7 +209,7 @@ def budget(board: StreamBoard) -> dict[str, Any]:
     ]
     return {
         "epsilon": str(definition.guarantee.epsilon),
-        "window": definition.window,
+        "window": "user" if definition.guarantee.w is None else definition.guarantee.w,
         "per": None if definition.per is None else str(definition.per),
         "spent": str(min(spent, definition.guarantee.epsilon)),
         "left": str(left),

@@ -9,7 +9,7 @@ import time
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Request
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.requests import ClientDisconnect
 
 from veilstream.errors import InvalidInputError, VeilstreamError
@@ -20,6 +20,7 @@ from veilstream.server.service import Service
 from veilstream.server.shapes import Accepted, ProblemBody
 from veilstream.server.tracing import span
 
+EVENTS: Final = re.compile(r"/v1/streams/([^/]+)/events")
 BATCH_ID: Final = re.compile(r"[\x21-\x7e]{1,200}")
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     status: {"model": ProblemBody, "description": words}
@@ -66,30 +67,20 @@ class SlowBodyError(VeilstreamError):
     outcome = "nothing was stored"
 
 
-def router(service: Service, access: Access) -> APIRouter:
-    """The routes of clients that send rows."""
-    routes = APIRouter(prefix="/v1", tags=["ingest"])
-    limits = service.options.limits
-    rate = Rate(limits.batches_per_second, limits.burst)
+class Batches:
+    """Takes the batches of clients."""
 
-    @routes.post(
-        "/streams/{name}/events",
-        status_code=202,
-        response_model=Accepted,
-        responses={**PROBLEMS, 200: {"model": Accepted, "description": "the same batch was stored before"}},
-        openapi_extra=BODY,
-    )
-    async def send_events(
-        name: str,
-        request: Request,
-        batch_id: Annotated[
-            str | None, Header(alias="Batch-Id", description="The same id with the same content is stored once.")
-        ] = None,
-    ) -> JSONResponse:
-        """Add a batch of rows to a stream. 202 means that it is on the disk."""
+    def __init__(self, service: Service, access: Access) -> None:
+        self._service, self._access = service, access
+        self._limits = service.options.limits
+        self._rate = Rate(self._limits.batches_per_second, self._limits.burst)
+
+    async def take(self, request: Request, name: str, batch_id: str | None) -> Response:
+        """Store a batch of rows; an answer of 202 means that it is on the disk."""
+        service, limits = self._service, self._limits
         received, began = service.clock.now(), time.monotonic()
-        grant = access.require(request, "ingest", name)
-        wait = rate.wait(grant.id, began)
+        grant = self._access.require(request, "ingest", name)
+        wait = self._rate.wait(grant.id, began)
         if wait:
             raise TooFastError(wait)
         stream = service.spooled.get(name)
@@ -112,6 +103,28 @@ def router(service: Service, access: Access) -> APIRouter:
         service.metrics.count("batches", outcome=outcome)
         service.metrics.observe("batch_seconds", time.monotonic() - began)
         return JSONResponse({"status": outcome}, 202 if outcome == "accepted" else 200)
+
+
+def router(batches: Batches) -> APIRouter:
+    """The routes of clients that send rows."""
+    routes = APIRouter(prefix="/v1", tags=["ingest"])
+
+    @routes.post(
+        "/streams/{name}/events",
+        status_code=202,
+        response_model=Accepted,
+        responses={**PROBLEMS, 200: {"model": Accepted, "description": "the same batch was stored before"}},
+        openapi_extra=BODY,
+    )
+    async def send_events(
+        name: str,
+        request: Request,
+        batch_id: Annotated[
+            str | None, Header(alias="Batch-Id", description="The same id with the same content is stored once.")
+        ] = None,
+    ) -> Response:
+        """Add a batch of rows to a stream. 202 means that it is on the disk."""
+        return await batches.take(request, name, batch_id)
 
     return routes
 

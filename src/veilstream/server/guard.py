@@ -6,11 +6,14 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
 from veilstream.server.board import dumps
+from veilstream.server.events import EVENTS
 from veilstream.server.service import Service
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 Receive = Callable[[], Awaitable[Message]]
+Endpoint = Callable[[Message, Receive, Send, str], Awaitable[None]]
+"""What takes batches of the stream that is named last."""
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; manifest-src 'self'; frame-ancestors {frames}"
@@ -29,45 +32,49 @@ LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 class Guard:
     """The outermost application."""
 
-    def __init__(self, app: Any, service: Service) -> None:
-        self._app, self._service = app, service
+    def __init__(self, app: Any, service: Service, batches: Endpoint) -> None:
+        self._app, self._service, self._batches = app, service, batches
         self._hosts = service.options.hosts
+        self._extra = {embedded: self._headers(embedded) for embedded in (False, True)}
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = [(name.decode("latin-1").lower(), value) for name, value in scope["headers"]]
-        host = next((value.decode("latin-1") for name, value in headers if name == "host"), "")
+        host = next((value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"host"), "")
         respond = self._with_headers(scope, send)
         if self._hosts and _name(host) not in self._hosts:
             await _refuse(respond, 421, "host: not one that this server answers to; add it with --allow-host")
             return
+        found = EVENTS.fullmatch(str(scope["path"])) if scope["method"] == "POST" else None
+        if found is not None:
+            await self._batches(scope, receive, respond, found[1])
+            return
         if not str(scope["path"]).endswith("/events"):
-            length = next((value for name, value in headers if name == "content-length"), b"0")
+            length = next((value for name, value in scope["headers"] if name.lower() == b"content-length"), b"0")
             if not length.isdigit() or int(length[:16]) > MOST_JSON:
                 await _refuse(respond, 413, f"body: at most {MOST_JSON} bytes")
                 return
             receive = _limited(receive)
         await self._app(scope, receive, respond)
 
-    def _with_headers(self, scope: MutableMapping[str, Any], send: Send) -> Send:
-        embedded = str(scope["path"]).startswith("/embed/")
+    def _headers(self, embedded: bool) -> list[tuple[bytes, bytes]]:
         extra = dict(HEADERS)
         extra["content-security-policy"] = POLICY.format(frames="*" if embedded else "'none'")
         if not embedded:
             extra["x-frame-options"] = "DENY"
         if self._service.options.secure:
             extra["strict-transport-security"] = "max-age=31536000"
+        return [(name.encode(), value.encode()) for name, value in extra.items()]
+
+    def _with_headers(self, scope: MutableMapping[str, Any], send: Send) -> Send:
+        extra = self._extra[str(scope["path"]).startswith("/embed/")]
 
         async def respond(message: Message) -> None:
             if message["type"] == "http.response.start":
-                given = {name.decode("latin-1").lower() for name, _ in message["headers"]}
-                message["headers"] = [
-                    *message["headers"],
-                    *((name.encode(), value.encode()) for name, value in extra.items()),
-                    *([] if "cache-control" in given else [(b"cache-control", b"no-store")]),
-                ]
+                stated = any(name.lower() == b"cache-control" for name, _ in message["headers"])
+                unstated = [] if stated else [(b"cache-control", b"no-store")]
+                message["headers"] = [*message["headers"], *extra, *unstated]
                 self._service.metrics.count("http_requests", kind=_kind(scope), status=str(message["status"]))
             await send(message)
 

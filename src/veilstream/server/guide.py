@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+from dataclasses import fields
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Path, Query, Request
@@ -22,6 +23,7 @@ from veilstream.server import bodies
 from veilstream.server.access import Access
 from veilstream.server.events import BODY, PROBLEMS, read_limited
 from veilstream.server.service import Service
+from veilstream.values.choices import STATISTICS
 
 MOST_CELLS: Final = 2_000_000
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -45,13 +47,25 @@ class GuideRequest(BaseModel):
     epsilon: Text
     window: Annotated[int, Field(ge=1, le=10**6)] | Literal["user"]
     mechanism: Text = AUTO
+    sum: Text | None = None
+    mean: Text | None = None
+    variance: Text | None = None
+    median: Text | None = None
+    quantiles: Text | None = None
+    between: tuple[Text, Text] | None = None
     bins_per_user: int = Field(default=1, ge=1, le=10**6)
     counts_per_user: int = Field(default=1, ge=1, le=10**6)
 
     def job(self) -> dict[str, Any]:
         """The same as a publishing job."""
         own = self.model_dump(exclude={"name", "file"})
-        return {**own, "stream": self.name, "unknown": "drop", "missing_time": "drop"}
+        missing = {"missing_value": "drop"} if self.measured else {}
+        return {**own, "stream": self.name, "unknown": "drop", "missing_time": "drop", **missing}
+
+    @property
+    def measured(self) -> dict[str, str]:
+        """The columns that are measured, by what is published of each; empty where rows are counted."""
+        return {name: column for name in STATISTICS[1:] if (column := getattr(self, name)) is not None}
 
     def definition(self) -> StreamDefinition:
         own = self.model_dump(exclude={"file", "end"})
@@ -68,6 +82,7 @@ class GuidePreview(BaseModel):
     epsilon_per_window: str
     noise_std: float
     mean_absolute_error: float
+    measures: list[tuple[str, str]]
     notes: list[str]
     domain_file: str
     command: str
@@ -110,7 +125,7 @@ def router(service: Service, access: Access) -> APIRouter:
         stream = _open(service, known.definition)
         steps = await asyncio.to_thread(_publish, service, stream, content, kind, until)
         await asyncio.to_thread(service.tokens.log, grant.id, "publish file", name, "done")
-        service.open_board(name)
+        await asyncio.to_thread(service.open_board, name)
         return JSONResponse({"stream": name, "steps": steps})
 
     return routes
@@ -141,6 +156,7 @@ def _preview(body: GuideRequest) -> dict[str, Any]:
         "epsilon_per_window": str(seen.epsilon_per_window),
         "noise_std": seen.noise_std,
         "mean_absolute_error": seen.mean_absolute_error,
+        "measures": [list(line) for line in seen.measures],
         "notes": list(seen.outlook),
         "domain_file": json.dumps(body.domain, indent=2, ensure_ascii=False),
         "command": command(body),
@@ -178,21 +194,35 @@ def command(body: GuideRequest) -> str:
     if body.bins_per_user > 1 or body.counts_per_user > 1:
         options |= {"--bins-per-user": str(body.bins_per_user), "--counts-per-user": str(body.counts_per_user)}
     words = [f"{name} {shlex.quote(value)}" for name, value in options.items()]
+    words += [f"--{name} {shlex.quote(column)}" for name, column in body.measured.items()]
+    if body.between is not None:
+        words.append(f"--between {' '.join(shlex.quote(end) for end in body.between)}")
+    if body.measured:
+        words.append("--missing-value drop")
     return " \\\n  ".join([f"veilstream publish {shlex.quote(body.file)}", *words])
 
 
 def python(body: GuideRequest) -> str:
     """The Python that does what this page does."""
-    own = body.definition().to_json()
-    kept = {
-        name: value for name, value in own.items() if name not in ("name", "title", "ahead") and value not in ({}, "")
-    }
+    usual = {item.name: item.default for item in fields(StreamDefinition)}
+    own = {name: value for name, value in body.definition().to_json().items() if value != usual[name]}
+    kept = {name: value for name, value in own.items() if name not in ("name", "title", "ahead") and value != {}}
     lines = "".join(f"    {name}={value!r},\n" for name, value in kept.items())
+    shown = (
+        f"    for release in stream.close_until({body.end!r}):\n"
+        "        print(release.t, release.values, release.interval(0.95))\n"
+    )
+    if body.measured:
+        shown = (
+            f"    stream.close_until({body.end!r})\n"
+            "    for release, found in stream.estimates(level=0.95):\n"
+            "        for one in found:\n"
+            "            print(release.t, one.label, one.value, one.low, one.high)\n"
+        )
     return (
         "import veilstream as vs\n\n"
         f"definition = dict(\n{lines})\n"
         f'with vs.open_stream("budget.db", {body.name!r}, definition) as stream:\n'
         f"    stream.add({body.file!r})\n"
-        f"    for release in stream.close_until({body.end!r}):\n"
-        "        print(release.t, release.values, release.interval(0.95))\n"
+        f"{shown}"
     )

@@ -66,19 +66,27 @@ class Intake:
 
     async def take(self, stream: SpooledStream, body: bytes, kind: str, received: int, batch_id: str | None) -> str:
         """Decode and store a body: "accepted" or "duplicate" once it is durable."""
-        loop = asyncio.get_running_loop()
-        arrival = await loop.run_in_executor(self._pool, self._decode, stream, body, kind, received, batch_id)
         done: Future[str] = Future()
+        # Whoever stops waiting does not stop the batch.
+        done.set_running_or_notify_cancel()
+        self._pool.submit(self._decode, done, stream, body, kind, received, batch_id)
+        return await asyncio.wrap_future(done)
+
+    def _decode(
+        self, done: Future[str], stream: SpooledStream, body: bytes, kind: str, received: int, batch_id: str | None
+    ) -> None:
+        """Decode a body and give it to the writer, which says when it is durable; errors are the answer as well."""
+        try:
+            digest = content_digest(stream, body) if batch_id is not None else b""
+            definition = stream.definition
+            frame = read_body(body, kind, definition.columns, self.limits.most_rows, definition.number_columns)
+            arrival = Arrival(stream, encode_batch(frame, definition, stream.key), received, batch_id, digest)
+        except BaseException as error:
+            done.set_exception(error)
+            return
         with self._turn:
             self._waiting.append((arrival, done))
             self._turn.notify()
-        return await asyncio.wrap_future(done)
-
-    def _decode(self, stream: SpooledStream, body: bytes, kind: str, received: int, batch_id: str | None) -> Arrival:
-        digest = content_digest(stream, body) if batch_id is not None else b""
-        definition = stream.definition
-        frame = read_body(body, kind, definition.columns, self.limits.most_rows, definition.number_columns)
-        return Arrival(stream, encode_batch(frame, definition, stream.key), received, batch_id, digest)
 
     def _write(self) -> None:
         while True:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
+from itertools import accumulate
 from typing import Final
 
 BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -42,6 +43,33 @@ class Metrics:
             counts, total = self._histograms.setdefault(name, ([0] * (len(BUCKETS) + 1), [0.0]))
             counts[bisect_left(BUCKETS, seconds)] += 1
             total[0] += seconds
+
+    def counts(self, name: str, label: str) -> dict[str, int]:
+        """A counter by the values of its label.
+
+        >>> metrics = Metrics()
+        >>> metrics.count("batches", outcome="accepted")
+        >>> metrics.counts("batches", "outcome")
+        {'accepted': 1}
+        """
+        with self._lock:
+            return {dict(key)[label]: value for key, value in self._counters.get(name, {}).items()}
+
+    def at_most(self, name: str, share: float) -> float | None:
+        """The least limit of a bucket below which that share of what was observed lies; None without any.
+
+        >>> metrics = Metrics()
+        >>> for seconds in (0.02, 0.03, 0.2):
+        ...     metrics.observe("batch_seconds", seconds)
+        >>> metrics.at_most("batch_seconds", 0.5), metrics.at_most("release_delay_seconds", 0.5)
+        (0.05, None)
+        """
+        with self._lock:
+            counts, _ = self._histograms.get(name, ([0], [0.0]))
+            seen = list(accumulate(counts))
+        if not seen[-1]:
+            return None
+        return (*BUCKETS, float("inf"))[next(place for place, n in enumerate(seen) if n >= share * seen[-1])]
 
     def text(self) -> str:
         lines: list[str] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -47,7 +48,13 @@ def router(service: Service, access: Access) -> APIRouter:
         """Exact numbers of rows taken, late and dropped, for the operator alone."""
         grant = access.require(request, "operate")
         views = await asyncio.to_thread(service.operator_view)
-        return {"streams": [view for view in views if grant.allows("operate", view["stream"])], "ready": service.ready}
+        return {
+            "streams": [view for view in views if grant.allows("operate", view["stream"])],
+            "ready": service.ready,
+            "batches": service.metrics.counts("batches", "outcome"),
+            "batch_p99": _finite(service.metrics.at_most("batch_seconds", 0.99)),
+            "delay_p99": _finite(service.metrics.at_most("release_delay_seconds", 0.99)),
+        }
 
     @routes.get("/v1/populations", response_model=shapes.PopulationBudgets, responses=PROBLEMS)
     async def populations(request: Request) -> dict[str, Any]:
@@ -64,6 +71,10 @@ def router(service: Service, access: Access) -> APIRouter:
     _session_routes(routes, service, access)
     _token_routes(routes, service, access)
     return routes
+
+
+def _finite(seconds: float | None) -> float | None:
+    return None if seconds is None or math.isinf(seconds) else seconds
 
 
 def _session_routes(routes: APIRouter, service: Service, access: Access) -> None:

@@ -10,12 +10,14 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from veilstream.live.clock import Clock
 from veilstream.server import tables
 from veilstream.server.access import Access
-from veilstream.server.board import Shown, StreamBoard, dumps, page_json
+from veilstream.server.board import StreamBoard, dumps, page_json
 from veilstream.server.describe import budget, stream_info
 from veilstream.server.service import Service
 from veilstream.server.shapes import Budget, ProblemBody, ReleasePage, StreamInfo, StreamList
+from veilstream.server.shown import Shown
 
 MOST_STEPS: Final = 20_000
 MOST_NUMBERS: Final = 4_000_000
@@ -50,10 +52,16 @@ def router(service: Service, access: Access) -> APIRouter:
     routes = APIRouter(prefix="/v1", tags=["read"])
 
     @routes.get("/streams", response_model=StreamList, responses=PROBLEMS)
-    async def list_streams(request: Request) -> dict[str, Any]:
+    async def list_streams(
+        request: Request,
+        brief: Annotated[bool, Query(description="Leave out the names of bins and the borders of maps.")] = False,
+    ) -> Response:
         """The streams that may be read."""
         readable = [board for name, board in service.boards.items() if access.may_read(request, name)]
-        return {"streams": [stream_info(board, service.clock) for board in readable]}
+        # What changes without a new release is the clock, by which nobody sets theirs.
+        key = ("streams", brief, tuple((board.definition.name, board.visible) for board in readable))
+        body, _ = await service.cache.get(key, partial(_list, readable, service.clock, brief))
+        return Response(body, media_type=JSON)
 
     @routes.get("/streams/{name}", response_model=StreamInfo, responses=PROBLEMS)
     async def describe_stream(name: str, request: Request) -> dict[str, Any]:
@@ -75,14 +83,15 @@ def router(service: Service, access: Access) -> APIRouter:
         numbers: Annotated[int, Query(ge=1, le=MOST_NUMBERS, description="Most steps times bins.")] = MOST_NUMBERS,
         newest: Annotated[bool, Query(description="Count the limit from the end of the range.")] = False,
         form: Annotated[Literal["json", "csv", "parquet", "arrow"], Query(alias="format")] = "json",
+        digits: Annotated[int | None, Query(ge=3, le=15, description="Digits that count of numbers in JSON.")] = None,
         if_none_match: Annotated[str | None, Header()] = None,
     ) -> Response:
         """Releases of a range of steps, which have no gaps; ``next`` tells where the next page begins."""
         board = access.readable(request, name)
-        low, high = _range(board, first, last, min(limit, numbers // board.definition.bins), newest)
+        low, high = _range(board, first, last, min(limit, numbers // board.numbers), newest)
         upto = board.visible if last is None else min(last, board.visible)
-        key = (name, low, high, upto, form, board.visible if form == "json" else None)
-        body, tag = await service.cache.get(key, lambda: _render(board, low, high, upto, form))
+        key = (name, low, high, upto, form, (board.visible, digits) if form == "json" else None)
+        body, tag = await service.cache.get(key, lambda: _render(board, low, high, upto, form, digits))
         # Private streams must not stay in a shared cache.
         control = "public, max-age=1" if board.definition.public else "private, no-cache"
         headers = {"etag": tag, "cache-control": control, "vary": "authorization, cookie"}
@@ -113,6 +122,13 @@ def router(service: Service, access: Access) -> APIRouter:
     return routes
 
 
+def _list(boards: list[StreamBoard], clock: Clock, brief: bool) -> bytes:
+    infos = [stream_info(board, clock) for board in boards]
+    if brief:
+        infos = [{**info, "labels": [], "attributes": {}, "grid": None} for info in infos]
+    return dumps({"streams": infos})
+
+
 def _range(board: StreamBoard, first: int | None, last: int | None, limit: int, newest: bool) -> tuple[int, int]:
     low = board.first if first is None else max(first, board.first)
     high = board.visible if last is None else min(last, board.visible)
@@ -122,10 +138,10 @@ def _range(board: StreamBoard, first: int | None, last: int | None, limit: int, 
     return low, min(high, low + steps - 1)
 
 
-def _render(board: StreamBoard, low: int, high: int, upto: int, form: str) -> bytes:
+def _render(board: StreamBoard, low: int, high: int, upto: int, form: str, digits: int | None) -> bytes:
     releases = list(board.read(low, high)) if low <= high else list[Shown]()
     if form == "json":
-        return dumps(page_json(board, releases, upto))
+        return dumps(page_json(board, releases, upto, digits))
     return tables.write(tables.table(board, releases), TABLES[form])
 
 

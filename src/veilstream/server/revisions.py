@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from fractions import Fraction
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
@@ -10,10 +11,12 @@ from fastapi import APIRouter, Query, Request
 from veilstream.mechanisms.protocols import Revises
 from veilstream.release.vintages import latest_versions
 from veilstream.server.access import Access
-from veilstream.server.board import LEVEL, StreamBoard
+from veilstream.server.board import StreamBoard, intervals
 from veilstream.server.readers import LARGEST, MOST_NUMBERS, PROBLEMS
 from veilstream.server.service import Service
 from veilstream.server.shapes import RevisionPage
+from veilstream.server.shown import LEVEL, numbers, shown
+from veilstream.values.release import Release
 
 MOST_STEPS: Final = 1000
 
@@ -45,25 +48,28 @@ def _most_steps(board: StreamBoard) -> int:
     """Steps of a page, so that all their versions are not too much for one."""
     mechanism = board.definition.make_mechanism()
     versions = mechanism.revise if isinstance(mechanism, Revises) else 0
-    return max(1, MOST_NUMBERS // (board.definition.bins * max(1, versions)))
+    return max(1, MOST_NUMBERS // (board.numbers * max(1, versions)))
 
 
 def _page(service: Service, board: StreamBoard, low: int, high: int, upto: int, latest: bool) -> dict[str, Any]:
     visible, name = board.visible, board.definition.name
     # What a release that is not shown yet says of earlier steps is not shown either.
     found = [each for each in service.ledger.revisions(name, first=low, last=high) if each.made <= visible]
-    shown = sorted(latest_versions(found).values() if latest else found, key=lambda each: (each.step, each.version))
-    halves = [(high - low) / 2 for low, high in (each.interval(LEVEL) for each in shown)]
+    chosen = sorted(latest_versions(found).values() if latest else found, key=lambda each: (each.step, each.version))
+    as_released = [Release(name, 0, each.step, each.values, Fraction(0), Fraction(0)) for each in chosen]
+    measures = board.definition.measures
+    made = shown(as_released, [each.step for each in chosen], measures)
     return {
         "stream": name,
         "level": LEVEL,
         "head": visible,
         "next": high + 1 if high < upto else None,
-        "step": [each.step for each in shown],
-        "version": [each.version for each in shown],
-        "made": [each.made for each in shown],
-        "time": [board.definition.timetable.label(each.step) for each in shown],
-        "values": [each.values.numbers.tolist() for each in shown],
-        "half": [half.tolist() for half in halves],
-        "covers": [each.values.law.covers for each in shown],
+        "step": [each.step for each in chosen],
+        "version": [each.version for each in chosen],
+        "made": [each.made for each in chosen],
+        "time": [board.definition.timetable.label(each.step) for each in chosen],
+        "measures": None if measures is None else list(measures.labels),
+        "values": numbers([one.values for one in made]),
+        **intervals(made, measured=measures is not None),
+        "covers": [one.covers for one in made],
     }

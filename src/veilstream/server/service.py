@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from veilstream.errors import InvalidInputError, VeilstreamError
+from veilstream.errors import VeilstreamError
 from veilstream.live.clock import Clock, WallClock
 from veilstream.live.closing import Closer, close_due
 from veilstream.live.definition import StreamDefinition
@@ -25,6 +25,7 @@ from veilstream.release.budget import BudgetStatement, as_json
 from veilstream.server.board import CACHE_BYTES, Cache, StreamBoard
 from veilstream.server.intake import Intake, Limits
 from veilstream.server.metrics import Metrics
+from veilstream.server.shown import Shown
 from veilstream.server.tokens import TokenStore
 from veilstream.server.webhooks import deliver
 from veilstream.storage.ledger import Ledger
@@ -79,7 +80,6 @@ class Service:
         for population in options.populations:
             self.ledger.populations.define(population)
         for definition in options.streams:
-            _refuse_measures(definition)
             define(self.spool, definition, self.clock)
         for name in self.spool.names():
             self._open(name)
@@ -89,20 +89,19 @@ class Service:
     def _open(self, name: str) -> None:
         stream = self.spool.stream(name)
         assert stream is not None
-        if stream.definition.measures is not None:
-            # A program closes it (open_stream) and shows what it publishes.
-            return
         if stream.definition.clock == "manual":
             self.open_board(name)
             return
         self._closers[name] = Closer(self.spool, self.ledger, name)
         self.spooled[name] = stream
         self.boards[name] = StreamBoard(stream.definition, self.ledger, stream.first)
+        # What could be seen before the server was started is no delay of this one.
+        self.boards[name].advance(self.clock.now())
 
     def open_board(self, name: str) -> None:
         """Show what was published of a stream that somebody closes by hand."""
         stream = self.spool.stream(name)
-        if stream is not None and stream.done > stream.first and stream.definition.measures is None:
+        if stream is not None and stream.done > stream.first:
             self.boards[name] = StreamBoard(stream.definition, self.ledger, stream.first)
 
     @property
@@ -166,7 +165,9 @@ class Service:
     def _published(self, release: Release) -> None:
         self.problems.pop(release.stream, None)
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._announce, release)
+        # Intervals are made here: the loop has readers to serve.
+        (prepared,) = self.boards[release.stream].prepared([release])
+        self._loop.call_soon_threadsafe(self._announce, release.stream, prepared)
 
     def _failed(self, name: str, error: VeilstreamError) -> None:
         # The kind of error alone: messages of the ledger may name steps, never rows, but logs go far.
@@ -174,8 +175,8 @@ class Service:
         self.problems[name] = (type(error).__name__, time.monotonic() + RETRY_SECONDS)
         self.metrics.count("closing_failures")
 
-    def _announce(self, release: Release) -> None:
-        self.boards[release.stream].add(release)
+    def _announce(self, name: str, prepared: tuple[int, Shown]) -> None:
+        self.boards[name].add(prepared)
         self.metrics.count("steps_published")
         assert self._news is not None
         self._news.set()
@@ -202,8 +203,8 @@ class Service:
             if board.advance(now):
                 changed = True
                 for step in range(before + 1, board.visible + 1):
-                    behind = self.clock.now() - board.definition.timetable.shown(step)
-                    self.metrics.observe("release_delay_seconds", behind / 1e6)
+                    behind = self.clock.seconds_since(board.definition.timetable.shown(step))
+                    self.metrics.observe("release_delay_seconds", behind)
         if changed:
             self.any_news.set()
             self.any_news = asyncio.Event()
@@ -212,6 +213,12 @@ class Service:
         """What each population of the ledger has spent and left."""
         names = [population.name for population in self.ledger.populations.list()]
         return [as_json(BudgetStatement.of(self.ledger, name)) for name in names]
+
+    def _behind(self, name: str) -> float:
+        """For how many seconds a step waits that should have been closed."""
+        if name not in self._closers:
+            return 0.0
+        return max(0.0, self.clock.seconds_since(self._next_closing(name)))
 
     def operator_view(self) -> list[dict[str, Any]]:
         """Exact numbers for the operator alone, stream by stream."""
@@ -223,11 +230,13 @@ class Service:
             views.append(
                 {
                     "stream": name,
+                    "title": board.definition.title or name,
                     "taking": current.frozen,
                     "published": board.published,
                     "visible": board.visible,
-                    "left_out": None if (present := self.spool.present(current)) is None else present.left_out,
+                    "left_out": self.spool.left_out(current),
                     "problem": self.problems.get(name, (None, 0.0))[0],
+                    "behind": self._behind(name),
                     "hours": [
                         {"hour": hour * 3600, **{key: getattr(fates, key) for key in fates.__slots__}}
                         for hour, fates in hours
@@ -235,14 +244,3 @@ class Service:
                 }
             )
         return views
-
-
-def _refuse_measures(definition: StreamDefinition) -> None:
-    """Readers and the page show counts alone."""
-    if definition.measures is not None:
-        raise InvalidInputError(
-            name="stream",
-            value=definition.name,
-            limit="it measures columns, and a service publishes counts",
-            next_step="open it in a program (vs.open_stream), or count rows",
-        )

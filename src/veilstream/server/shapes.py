@@ -27,10 +27,10 @@ class Accepted(BaseModel):
 
 
 class Spark(BaseModel):
-    """Sums over all bins of the last releases."""
+    """All bins of the last releases together: sums of counts, or the first measure of all their rows."""
 
     step: list[int]
-    total: list[float]
+    total: list[float | None]
     fresh: list[bool]
 
 
@@ -52,6 +52,19 @@ class MapGrid(BaseModel):
     cells: list[tuple[float, float, float, float]] | None
 
 
+class MeasureInfo(BaseModel):
+    """One statistic of a measured column. ``share`` is that of the rows below a quantile, ``low`` and ``high`` are the
+    public range of the column; ``unit`` is empty where nobody gave one."""
+
+    label: str
+    statistic: str
+    column: str
+    share: float | None
+    low: float
+    high: float
+    unit: str
+
+
 class StreamInfo(BaseModel):
     """What is public about a stream."""
 
@@ -59,6 +72,10 @@ class StreamInfo(BaseModel):
     title: str
     description: str
     unit: str
+    counted: str
+    headline: str
+    so_far: bool
+    measures: list[MeasureInfo] | None
     bins: int
     attributes: dict[str, list[str]]
     labels: list[str]
@@ -91,7 +108,11 @@ class StreamList(BaseModel):
 
 
 class ReleasePage(BaseModel):
-    """Releases column by column. ``half`` is half the width of the interval: one number, or one for each bin.
+    """Releases column by column. Where columns are measured, ``measures`` names the statistics, and the numbers of a
+    release are all bins of the first, then all of the second, and so on; null where nothing is known of one.
+
+    The interval of a count is ``half`` to either side: one number, or one for each bin. That of a measured value lies
+    between ``low`` and ``high``.
 
     ``covers`` says what the interval holds: the "value before noise", or the true "count" where a model says so,
     and ``as_of`` of which step: a repeated value is that of an earlier one.
@@ -104,8 +125,11 @@ class ReleasePage(BaseModel):
     step: list[int]
     time: list[str]
     fresh: list[bool]
-    values: list[list[float]]
-    half: list[float | list[float]]
+    measures: list[str] | None
+    values: list[list[float | None]]
+    half: list[float | list[float]] | None
+    low: list[list[float | None]] | None
+    high: list[list[float | None]] | None
     covers: list[str]
     as_of: list[int]
     spent: list[str]
@@ -123,8 +147,11 @@ class RevisionPage(BaseModel):
     version: list[int]
     made: list[int]
     time: list[str]
-    values: list[list[float]]
-    half: list[list[float]]
+    measures: list[str] | None
+    values: list[list[float | None]]
+    half: list[float | list[float]] | None
+    low: list[list[float | None]] | None
+    high: list[list[float | None]] | None
     covers: list[str]
 
 
@@ -205,10 +232,18 @@ class AuditLog(BaseModel):
 
 
 class OperatorView(BaseModel):
-    """Exact numbers of rows by hour and fate: for the operator alone, not to be published."""
+    """Exact numbers of rows by hour and fate: for the operator alone, not to be published.
+
+    Since the server started: ``batches`` by outcome, and limits in seconds that hold for 99 of 100 batches until they
+    were durable, and for 99 of 100 releases after their public moment; null where there are none, or beyond the last
+    bucket.
+    """
 
     streams: list[dict[str, Any]]
     ready: bool
+    batches: dict[str, int]
+    batch_p99: float | None
+    delay_p99: float | None
 
 
 class PopulationBudgets(BaseModel):

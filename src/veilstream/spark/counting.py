@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from veilstream.data import Calendar, Domain, Dropped, Policy
-from veilstream.data.bounding.choice import Limit
+from veilstream.data.bounding.choice import Integers, Limit
+from veilstream.data.bounding.distinct import check_people, movement_of_people
 from veilstream.data.bounding.keyed import CHOICE, PEOPLE, Key
 from veilstream.data.bounding.presence import PresenceHistory
 from veilstream.data.bounding.presence_rows import PresenceLimit
 from veilstream.data.bounding.private import cleared_on_error
 from veilstream.data.encoding import Encoder
 from veilstream.data.events import read_events
+from veilstream.data.measures import ValueMeasures
+from veilstream.data.values import GRID
+from veilstream.errors import InvalidInputError
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.spark.environment import environment
 from veilstream.spark.jobs import bucket_count, collected, grouped, mapped, numbered, on_cluster
@@ -24,6 +29,7 @@ from veilstream.spark.notes import Note, settle
 from veilstream.spark.shipping import ship
 from veilstream.spark.worker import COUNTED, DEALT, NOTES, Job, adding, bounding, encoding, payloads, unpacked_run
 from veilstream.trusted.counts import Sealed, seal
+from veilstream.trusted.measured import seal_measured
 from veilstream.values.origin import Origin
 
 if TYPE_CHECKING:
@@ -54,6 +60,10 @@ def snapshots(
     memory_bytes: int = MEMORY_BYTES,
     dropped: Dropped | None = None,
     presence: Guarantee | None = None,
+    measures: ValueMeasures | None = None,
+    most: Fraction | None = None,
+    missing_value: Policy = "error",
+    distinct: int | None = None,
 ) -> Iterator[Sealed]:
     """The sealed counts of every step, bounded and counted on the cluster: the same as on one machine.
 
@@ -61,7 +71,8 @@ def snapshots(
     the number of executors, and the tasks that failed and ran again. All rows are read and checked before this
     returns. ``buckets`` is the number of groups of people that are bounded apart (by default as many as
     ``spark.sql.shuffle.partitions``). Rows left out are added to ``dropped``, for the operator alone. With
-    ``presence``, a guarantee that has one, people count in few steps (docs/presence.md).
+    ``presence``, a guarantee that has one, people count in few steps (docs/presence.md). ``measures``, ``most``,
+    ``missing_value`` and ``distinct`` are those of ``bound``: sums of values, or people instead of rows.
     """
     settings = Settings(
         domain,
@@ -74,6 +85,10 @@ def snapshots(
         buckets=buckets,
         memory_bytes=memory_bytes,
         presence=presence,
+        measures=measures,
+        most=most,
+        missing_value=missing_value,
+        distinct=distinct,
     )
     secret = Key(os.urandom(32) if key is None else key)
     # A report of a crash may record this function's variables.
@@ -95,11 +110,26 @@ class Settings:
     buckets: int | None = None
     memory_bytes: int = MEMORY_BYTES
     presence: Guarantee | None = None
+    measures: ValueMeasures | None = None
+    most: Fraction | None = None
+    missing_value: Policy = "error"
+    distinct: int | None = None
 
     def __post_init__(self) -> None:
         # The checks of columns and policies are those of the other sources.
-        read_events((), user=self.user, time=self.time, by=self.domain.names)
-        Encoder(self.domain, self.calendar, self.time, self.unknown, self.missing_time)
+        measured = () if self.measures is None else self.measures.names
+        read_events((), user=self.user, time=self.time, by=(*self.domain.names, *measured))
+        Encoder(
+            self.domain, self.calendar, self.time, self.unknown, self.missing_time, missing_value=self.missing_value
+        )
+        check_people(self.distinct, self.measures)
+        if self.presence is not None and self.distinct not in (None, 1):
+            raise InvalidInputError(
+                name="distinct",
+                value=self.distinct,
+                limit="people of the last steps are protected by a window, not by a presence",
+                outcome="nothing was read",
+            )
         if self.presence is not None:
             # Its checks are those of the other sources.
             PresenceHistory(self.presence, bytes(16))
@@ -116,12 +146,16 @@ class Settings:
             missing_time=self.missing_time,
             steps=steps,
             buckets=bucket_count(df, self.buckets),
-            parts=_parts(len(steps), self.domain.bins),
+            parts=_parts(len(steps), self.domain.bins * (1 if self.measures is None else self.measures.parts)),
             memory_bytes=self.memory_bytes,
             expected=environment(),
             people_key=key.derive(PEOPLE),
             choice_key=key.derive(CHOICE),
             presence=self._presence_limit(first_t),
+            measures=self.measures,
+            most=self.most,
+            missing_value=self.missing_value,
+            distinct=self.distinct,
         )
         rule = None if self.presence is None else self.presence.presence_rule
         with cleared_on_error(), on_cluster():
@@ -138,7 +172,7 @@ class Settings:
         """The first step whose rows decide who counts at ``step``."""
         promise = self.presence
         if promise is None:
-            return step
+            return max(0, step + 1 - (self.distinct or 1))
         if promise.per is not None:
             return max(0, promise.per.first_of(first_t + step) - first_t)
         return 0 if promise.w is None else max(0, step - promise.w + 1)
@@ -175,7 +209,7 @@ def _run(df: DataFrame, job: Job, dropped: Dropped) -> _Answer:
     ship(df.sparkSession)
     dealt = mapped(rows, encoding(job), DEALT)
     counts = grouped(grouped(dealt, "bucket", bounding(job), COUNTED), "part", adding(), COUNTED)
-    at_once = max(1, ANSWER_CELLS * job.parts // (len(job.steps) * job.domain.bins))
+    at_once = max(1, ANSWER_CELLS * job.parts // (len(job.steps) * job.width))
     ranges = [range(first, min(first + at_once, job.parts)) for first in range(0, job.parts, at_once)]
     if len(ranges) == 1:
         table = collected(counts)
@@ -189,6 +223,7 @@ def _run(df: DataFrame, job: Job, dropped: Dropped) -> _Answer:
 
 def _sealed(answer: _Answer, job: Job, first_t: int, rule: str | None) -> Iterator[Sealed]:
     tables = answer.tables()
+    before: Integers = np.zeros(job.width, dtype=np.int64)
     while True:
         with cleared_on_error():
             found = next(tables, None)
@@ -198,17 +233,30 @@ def _sealed(answer: _Answer, job: Job, first_t: int, rule: str | None) -> Iterat
         number = np.asarray(table.column("part"))
         for part in parts:
             with cleared_on_error():
-                steps = list(_steps_of(table.filter(number == part), job, part, first_t, rule))
+                found_steps = _steps_of(table.filter(number == part), job, part, before)
+                steps = [_seal(numbers, job, step, first_t, rule) for step, numbers in found_steps]
             yield from steps
 
 
-def _steps_of(table: Any, job: Job, part: int, first_t: int, rule: str | None) -> Iterator[Sealed]:
-    bins = job.domain.bins
+def _steps_of(table: Any, job: Job, part: int, numbers: Integers) -> Iterator[tuple[int, Integers]]:
+    """The numbers of the steps of a part; of people of the last steps the cluster says how ``numbers`` change."""
+    width = job.width
     runs = [unpacked_run(value) for value in payloads(table.to_batches())]
     for step in range(job.first_step(part), job.first_step(part + 1)):
-        counts = np.zeros(bins, dtype=np.int64)
-        for cells, numbers in runs:
-            first, last = np.searchsorted(cells, [step * bins, (step + 1) * bins]).tolist()
-            counts[cells[first:last] - step * bins] = numbers[first:last]
-        origin = Origin(job.calendar.step_time(step), rule)
-        yield seal(counts, first_t + step, job.limit.counts_per_user, job.domain.shape or None, origin)
+        if job.distinct in (None, 1):
+            numbers[:] = 0
+        for cells, found in runs:
+            first, last = np.searchsorted(cells, [step * width, (step + 1) * width]).tolist()
+            numbers[cells[first:last] - step * width] += found[first:last]
+        yield step, numbers
+
+
+def _seal(numbers: Integers, job: Job, step: int, first_t: int, rule: str | None) -> Sealed:
+    t, shape, origin = first_t + step, job.domain.shape, Origin(job.calendar.step_time(step), rule)
+    if job.measures is not None:
+        l1, l2 = job.measures.movement(job.limit.counts_per_user, job.most)
+        return seal_measured(numbers, t, l1, l2, grid=GRID, shape=(*shape, job.measures.parts), origin=origin)
+    moved = job.limit.counts_per_user
+    if job.distinct is not None:
+        moved = movement_of_people(job.domain.bins, job.limit.bins_per_user, job.distinct)
+    return seal(numbers, t, moved, shape or None, origin)

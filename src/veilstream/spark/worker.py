@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
 from importlib import import_module
 from typing import Any, Final, TypeAlias
 
@@ -17,22 +18,24 @@ import numpy as np
 import polars as pl
 
 from veilstream.data.bounding.buckets import (
-    bounded_cells,
-    counted,
     deal,
     lighten,
-    merged,
     pack_rows,
+    parts_of_bucket,
     unpack_rows,
 )
-from veilstream.data.bounding.choice import Integers, Limit
+from veilstream.data.bounding.choice import Integers, Limit, Rows, choose, prune
+from veilstream.data.bounding.counted import Run, counted, merged
+from veilstream.data.bounding.distinct import changes_of_people
 from veilstream.data.bounding.encoded import encode_rows
 from veilstream.data.bounding.keyed import KeyedHash
 from veilstream.data.bounding.packing import pack, unpack
-from veilstream.data.bounding.presence_rows import PresenceLimit
+from veilstream.data.bounding.presence_rows import PresenceLimit, rows_that_count
+from veilstream.data.bounding.valued import choose_valued, run_of_sums
 from veilstream.data.calendar import Calendar
 from veilstream.data.domain import Domain
 from veilstream.data.encoding import Dropped, Encoder, Policy
+from veilstream.data.measures import ValueMeasures
 from veilstream.errors import InvalidInputError, VeilstreamError
 from veilstream.spark.environment import Versions, difference, environment
 from veilstream.spark.notes import Note, described
@@ -75,11 +78,31 @@ class Job:
     people_key: bytes = field(repr=False)
     choice_key: bytes = field(repr=False)
     presence: PresenceLimit | None = None
+    measures: ValueMeasures | None = None
+    most: Fraction | None = None
+    missing_value: Policy = "error"
+    distinct: int | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the events, in the order in which they come."""
-        return tuple(dict.fromkeys((self.user, self.time, *self.domain.names)))
+        measured = () if self.measures is None else self.measures.names
+        return tuple(dict.fromkeys((self.user, self.time, *self.domain.names, *measured)))
+
+    @property
+    def values(self) -> int:
+        """Columns of values that rows carry between tasks; the last says how often a row comes."""
+        return 0 if self.measures is None else len(self.measures.columns) + 1
+
+    @property
+    def width(self) -> int:
+        """Numbers of a step."""
+        return self.domain.bins * (1 if self.measures is None else self.measures.parts)
+
+    @property
+    def bound(self) -> Limit:
+        """How much of a person's rows counts: of distinct people one row in each bin."""
+        return self.limit if self.distinct is None else Limit(self.limit.bins_per_user, 1)
 
     def first_step(self, part: int) -> int:
         """The step at which a part begins; part ``parts`` begins at the end."""
@@ -138,7 +161,7 @@ def without_message() -> Generator[None]:
         raise RuntimeError(f"veilstream: {kind} in a task; its message is withheld, as it may quote a row") from None
 
 
-def unpacked_run(packed: Any) -> tuple[Integers, Integers]:
+def unpacked_run(packed: Any) -> Run:
     """Cells in order, and their counts."""
     cells, counts = unpack(packed)
     return cells, counts
@@ -202,12 +225,14 @@ def _encoded(job: Job, batches: Batches) -> Batches:
     if stranger is not None:
         yield note_batch("bucket", Note(Dropped(), error=described(stranger)))
         return
-    encoder = Encoder(job.domain, job.calendar, job.time, job.unknown, job.missing_time)
+    encoder = Encoder(
+        job.domain, job.calendar, job.time, job.unknown, job.missing_time, missing_value=job.missing_value
+    )
     choice = KeyedHash(job.choice_key)
     try:
         for frame in frames(batches, job.columns):
-            rows = encode_rows(frame, job.user, encoder, job.people_key)
-            light = lighten(rows, job.domain.bins, job.limit, choice)
+            rows = encode_rows(frame, job.user, encoder, job.people_key, job.measures)
+            light = lighten(rows, job.domain.bins, job.bound, choice)
             yield number_batch("bucket", [(bucket, pack_rows(part)) for bucket, part in deal(light, job.buckets)])
     except VeilstreamError as error:
         yield note_batch("bucket", Note(Dropped(), error=described(error)))
@@ -216,17 +241,35 @@ def _encoded(job: Job, batches: Batches) -> Batches:
 
 
 def _bounded(job: Job, batches: Batches) -> Batches:
+    pieces = (unpack_rows(value, job.values) for value in payloads(batches))
+    edges = np.array([job.first_step(part) * job.width for part in range(job.parts + 1)])
+    # Who counts at a step may depend on all steps of a person.
+    by_person = job.presence is not None or job.distinct not in (None, 1)
     bins, steps = job.domain.bins, job.calendar.steps
-    pieces = (unpack_rows(value) for value in payloads(batches))
-    edges = np.array([job.first_step(part) * bins for part in range(job.parts + 1)])
     key = KeyedHash(job.choice_key)
-    for cells in bounded_cells(pieces, steps, bins, job.limit, key, job.memory_bytes, job.presence):
-        filled, counts = counted(cells)
-        ends = np.searchsorted(filled, edges).tolist()
-        for part in range(job.parts):
-            mine = slice(ends[part], ends[part + 1])
-            if mine.stop > mine.start:
-                yield number_batch("part", [(part, piece) for piece in _pieces(filled[mine], counts[mine])])
+    for rows in parts_of_bucket(pieces, steps, bins, job.memory_bytes, by_person=by_person):
+        counting = rows if job.presence is None else rows_that_count(rows, bins, job.presence)
+        for cells, numbers in _runs(job, counting, key):
+            ends = np.searchsorted(cells, edges).tolist()
+            for part in range(job.parts):
+                mine = slice(ends[part], ends[part + 1])
+                if mine.stop > mine.start:
+                    yield number_batch("part", [(part, piece) for piece in _pieces(cells[mine], numbers[mine])])
+
+
+def _runs(job: Job, rows: Rows, key: KeyedHash) -> Iterator[Run]:
+    """The numbers of the rows that count, each run with its cells in order."""
+    bins = job.domain.bins
+    if job.measures is not None:
+        most = None if job.most is None else job.measures.most_steps(job.most)
+        cells, values = choose_valued(rows, bins, job.limit, key, most, folded=True)
+        yield from run_of_sums(cells, values, job.measures)
+    elif job.distinct is None:
+        yield counted(choose(rows, bins, job.limit, key))
+    elif job.distinct == 1:
+        yield counted(prune(rows, bins, job.bound, key).cell)
+    else:
+        yield changes_of_people(rows, bins, job.limit.bins_per_user, job.distinct, job.steps, key)
 
 
 def _added(part: int, batches: Batches) -> Batches:

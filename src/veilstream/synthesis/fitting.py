@@ -21,7 +21,7 @@ from veilstream.release.publisher import Publisher
 from veilstream.storage.ledger import Ledger
 from veilstream.synthesis.domain import TableDomain, table_domain
 from veilstream.synthesis.graph import MarginalGraph
-from veilstream.synthesis.kinds import TableMechanism, TableModel, automatic, for_domain, model_of
+from veilstream.synthesis.kinds import TableMechanism, TableModel, aimed_at, automatic, for_domain, model_of
 from veilstream.synthesis.rows import read_rows
 from veilstream.synthesis.types import numeric_types
 from veilstream.trusted.frames import hide_frames
@@ -134,16 +134,19 @@ def fit(
     rows_per_user: int = 1,
     unknown: Literal["error", "drop"] = "error",
     delta: Exact = 0,
+    target: str | None = None,
     population: str | Population | Membership | None = None,
 ) -> TableModel:
     """A private model of one table for ``epsilon``, and ``delta`` where Gaussian noise makes use of it.
 
     ``table`` is a CSV or Parquet file, or a Polars, pandas or Arrow table; ``domain`` the public bins of its
     attributes. ``copula`` says how the table is modelled: ``DPCopula`` or ``MarginalGraph``, by default what suits the
-    domain (see ``automatic``). The charge and the model are committed together to ``ledger`` (in memory by default):
-    fitting again under the same ``name`` gives the stored model and costs nothing. Nobody may have more than
-    ``rows_per_user`` rows: with ``user``, the column of ids, that is enforced, without it it is the caller's promise.
-    With ``population`` the model draws on one; a ``Membership`` says from when the table is, else it counts for ever.
+    domain (see ``automatic``). ``target`` names an attribute that classifiers will predict from the others: its
+    dependence on each of them is measured first. The charge and the model are committed together to ``ledger`` (in
+    memory by default): fitting again under the same ``name`` gives the stored model and costs nothing. Nobody may have
+    more than ``rows_per_user`` rows: with ``user``, the column of ids, that is enforced, without it it is the caller's
+    promise. With ``population`` the model draws on one; a ``Membership`` says from when the table is, else it counts
+    for ever.
 
     >>> from veilstream.data import Categories, Grid
     >>> ages = TableDomain({"age": Grid(0, 100, 100), "member": Categories([False, True])})
@@ -152,7 +155,7 @@ def fit(
     >>> model.spent, model.sample(5, seed=1).shape
     (Fraction(1, 2), (5, 2))
     """
-    mechanism = copula or automatic(table_domain(domain), delta)
+    mechanism = aimed_at(copula, target) if copula else automatic(table_domain(domain), delta, target)
     with TablePublisher(
         domain,
         guarantee_of(epsilon, delta, mechanism),

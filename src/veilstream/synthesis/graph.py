@@ -18,6 +18,7 @@ from veilstream.privacy.rationals import rational
 from veilstream.synthesis.graph_budget import Budget, NoisyMargins
 from veilstream.synthesis.graph_choice import Chosen, Selection
 from veilstream.synthesis.graph_layout import MOST_AXES, MOST_GROUPS, GraphLayout, Published
+from veilstream.synthesis.graph_target import chosen_around
 from veilstream.synthesis.junction import Scope
 from veilstream.synthesis.kendall import Kendall
 from veilstream.synthesis.margins import Margins
@@ -69,6 +70,8 @@ class MarginalGraph:
       in MST, then those that the model predicts worst, as in AIM. "None" is a candidate every time, so that a
       dependence that is not worth its noise is left out. Attributes are gathered into groups for the tables, fewer
       the less there are rows for the budget: neighbours of an ordered attribute, rare values of categories.
+    * With a ``target``, tables of it and each other attribute are measured before any other is chosen, all of them
+      where they can be read (``chosen_around``).
     * Two or more ordered attributes with many values: half of ``select_share`` measures Kendall's τ of them, if
       its noise is small. A normal copula then predicts their tables, measured or not.
 
@@ -103,6 +106,9 @@ class MarginalGraph:
     select_share: Fraction = Fraction(1, 12)
     ordered: tuple[bool, ...] | None = None
     """Of which attributes neighbouring values are alike; by default those with more than 32 values."""
+    target: int | str | None = None
+    """An attribute, by name or number, that others will be used to predict: the tables of it and each other attribute
+    come first, for half of what is for tables."""
     schema: str | None = None
     """Fingerprint of the table's domain, for ledgers."""
 
@@ -155,7 +161,9 @@ class MarginalGraph:
             if self._correlated(layout, total, rows.l1, select / 2):
                 select /= 2
                 start = replace(start, correlations=_correlations(rows, layout, margins, select, meter))
-            rest = Selection(rows, layout, start, count, select, budget, 1 - share, meter).chosen()
+            selection = Selection(rows, layout, start, count, select, budget, 1 - share, meter)
+            target = self._target(layout)
+            rest = selection.chosen() if target is None else chosen_around(selection, target)
         tables = rest.tables
         for spare in budget.spared(rest.share, rest.epsilon):
             # Nothing of the promise is left unspent: what was not chosen makes the rest less noisy.
@@ -173,6 +181,18 @@ class MarginalGraph:
             return size, select, epsilon - size - select
         # Margins and tables have a budget of their own: the pure one is all for rows and choices.
         return size * epsilon / (size + select), select * epsilon / (size + select), epsilon
+
+    def _target(self, layout: GraphLayout) -> int | None:
+        if self.target is None or len(layout.shape) < 3:
+            return None
+        if not isinstance(self.target, int) or not 0 <= self.target < len(layout.shape):
+            raise InvalidInputError(
+                name="target",
+                of="MarginalGraph",
+                value=self.target,
+                limit=f"a number from 0 to {len(layout.shape) - 1}, or a name where the domain is known",
+            )
+        return self.target
 
     def _views(self, layout: GraphLayout, total: float, budget: Budget) -> list[Scope]:
         """Tables that hold every pair, where attributes are so small that these are hardly noisy; else none."""

@@ -55,30 +55,33 @@ class Selection:
     rows: SealedRows
     layout: GraphLayout
     start: Published
-    """What is known before the first choice: margins, groups and correlations."""
+    """What is known before the first choice: margins, groups, correlations, and tables that were not chosen here."""
     count: int
     epsilon: Fraction
     budget: Budget
     share: Fraction
     meter: Meter
+    target: int | None = None
+    """An attribute that the tree leaves out, because its tables were measured before."""
 
     def chosen(self) -> Chosen:
         """The tables that were chosen, measured, and what is left."""
-        graph = self._graph([])
+        graph = self.graph([])
         attributes = len(graph.sizes)
         pairs: list[Scope] = list(itertools.combinations(range(attributes), 2))
-        tree, made = self._tree(graph, pairs)
+        tree, made = self._tree(graph, [pair for pair in pairs if self.target not in pair])
         triples = self._triples(graph.sizes)
         further = self.count - min(self.count, attributes - 1)
         further = min(max(further, 1) if triples else further, self.count - made)
-        left: list[Scope] = [scope for scope in [*pairs, *triples] if scope not in tree]
+        known = [*tree, *(table.scope for table in self.start.tables)]
+        left: list[Scope] = [scope for scope in [*pairs, *triples] if scope not in known]
         planned = max(len(tree) + further, 1)
         tables = self._measured(tree, planned) if tree else []
         worth = True
         while worth and left and further > 0:
-            graph = self._graph(tables)
+            graph = self.graph(tables)
             wanted = min(BATCH, further, len(left))
-            batch, asked = self._batch(graph, left, wanted, [table.scope for table in tables])
+            batch, asked = self._batch(graph, left, wanted, [table.scope for table in [*self.start.tables, *tables]])
             made += asked
             tables += self._measured(batch, planned) if batch else []
             left = [scope for scope in left if scope not in batch]
@@ -91,16 +94,20 @@ class Selection:
         share = self.share / planned * len(scopes)
         return self.budget.tables(self.rows, self.start.labels, scopes, share, self.meter)
 
-    def _graph(self, tables: Sequence[Marginal]) -> Graph:
-        return Graph.of(self.layout, replace(self.start, tables=list(tables)))
+    def graph(self, tables: Sequence[Marginal]) -> Graph:
+        """The model of what was known and these tables."""
+        return Graph.of(self.layout, replace(self.start, tables=[*self.start.tables, *tables]))
 
     def _tree(self, graph: Graph, pairs: Sequence[Scope]) -> tuple[list[Scope], int]:
         """Pairs that join two parts each, while that is worth it, and how many choices were made."""
         predicted = graph.law.pairs()
         part = list(range(len(graph.sizes)))
         chosen: list[Scope] = []
-        while len(set(part)) > 1 and len(chosen) < self.count:
-            pair = self._choose(graph, [(j, k) for j, k in pairs if part[j] != part[k]], predicted)
+        while len(chosen) < self.count:
+            candidates = [(j, k) for j, k in pairs if part[j] != part[k]]
+            if not candidates:
+                break
+            pair = self.choose(graph, candidates, predicted)
             if pair is None:
                 return chosen, len(chosen) + 1
             part = [part[pair[0]] if each == part[pair[1]] else each for each in part]
@@ -115,14 +122,15 @@ class Selection:
         batch: list[Scope] = []
         candidates = [scope for scope in left if fits(graph.sizes, [*measured, scope])]
         while candidates and len(batch) < most:
-            scope = self._choose(graph, candidates, predicted)
+            scope = self.choose(graph, candidates, predicted)
             if scope is None:
                 return batch, len(batch) + 1
             batch.append(scope)
             candidates.remove(scope)
         return batch, len(batch)
 
-    def _choose(self, graph: Graph, candidates: Sequence[Scope], predicted: Mapping[Scope, Reals]) -> Scope | None:
+    def choose(self, graph: Graph, candidates: Sequence[Scope], predicted: Mapping[Scope, Reals]) -> Scope | None:
+        """The table that is most worth measuring, or none, for one of the choices."""
         noise, total = self.budget.noise_of(self.share / self.count), max(self.start.margins.total, 0.0)
         expected = [total * predicted[scope].reshape(-1) for scope in candidates]
         penalties = [

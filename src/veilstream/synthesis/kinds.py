@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.data import Categories
+from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams.uniform import Uniform
 from veilstream.privacy.rationals import Exact
@@ -34,12 +35,13 @@ MANY_ATTRIBUTES: Final = 14
 """Attributes from which on Gaussian noise for delta = 1e-9 is below Laplace noise at ε = 1."""
 
 
-def automatic(domain: TableDomain, delta: Exact = 0) -> TableMechanism:
+def automatic(domain: TableDomain, delta: Exact = 0, target: str | None = None) -> TableMechanism:
     """The mechanism for a domain: ``DPCopula`` if most attributes are numbers with many values, else ``MarginalGraph``.
 
     One correlation of two fine attributes costs little noise and says much where dependence is monotone; tables of
     groups say more about categories. Which pairs are worth a table at all is chosen by the mechanism, for a charge.
-    Gaussian noise, where ``delta`` allows it, is the smaller one only if many tables share the budget.
+    Gaussian noise, where ``delta`` allows it, is the smaller one only if many tables share the budget. A ``target``, an
+    attribute that others will be used to predict, is something that marginals alone know of.
 
     >>> from veilstream.data import Grid
     >>> type(automatic(TableDomain({n: Grid(0, 1000, 1000) for n in "xy"}))).__name__
@@ -48,9 +50,28 @@ def automatic(domain: TableDomain, delta: Exact = 0) -> TableMechanism:
     'MarginalGraph'
     """
     fine = [not isinstance(axis, Categories) and axis.bins > MOST_GROUPS for axis in domain.axes.values()]
-    if sum(fine) >= FINE * len(fine):
+    if sum(fine) >= FINE * len(fine) and target is None:
         return DPCopula()
-    return MarginalGraph(noise="gaussian" if delta and len(fine) >= MANY_ATTRIBUTES else "laplace")
+    return MarginalGraph(noise="gaussian" if delta and len(fine) >= MANY_ATTRIBUTES else "laplace", target=target)
+
+
+def aimed_at(mechanism: TableMechanism, target: str | None) -> TableMechanism:
+    """The mechanism with a target, if there is one.
+
+    >>> aimed_at(MarginalGraph(), "member").target
+    'member'
+    """
+    if target is None:
+        return mechanism
+    if isinstance(mechanism, DPCopula):
+        raise InvalidInputError(
+            name="target",
+            value=target,
+            limit="a copula measures all dependence alike",
+            outcome="nothing was released",
+            next_step="give MarginalGraph (--method pairs), or no target",
+        )
+    return replace(mechanism, target=target)
 
 
 def refreshed(mechanism: TableMechanism) -> StreamMechanism[Any]:
@@ -68,7 +89,19 @@ def for_domain(mechanism: TableMechanism, domain: TableDomain) -> TableMechanism
     if isinstance(mechanism, DPCopula):
         return replace(mechanism, schema=schema)
     ordered = tuple(not isinstance(axis, Categories) for axis in domain.axes.values())
-    return replace(mechanism, schema=schema, ordered=ordered if mechanism.ordered is None else mechanism.ordered)
+    target = mechanism.target
+    if isinstance(target, str):
+        if target not in domain.names:
+            raise InvalidInputError(
+                name="target",
+                value=target,
+                limit=f"the attributes are {', '.join(domain.names)}",
+                outcome="nothing was released",
+            )
+        target = domain.names.index(target)
+    return replace(
+        mechanism, schema=schema, target=target, ordered=ordered if mechanism.ordered is None else mechanism.ordered
+    )
 
 
 def model_of(

@@ -66,3 +66,8 @@ def on_grid(public: Numbers, grid: int) -> NDArray[np.int64]:
         whole = public.astype(np.int64, copy=False)
         return whole << grid if grid else whole
     return np.rint(public * float(1 << grid)).astype(np.int64)
+
+
+def off_grid(exact: NDArray[np.int64], grid: int) -> NDArray[np.float64]:
+    """Whole multiples of 2^(-grid) as numbers."""
+    return np.ldexp(exact.astype(np.float64), -grid)

@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from veilstream.data import read_events
-from veilstream.data.bounding import bound
+from veilstream.data.bounding import bound, valued
+from veilstream.data.bounding.choice import Limit, Rows
+from veilstream.data.bounding.keyed import KeyedHash
+from veilstream.data.bounding.runs import join
+from veilstream.data.bounding.valued import choose_valued, fold, with_copies
 from veilstream.data.measures import ValueMeasures
 from veilstream.data.values import GRID, ONE
 from veilstream.errors import InvalidInputError
@@ -72,6 +76,22 @@ def test_one_person_moves_a_step_by_no_more_than_was_sealed(
     assert sealed.grid == GRID
     assert (apart.sum(axis=1) <= sealed.l1 * ONE).all()
     assert (np.sqrt((apart.astype(np.float64) ** 2).sum(axis=1)) <= float(sealed.l2) * ONE + 1e-6).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(rows_of_people, st.lists(st.booleans(), min_size=40, max_size=40), st.integers(1, 3), st.integers(1, 3))
+def test_rows_folded_in_parts_choose_what_all_rows_choose(
+    people: list[Row], first: list[bool], bins: int, counts: int
+) -> None:
+    who, step, place, fare = (np.array([row[i] for row in people], dtype=np.int64) for i in range(4))
+    rows = Rows(who, None, step * 5 + place, (fare.astype(np.int32),))
+    key, limit, part = KeyedHash(bytes(16)), Limit(bins, counts), np.array(first[: len(people)], dtype=np.bool_)
+    parts = [fold(rows.where(part), 5, limit, key), with_copies(rows.where(~part))]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(valued, "COPIES_AT_ONCE", 3)
+        folded = choose_valued(join(parts), 5, limit, key, folded=True)
+    cells, values = choose_valued(rows, 5, limit, key)
+    assert sorted(zip(folded[0], folded[1][0], strict=True)) == sorted(zip(cells, values[0], strict=True))
 
 
 @settings(max_examples=30, deadline=None)

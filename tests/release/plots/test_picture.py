@@ -157,7 +157,17 @@ def test_the_page_runs_in_a_browser(tmp_path: Path) -> None:
         told = page.locator("#told").inner_text()
         page.locator("#find").fill("b")
         chosen = page.locator("#bin").input_value()
+        no_plane = page.locator("#plane").is_hidden()
+        page.goto(plot_releases(TABLES["plane"], tmp_path / "plane.html").as_uri())
+        before = page.locator("#bin").input_value()
+        page.locator("#when").press("ArrowRight")
+        moment = page.locator("#moment").inner_text()
+        page.locator("#ground").click(position={"x": 100, "y": 40})
+        clicked = page.locator("#bin").input_value()
         chromium.close()
+    assert no_plane
+    assert "step 2 of 3" in moment
+    assert clicked != before
     assert problems == []
     assert "repeated" in told
     assert "2024-01-01 02:00" in told

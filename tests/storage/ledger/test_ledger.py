@@ -21,6 +21,7 @@ from veilstream.storage import migrations
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.exporting import export
 from veilstream.storage.ledger.schema import metadata
+from veilstream.values.differences import differing
 from veilstream.values.values import NoiseLaw, Values
 
 from .support import FIFTH, SPEC, charge, publish, same, state, values
@@ -252,8 +253,9 @@ def test_another_stream_of_the_same_name_is_refused(ledger: Ledger, field: str, 
     changed: dict[str, Any] = {field: value}
     with pytest.raises(LedgerMismatchError) as caught:
         ledger.register(replace(SPEC, **changed))
-    recorded = getattr(SPEC, field)
-    assert f"{field} is recorded as {recorded!r}, given {value!r}; nothing was changed" in str(caught.value)
+    recorded, given = differing(getattr(SPEC, field), value)
+    assert recorded != given
+    assert f"{field} is recorded as {recorded}, given {given}; nothing was changed" in str(caught.value)
     assert ledger.streams() == [SPEC]
 
 

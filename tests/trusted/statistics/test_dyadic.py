@@ -15,7 +15,8 @@ from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.counts import seal
-from veilstream.trusted.meter import PARTITION_GRID, Meter
+from veilstream.trusted.meter import Meter
+from veilstream.trusted.meter.choosing import PARTITION_GRID
 from veilstream.trusted.opening import opened
 from veilstream.trusted.statistics.dyadic import cheapest_partition, deviation_costs
 

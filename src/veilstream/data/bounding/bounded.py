@@ -14,7 +14,7 @@ import numpy as np
 
 from veilstream.data.bounding.buckets import chosen_of_part
 from veilstream.data.bounding.choice import Limit
-from veilstream.data.bounding.distinct import WindowPeople, movement_of_people, people_of_part
+from veilstream.data.bounding.distinct import WindowPeople, check_people, movement_of_people, people_of_part
 from veilstream.data.bounding.encoded import encode_rows
 from veilstream.data.bounding.keyed import PEOPLE, Key
 from veilstream.data.bounding.presence import PresenceHistory
@@ -194,13 +194,7 @@ def bound(
     limit, secret = Limit(bins_per_user, counts_per_user), Key(os.urandom(32) if key is None else key)
     # A report of a crash may record this function's variables.
     del key
-    if distinct is not None and (type(distinct) is not int or distinct < 1 or measures is not None):
-        raise InvalidInputError(
-            name="distinct",
-            value=distinct,
-            limit="a whole number of steps from 1, without columns that are measured",
-            outcome="nothing was read",
-        )
+    check_people(distinct, measures)
     wanted = (*domain.names, *(() if measures is None else measures.names))
     missing = [name for name in wanted if name not in events.by]
     if missing:

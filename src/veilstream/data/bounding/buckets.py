@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from veilstream.data.bounding.choice import Integers, Limit, Rows, choose, prune
 from veilstream.data.bounding.keyed import KeyedHash
 from veilstream.data.bounding.packing import pack, unpack
-from veilstream.data.bounding.presence_rows import PresenceLimit, rows_that_count
 from veilstream.data.bounding.runs import MAX_ROWS_AT_ONCE, SPREAD, Runs, join, shard_of
+from veilstream.data.bounding.valued import fold, with_copies
 
 MAX_BUCKETS: Final = 1 << 16
 SLOTS_BITS: Final = 16
@@ -28,13 +28,15 @@ HEAVY_TIMES, HEAVY_ROWS = 16, 64
 
 def pack_rows(rows: Rows) -> bytes:
     """Rows as bytes."""
-    return pack([rows.low, rows.cell] if rows.high is None else [rows.low, rows.cell, rows.high])
+    values = [column.astype(np.int64) for column in rows.values]
+    return pack([rows.low, rows.cell, *values, *([] if rows.high is None else [rows.high])])
 
 
-def unpack_rows(packed: bytes | memoryview) -> Rows:
-    """The rows that ``pack_rows`` packed."""
-    low, cell, *high = unpack(packed)
-    return Rows(low, high[0].view(np.uint64) if high else None, cell)
+def unpack_rows(packed: bytes | memoryview, values: int = 0) -> Rows:
+    """The rows that ``pack_rows`` packed, with so many columns of values."""
+    low, cell, *others = unpack(packed)
+    columns = tuple(column.astype(np.int32) for column in others[:values])
+    return Rows(low, others[values].view(np.uint64) if len(others) > values else None, cell, columns)
 
 
 def deal(rows: Rows, buckets: int) -> Iterator[tuple[int, Rows]]:
@@ -46,8 +48,7 @@ def deal(rows: Rows, buckets: int) -> Iterator[tuple[int, Rows]]:
     order, slices = by_bucket(rows.low, rows.high, buckets)
     ordered = rows.where(order)
     for number, mine in slices:
-        high = None if ordered.high is None else ordered.high[mine]
-        yield number, Rows(ordered.low[mine], high, ordered.cell[mine])
+        yield number, ordered.where(mine)
 
 
 def by_bucket(
@@ -65,28 +66,27 @@ def lighten(rows: Rows, bins: int, limit: Limit, key: KeyedHash) -> Rows:
 
     One person with a hundred million rows would otherwise fill one bucket. People are counted by a short hash, so that
     rows of ordinary data pass at the cost of a histogram; whoever shares a slot with a heavy person is pruned as
-    well, which changes no count.
+    well, which changes no count. Rows with values get the column of ``fold``, and rows of heavy people are folded.
     """
     words = rows.low.view(np.uint64) if rows.high is None else rows.low.view(np.uint64) ^ rows.high
     slot = ((words * SPREAD) >> np.uint64(64 - SLOTS_BITS)).astype(np.int64)
     sizes = np.bincount(slot, minlength=1 << SLOTS_BITS)
     heavy = sizes > HEAVY_ROWS + HEAVY_TIMES * len(rows) // (1 << SLOTS_BITS)
+    plain, lighter = (with_copies, fold) if rows.values else (_as_they_are, prune)
     if not heavy.any():
-        return rows
+        return plain(rows)
     mine = heavy[slot]
-    return join([rows.where(~mine), prune(rows.where(mine), bins, limit, key)])
+    return join([plain(rows.where(~mine)), lighter(rows.where(mine), bins, limit, key)])
 
 
-def bounded_cells(
-    pieces: Iterable[Rows],
-    steps: int,
-    bins: int,
-    limit: Limit,
-    key: KeyedHash,
-    memory_bytes: int,
-    presence: PresenceLimit | None = None,
-) -> Iterator[Integers]:
-    """The cells that count of one bucket, one entry per count, in parts: of steps, or of people with ``presence``.
+def _as_they_are(rows: Rows) -> Rows:
+    return rows
+
+
+def parts_of_bucket(
+    pieces: Iterable[Rows], steps: int, bins: int, memory_bytes: int, *, by_person: bool
+) -> Iterator[Rows]:
+    """The rows of one bucket in parts, in which all rows of a person and step lie together; ``by_person`` of a person.
 
     A bucket that outgrows ``MAX_ROWS_AT_ONCE`` is sorted by step, beyond ``memory_bytes`` in a temporary file.
     """
@@ -102,26 +102,26 @@ def bounded_cells(
             waiting = []
     if runs is None:
         if waiting:
-            rows = join(waiting)
-            yield choose(rows if presence is None else rows_that_count(rows, bins, presence), bins, limit, key)
+            yield join(waiting)
         return
     runs.finish()
     try:
-        if presence is not None:
-            yield from _chosen_of_people(runs, limit, key, presence)
-            return
-        for part in range(runs.parts):
-            yield chosen_of_part(runs, part, limit, key)
+        yield from _parts_by_person(runs) if by_person else _parts_by_step(runs)
     finally:
         runs.close()
 
 
-def _chosen_of_people(runs: Runs, limit: Limit, key: KeyedHash, presence: PresenceLimit) -> Iterator[Integers]:
-    """The cells that count, some people at a time with all of their steps."""
+def _parts_by_person(runs: Runs) -> Iterator[Rows]:
     shards = -(-sum(runs.rows(part) for part in range(runs.parts)) // MAX_ROWS_AT_ONCE) or 1
     for shard in range(shards):
-        rows = join([runs.load(part, shard, shards) for part in range(runs.parts)])
-        yield choose(rows_that_count(rows, runs.bins, presence), runs.bins, limit, key)
+        yield join([runs.load(part, shard, shards) for part in range(runs.parts)])
+
+
+def _parts_by_step(runs: Runs) -> Iterator[Rows]:
+    for part in range(runs.parts):
+        shards = -(-runs.rows(part) // MAX_ROWS_AT_ONCE)
+        for shard in range(shards):
+            yield runs.load(part, shard, shards)
 
 
 def chosen_of_part(runs: Runs, part: int, limit: Limit, key: KeyedHash) -> Integers:
@@ -129,49 +129,3 @@ def chosen_of_part(runs: Runs, part: int, limit: Limit, key: KeyedHash) -> Integ
     shards = -(-runs.rows(part) // MAX_ROWS_AT_ONCE) or 1
     chosen = [choose(runs.load(part, shard, shards), runs.bins, limit, key) for shard in range(shards)]
     return chosen[0] if shards == 1 else np.concatenate(chosen)
-
-
-def counted(cells: Integers) -> tuple[Integers, Integers]:
-    """The distinct cells in order, and how often each comes.
-
-    >>> counted(np.array([7, 9, 7]))
-    (array([7, 9]), array([2, 1]))
-    """
-    if not len(cells):
-        return cells, cells
-    first = int(cells.min())
-    if int(cells.max()) - first < 2 * len(cells):
-        counts = np.bincount(cells - first)
-        filled = np.flatnonzero(counts)
-        return filled + first, counts[filled]
-    ranked = np.sort(cells)
-    return _summed(ranked, np.ones(len(ranked), dtype=np.int64))
-
-
-def merged(runs: Iterable[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
-    """Several runs of distinct cells, in order, and their counts as one run.
-
-    >>> merged([(np.array([1, 4]), np.array([2, 1])), (np.array([4]), np.array([5]))])
-    (array([1, 4]), array([2, 6]))
-    """
-    pairs = [pair for pair in runs if len(pair[0])]
-    if not pairs:
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    first = min(int(cells[0]) for cells, _ in pairs)
-    width = max(int(cells[-1]) for cells, _ in pairs) - first + 1
-    if width <= 2 * sum(len(cells) for cells, _ in pairs):
-        dense = np.zeros(width, dtype=np.int64)
-        for cells, counts in pairs:
-            dense[cells - first] += counts
-        filled = np.flatnonzero(dense)
-        return filled + first, dense[filled]
-    cells = np.concatenate([cells for cells, _ in pairs])
-    order = np.argsort(cells, kind="stable")
-    return _summed(cells[order], np.concatenate([counts for _, counts in pairs])[order])
-
-
-def _summed(ranked: Integers, counts: Integers) -> tuple[Integers, Integers]:
-    fresh: NDArray[np.bool_] = np.ones(len(ranked), dtype=np.bool_)
-    fresh[1:] = ranked[1:] != ranked[:-1]
-    firsts = np.flatnonzero(fresh)
-    return ranked[firsts], np.add.reduceat(counts, firsts) if len(firsts) else counts

@@ -34,7 +34,7 @@ class Rows(Private):
     def __len__(self) -> int:
         return len(self.cell)
 
-    def where(self, chosen: NDArray[np.bool_] | Integers) -> Rows:
+    def where(self, chosen: NDArray[np.bool_] | Integers | slice) -> Rows:
         """Some of the rows."""
         high = None if self.high is None else self.high[chosen]
         return Rows(self.low[chosen], high, self.cell[chosen], tuple(column[chosen] for column in self.values))

@@ -18,24 +18,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.data.bounding.choice import Rows
 from veilstream.data.bounding.keyed import Key
-from veilstream.data.bounding.presence_pairs import Words, distinct_pairs, find_pairs, insert_pairs
-from veilstream.data.bounding.presence_spill import (
-    SECTION,
-    Records,
-    SortedRun,
-    merged_blocks,
-    record_type,
-    spilled_run,
-)
+from veilstream.data.bounding.presence_pairs import Words, distinct_pairs
+from veilstream.data.bounding.presence_spill import Records, SortedRun, merged_blocks, record_type, spilled_run
+from veilstream.data.bounding.presence_table import PeopleTable, PresentPeople, Steps
 from veilstream.data.bounding.private import Private
 from veilstream.errors import InvalidInputError, OutOfOrderError
 from veilstream.privacy.guarantee import Guarantee
@@ -47,7 +40,6 @@ MEMORY_BYTES: Final = 512 << 20
 """What a history may take in memory before it goes on in files."""
 PEOPLE_AT_ONCE: Final = 1 << 20
 """How many people are looked up and inserted together."""
-Steps = NDArray[np.int32]
 
 
 class Journal(Protocol):
@@ -73,16 +65,13 @@ class PresenceHistory(Private):
     """
 
     __slots__ = (
-        "_counted",
         "_directory",
         "_dtype",
-        "_first",
         "_guarantee",
         "_key",
         "_memory_bytes",
+        "_people",
         "_runs",
-        "_second",
-        "_steps",
         "journal",
         "through",
     )
@@ -114,10 +103,7 @@ class PresenceHistory(Private):
         """Where people are noted as present before the answer is given."""
         self._memory_bytes, self._directory, self._dtype = memory_bytes, directory, record_type(guarantee.presence)
         self._runs: tuple[SortedRun, ...] = ()
-        self._first: Words = np.zeros(0, dtype=np.uint64)
-        self._second: Words = np.zeros(0, dtype=np.uint64)
-        self._steps: Steps = np.zeros((0, guarantee.presence), dtype=np.int32)
-        self._counted: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self._people = PresentPeople(guarantee.presence)
 
     @property
     def rule(self) -> str:
@@ -132,24 +118,26 @@ class PresenceHistory(Private):
     def __len__(self) -> int:
         """How many records there are: people who are in memory and in files count several times. For the operator
         alone."""
-        return len(self._first) + sum(len(run) for run in self._runs)
+        return len(self._people) + sum(len(run) for run in self._runs)
 
     @property
     def memory(self) -> int:
         """How many bytes the table takes in memory."""
-        return len(self._first) * self._dtype.itemsize
+        return len(self._people) * self._dtype.itemsize
+
+    @property
+    def size(self) -> int:
+        """How many bytes all records take, in memory and in files."""
+        return len(self) * self._dtype.itemsize
 
     def advance(self, step: int) -> None:
         """Let time pass up to ``step``: no earlier one comes any more."""
         if self.through is not None and step < self.through:
             raise OutOfOrderError(name="step", value=step, limit=f"presence was looked at up to {self.through} already")
         self.through = step
-        since = self._since(step)
+        since = self.since(step)
         self._runs = tuple(run for run in self._runs if run.latest >= since)
-        current = self._steps[:, -1] >= since
-        if np.count_nonzero(current) * 2 < len(current):
-            self._first, self._second = self._first[current], self._second[current]
-            self._steps, self._counted = self._steps[current], self._counted[current]
+        self._people.advance(since)
 
     def counted(self, rows: Rows, step: int) -> NDArray[np.bool_]:
         """Which of ``rows``, all of ``step``, count; their people are remembered as present.
@@ -180,31 +168,33 @@ class PresenceHistory(Private):
 
     def _present(self, first: Words, second: Words, step: int) -> NDArray[np.bool_]:
         answer = np.empty(len(first), dtype=np.bool_)
-        place, here = find_pairs(self._first, self._second, first, second)
-        seen, absent = place[here], np.flatnonzero(~here)
-        known = self._steps[seen], self._counted[seen]
-        recalled = self._recalled(first[absent], second[absent])
-        for people, (steps, before) in ((np.flatnonzero(here), known), (absent, recalled)):
-            if (steps[:, -1] > step).any():
-                raise OutOfOrderError(name="step", value=step, limit="a person was looked at in a later step already")
-            again = steps[:, -1] == step
-            answer[people] = np.where(again, before, steps[:, 0] < self._since(step))
-            steps[~again, :-1] = steps[~again, 1:]
-            steps[~again, -1] = step
-        self._steps[seen], self._counted[seen] = known[0], answer[here]
-        if len(absent):
-            columns: list[tuple[NDArray[Any], NDArray[Any]]] = [
-                (self._first, first[absent]),
-                (self._second, second[absent]),
-                (self._steps, recalled[0]),
-                (self._counted, answer[absent]),
-            ]
-            self._first, self._second, self._steps, self._counted = insert_pairs(columns)
+        unknown = np.arange(len(first))
+        for table in self._people.tables():
+            place, here = self._people.find(table, first[unknown], second[unknown])
+            seen, steps = place[here], table.steps[place[here]]
+            answer[unknown[here]] = table.counted[seen] = self._answered(steps, table.counted[seen], step)
+            table.steps[seen] = steps
+            unknown = unknown[~here]
+        self._people.seen(len(first))
+        if len(unknown):
+            steps, before = self._recalled(first[unknown], second[unknown])
+            answer[unknown] = self._answered(steps, before, step)
+            self._people.insert(PeopleTable(first[unknown], second[unknown], steps, answer[unknown]))
+        return answer
+
+    def _answered(self, steps: Steps, before: NDArray[np.bool_], step: int) -> NDArray[np.bool_]:
+        """Whether people with these last presences count at ``step``, which becomes the last of them."""
+        if (steps[:, -1] > step).any():
+            raise OutOfOrderError(name="step", value=step, limit="a person was looked at in a later step already")
+        again = steps[:, -1] == step
+        answer = np.where(again, before, steps[:, 0] < self.since(step))
+        steps[~again, :-1] = steps[~again, 1:]
+        steps[~again, -1] = step
         return answer
 
     def _recalled(self, first: Words, second: Words) -> tuple[Steps, NDArray[np.bool_]]:
         """The last presences of people who are not in memory, and whether they counted in the last one."""
-        steps = np.full((len(first), self._steps.shape[1]), NEVER, dtype=np.int32)
+        steps = np.full((len(first), self._dtype["steps"].shape[0]), NEVER, dtype=np.int32)
         counted = np.zeros(len(first), dtype=np.bool_)
         unknown = np.arange(len(first))
         for run in reversed(self._runs):
@@ -213,7 +203,7 @@ class PresenceHistory(Private):
             unknown = np.delete(unknown, places)
         return steps, counted
 
-    def _since(self, step: int) -> int:
+    def since(self, step: int) -> int:
         """The first step that the rule looks back at."""
         guarantee = self._guarantee
         if guarantee.per is not None:
@@ -222,34 +212,20 @@ class PresenceHistory(Private):
 
     def _spill(self) -> None:
         """Put what is in memory into a run, and merge runs until each is more than twice as long as the next."""
-        runs = [*self._runs, spilled_run(self._recent_blocks(), self._dtype, self._directory)]
-        self._clear()
-        since = NEVER if self.through is None else self._since(self.through)
+        runs = [*self._runs, spilled_run(self._people.blocks(self._dtype), self._dtype, self._directory)]
+        self._people.clear()
+        since = NEVER if self.through is None else self.since(self.through)
         while len(runs) > 1 and len(runs[-2]) <= 2 * len(runs[-1]):
             newer, older = runs.pop(), runs.pop()
             blocks = merged_blocks(newer.blocks(), older.blocks(), since)
             runs.append(spilled_run(blocks, self._dtype, self._directory))
         self._runs = tuple(runs)
 
-    def _clear(self) -> None:
-        """Forget what is in memory."""
-        self._first, self._second = self._first[:0].copy(), self._second[:0].copy()
-        self._steps, self._counted = self._steps[:0].copy(), self._counted[:0].copy()
-
-    def _recent_blocks(self) -> Iterator[Records]:
-        """What is in memory as records, sorted; nobody's first hash is in two blocks."""
-        cuts = np.unique(np.searchsorted(self._first, self._first[::SECTION]))
-        for begin, end in pairwise([*cuts.tolist(), len(self._first)]):
-            block = np.empty(end - begin, dtype=self._dtype)
-            block["first"], block["second"] = self._first[begin:end], self._second[begin:end]
-            block["steps"], block["counted"] = self._steps[begin:end], self._counted[begin:end]
-            yield block
-
     def blocks(self) -> Iterator[Records]:
         """The records of everybody whom the rule still looks back at, sorted, to be stored among secrets."""
-        since = NEVER if self.through is None else self._since(self.through)
+        since = NEVER if self.through is None else self.since(self.through)
         found: Iterator[Records] = iter(())
-        for newer in (*(run.blocks() for run in self._runs), self._recent_blocks()):
+        for newer in (*(run.blocks() for run in self._runs), self._people.blocks(self._dtype)):
             found = merged_blocks(newer, found, since)
         return found
 
@@ -258,7 +234,7 @@ class PresenceHistory(Private):
         other = PresenceHistory.__new__(PresenceHistory)
         for name in self.__slots__:
             value = getattr(self, name)
-            setattr(other, name, value.copy() if isinstance(value, np.ndarray) else value)
+            setattr(other, name, value.copy() if isinstance(value, PresentPeople) else value)
         return other
 
     @property
@@ -269,6 +245,6 @@ class PresenceHistory(Private):
     def restored(self, run: SortedRun, through: int | None) -> PresenceHistory:
         """A history of the same guarantee and key that goes on after ``through`` from a stored run."""
         other = self.copy()
-        other._clear()
+        other._people.clear()
         other._runs, other.through = (run,), through
         return other

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from veilstream.data.bounding.presence_pairs import Words, find_pairs, order_of_pairs
 from veilstream.data.bounding.private import Private
 
-SECTION: Final = 1 << 12
-"""Records of a section, more only where people share their first hash."""
-SECTIONS_AT_ONCE: Final = 16
+SECTION: Final = 1 << 9
+"""Records of a section, more only where people share their first hash: what is read to find one person."""
+SECTIONS_AT_ONCE: Final = 128
 Records: TypeAlias = NDArray[np.void]
 """Records of people; see ``record_type``."""
 

@@ -20,7 +20,13 @@ from veilstream.trusted.counts import Sealed, seal
 
 
 def visit_histogram(
-    events: Events, calendar: Calendar, *, steps: int, most: int = 12, promise: Promise | str = Promise.WINDOW
+    events: Events,
+    calendar: Calendar,
+    *,
+    steps: int,
+    most: int = 12,
+    promise: Promise | str = Promise.WINDOW,
+    ever: bool = False,
 ) -> Sealed:
     """How many people were present in 1, 2, …, ``most`` or more steps of a stretch of ``steps``, over all stretches.
 
@@ -28,7 +34,9 @@ def visit_histogram(
 
     * what one person does in a window of ``steps`` steps lies in two stretches, in each of which the person moves from
       one number of visits to another: 4 in total;
-    * what one person does in one stretch (a block), or in all of them if there is but one (for ever): 1.
+    * what one person does in one stretch (a block), or in all of them if there is but one (for ever): 1;
+    * with ``ever``, all that one person ever does, an entry of each stretch, and what they do in any window besides:
+      4 in at most two stretches, 2 if there is but one.
 
     Publish it once with a small budget, divide by the number of stretches, and give it to ``presence_curve``. The cost
     comes on top of that of the stream, for all people of the period of trial.
@@ -40,7 +48,7 @@ def visit_histogram(
     (4, Fraction(4, 1))
     """
     kind = Promise(promise)
-    if min(steps, most) < 1 or (kind is Promise.FOR_EVER and steps < calendar.steps):
+    if min(steps, most) < 1 or (kind is Promise.FOR_EVER and steps < calendar.steps and not ever):
         raise InvalidInputError(
             name="steps",
             value=steps,
@@ -50,7 +58,25 @@ def visit_histogram(
     encoder, key = Encoder(Domain({}), calendar, events.time, "drop", "drop"), Key(os.urandom(32)).derive(PEOPLE)
     with cleared_on_error():
         counts = _counted(events, encoder, key, steps, most)
+    if ever:
+        stretches = stretches_of(calendar, steps)
+        return seal(counts, 0, max_contribution=ever_moves(stretches))
     return seal(counts, 0, max_contribution=4 if kind is Promise.WINDOW else 1)
+
+
+def ever_moves(stretches: int) -> int:
+    """How far the histogram of so many stretches moves if all that one person ever does goes, or what they do in any
+    window.
+
+    >>> [ever_moves(stretches) for stretches in (1, 2, 3, 9)]
+    [2, 4, 4, 9]
+    """
+    return max(stretches, min(2 * stretches, 4))
+
+
+def stretches_of(calendar: Calendar, steps: int) -> int:
+    """How many stretches of ``steps`` a period of trial has, a last shorter one included."""
+    return -(-calendar.steps // steps)
 
 
 def _counted(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,22 @@ from veilstream.data.bounding.runs import MAX_ROWS_AT_ONCE, Runs
 from veilstream.data.measures import ValueMeasures
 from veilstream.data.values import MISSING_VALUE, Places
 
+COPIES_AT_ONCE: Final = 1 << 22
+"""Rows whose order is found together: of a person with very many equal ones no more are in memory."""
+SUMS_AT_ONCE: Final = 1 << 22
+"""Sums that are in memory together where they are taken as runs."""
+
 
 def choose_valued(
-    rows: Rows, bins: int, limit: Limit, key: KeyedHash, most: Sequence[int] | None = None
+    rows: Rows,
+    bins: int,
+    limit: Limit,
+    key: KeyedHash,
+    most: Sequence[int] | None = None,
+    *,
+    folded: bool = False,
 ) -> tuple[Integers, tuple[Places, ...]]:
-    """The cells and values of the rows that count.
+    """The cells and values of the rows that count; of ``folded`` rows the last column says how often each comes.
 
     >>> rows = Rows(np.array([5, 5, 6]), None, np.array([0, 0, 1]), (np.array([9, 9, 4], dtype=np.int32),))
     >>> cells, values = choose_valued(rows, 2, Limit(), KeyedHash(bytes(16)))
@@ -33,33 +44,87 @@ def choose_valued(
     ([0, 1], [9, 4])
     """
     if not len(rows):
-        return rows.cell, rows.values
-    person, low, high = dense_rank(rows)
-    keys: list[NDArray[Any]] = [*rows.values, rows.cell, person]
-    order = np.lexsort(keys)
-    person, ordered = person[order], rows.where(order)
-    cell = ordered.cell
-    new_step = _changes(person, cell // bins)
-    new_cell = new_step | _changes(cell)
-    group, cell_number = np.cumsum(new_step) - 1, np.cumsum(new_cell) - 1
-    firsts = np.flatnonzero(new_cell)
-    who = person[firsts]
-    ranks = key.hash(low[who], 0 if high is None else high[who], cell[firsts], 0)
-    in_bins = np.zeros(len(firsts), dtype=np.bool_)
-    in_bins[smallest(group[firsts], ranks, limit.bins_per_user)] = True
-    left = np.flatnonzero(in_bins[cell_number])
-    ordered, group, who = ordered.where(left), group[left], person[left]
-    same = ~_changes(cell_number[left], *ordered.values)
-    position = np.arange(len(left))
-    copy = position - np.maximum.accumulate(np.where(same, 0, position)) + 1
-    words = [column.astype(np.int64) for column in ordered.values]
-    order_of_rows = key.hash(low[who], 0 if high is None else high[who], ordered.cell, *words, copy)
-    chosen = np.sort(smallest(group, order_of_rows, limit.counts_per_user))
-    counted = ordered.where(chosen)
+        return rows.cell, rows.values[:-1] if folded else rows.values
+    distinct, times, group = _in_chosen_bins(rows, bins, limit, key, folded=folded)
+    chosen = _chosen_copies(distinct, times, group, limit.counts_per_user, key)
+    counted = distinct.where(chosen)
     if most is None:
         return counted.cell, counted.values
     values = zip(counted.values, most, strict=True)
     return counted.cell, tuple(_shrunk(places, group[chosen], bound) for places, bound in values)
+
+
+def fold(rows: Rows, bins: int, limit: Limit, key: KeyedHash) -> Rows:
+    """The rows in bins that can still count when more rows of the same people come, equal ones folded into one.
+
+    A further column says how often each comes. Choosing from folded parts together gives what choosing from all
+    rows gives: a bin that is among the first k of all rows is so among any part of them that holds it.
+
+    >>> many = Rows(np.full(100, 5), None, np.arange(100) % 2, (np.full(100, 9, dtype=np.int32),))
+    >>> folded = fold(many, 2, Limit(), KeyedHash(bytes(16)))
+    >>> len(folded), folded.values[-1].tolist()
+    (1, [50])
+    """
+    if not len(rows):
+        return with_copies(rows)
+    distinct, times, _ = _in_chosen_bins(rows, bins, limit, key, folded=False)
+    return Rows(distinct.low, distinct.high, distinct.cell, (*distinct.values, times.astype(np.int32)))
+
+
+def with_copies(rows: Rows) -> Rows:
+    """The rows, each of which comes once, with the column that ``fold`` adds."""
+    return Rows(rows.low, rows.high, rows.cell, (*rows.values, np.ones(len(rows), dtype=np.int32)))
+
+
+def _in_chosen_bins(
+    rows: Rows, bins: int, limit: Limit, key: KeyedHash, *, folded: bool
+) -> tuple[Rows, Integers, Integers]:
+    """The distinct rows in the k bins that count of each person and step, in order of person, cell and values; how
+    often each comes; and the number of its person and step."""
+    person, low, high = dense_rank(rows)
+    columns = rows.values[:-1] if folded else rows.values
+    keys: list[NDArray[Any]] = [*columns, rows.cell, person]
+    order = np.lexsort(keys)
+    person, cell, values = person[order], rows.cell[order], tuple(column[order] for column in columns)
+    new_step = _changes(person, cell // bins)
+    new_cell = new_step | _changes(cell)
+    firsts = np.flatnonzero(new_cell | _changes(cell, *values))
+    if folded:
+        times = np.add.reduceat(rows.values[-1][order].astype(np.int64), firsts)
+    else:
+        times = np.diff(firsts, append=len(cell))
+    person, cell, values = person[firsts], cell[firsts], tuple(column[firsts] for column in values)
+    group, new_cell = (np.cumsum(new_step) - 1)[firsts], new_cell[firsts]
+    cells = np.flatnonzero(new_cell)
+    who = person[cells]
+    ranks = key.hash(low[who], 0 if high is None else high[who], cell[cells], 0)
+    in_bins = np.zeros(len(cells), dtype=np.bool_)
+    in_bins[smallest(group[cells], ranks, limit.bins_per_user)] = True
+    left = np.flatnonzero(in_bins[np.cumsum(new_cell) - 1])
+    who = person[left]
+    distinct = Rows(low[who], None if high is None else high[who], cell[left], tuple(column[left] for column in values))
+    return distinct, times[left], group[left]
+
+
+def _chosen_copies(distinct: Rows, times: Integers, group: Integers, most: int, key: KeyedHash) -> Integers:
+    """Which rows count, ``most`` of each group: a row as often as it is named."""
+    ends = np.cumsum(times)
+    found: list[Integers] = []
+    hashes: list[NDArray[np.uint64]] = []
+    for first in range(0, int(ends[-1]), COPIES_AT_ONCE):
+        before, after = (np.clip(edge, first, first + COPIES_AT_ONCE) for edge in (ends - times, ends))
+        row = np.repeat(np.arange(len(times)), after - before)
+        copy = np.arange(first + 1, first + 1 + len(row)) - (ends - times)[row]
+        words = [column[row].astype(np.int64) for column in distinct.values]
+        high = 0 if distinct.high is None else distinct.high[row]
+        ranks = key.hash(distinct.low[row], high, distinct.cell[row], *words, copy)
+        best = smallest(group[row], ranks, most)
+        found.append(row[best])
+        hashes.append(ranks[best])
+    if len(found) == 1:
+        return np.sort(found[0])
+    row = np.concatenate(found)
+    return np.sort(row[smallest(group[row], np.concatenate(hashes), most)])
 
 
 def _changes(*columns: NDArray[np.int64] | Places) -> NDArray[np.bool_]:
@@ -105,3 +170,22 @@ def sums_of_values(cells: Integers, values: Sequence[Places], measures: ValueMea
     """The sums of what rows are divided into, for each of ``size`` cells (cells × parts)."""
     each = zip(measures.columns, values, strict=True)
     return np.concatenate([column.sums(cells, places, size) for column, places in each], axis=1)
+
+
+def run_of_sums(
+    cells: Integers, values: Sequence[Places], measures: ValueMeasures
+) -> Iterator[tuple[Integers, Integers]]:
+    """The sums as runs of numbers that are not zero: places (cell · parts + part) in order, and their sums."""
+    order = np.argsort(cells, kind="stable")
+    cells, values = cells[order], [column[order] for column in values]
+    starts = np.flatnonzero(_changes(cells))
+    ends = np.append(starts, len(cells))
+    parts = np.arange(measures.parts)
+    at_once = max(1, SUMS_AT_ONCE // measures.parts)
+    for first in range(0, len(starts), at_once):
+        filled = starts[first : first + at_once]
+        rows = slice(int(filled[0]), int(ends[min(first + at_once, len(starts))]))
+        place = np.searchsorted(filled, np.arange(rows.start, rows.stop), side="right") - 1
+        sums = sums_of_values(place, [column[rows] for column in values], measures, len(filled)).reshape(-1)
+        present = np.flatnonzero(sums)
+        yield (cells[filled][:, None] * measures.parts + parts).reshape(-1)[present], sums[present]

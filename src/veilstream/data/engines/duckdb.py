@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +18,9 @@ from veilstream.data.calendar import Calendar
 from veilstream.data.domain import Domain
 from veilstream.data.encoding import Dropped, Policy
 from veilstream.data.events import read_events
+from veilstream.data.measures import ValueMeasures
 from veilstream.errors import EngineError, InvalidInputError, MissingExtraError
+from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 
 BATCH_ROWS: Final = 1 << 20
@@ -41,11 +44,18 @@ def snapshots(
     memory_bytes: int = MEMORY_BYTES,
     directory: str | Path | None = None,
     dropped: Dropped | None = None,
+    presence: Guarantee | None = None,
+    measures: ValueMeasures | None = None,
+    most: Fraction | None = None,
+    missing_value: Policy = "error",
+    distinct: int | None = None,
 ) -> Iterator[Sealed]:
     """The sealed counts of every step: with the same ``key`` those of :func:`veilstream.data.bounding.bound`.
 
     ``relation`` is a ``duckdb.DuckDBPyRelation``, which ``connection.sql`` and ``connection.table`` return. All rows
-    are read and checked before this returns. Rows left out are added to ``dropped``, for the operator alone.
+    are read and checked before this returns. Rows left out are added to ``dropped``, for the operator alone. As with
+    ``bound``, ``measures``, ``most`` and ``missing_value`` sum up values, ``distinct`` counts people of that many last
+    steps, and with ``presence`` people count in few steps.
 
     >>> import duckdb
     >>> from veilstream.data import Categories
@@ -54,11 +64,12 @@ def snapshots(
     >>> len(list(snapshots(visits, domain=places, calendar=Calendar(0, 2, 1), user="id", time="hour")))
     2
     """
-    columns = read_events((), user=user, time=time, by=domain.names).columns
+    attributes = (*domain.names, *(() if measures is None else measures.names))
+    columns = read_events((), user=user, time=time, by=attributes).columns
     with _in_duckdb():
         reader = _reader(_projected(relation, columns, user))
         bounded = bound(
-            read_events(reader, user=user, time=time, by=domain.names),
+            read_events(reader, user=user, time=time, by=attributes),
             domain,
             calendar,
             bins_per_user=bins_per_user,
@@ -68,6 +79,11 @@ def snapshots(
             missing_time=missing_time,
             memory_bytes=memory_bytes,
             directory=directory,
+            presence=presence,
+            measures=measures,
+            most=most,
+            missing_value=missing_value,
+            distinct=distinct,
         )
     if dropped is not None:
         dropped.add(bounded.dropped)

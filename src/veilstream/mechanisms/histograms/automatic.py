@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.histograms.dpcube import DPCube
+from veilstream.mechanisms.histograms.filter_priority import FilterPriority
 from veilstream.mechanisms.histograms.grids import AdaptiveGrid
 from veilstream.mechanisms.histograms.haar import Haar
 from veilstream.mechanisms.histograms.hb import HB
@@ -39,19 +41,27 @@ class Auto:
     with the public ε and shape decides the rest: what a method gains depends above all on the records times ε.
 
     * ranges: ``HB`` on a line and ``PSD`` in a table, or ``AdaptiveGrid`` where N·ε is below 3,000;
-    * bins: ``DPCube``, or where N·ε is above 1/10 for every bin of a line ``Haar``, above 60 of a table ``NoiseFirst``;
+    * bins of a line: ``Haar``, or ``FilterPriority`` where N·ε is below 1/10 for every bin;
+    * bins of a table: ``NoiseFirst``, or ``DPCube`` where N·ε is below 60 for every bin;
     * marginals: ``Marginals``, nothing to choose.
 
-    >>> Auto(use="marginals")
-    Auto(use='marginals')
+    ``edition=1`` takes what the first version took for bins of a line: ``DPCube`` and ``Haar`` with a threshold.
+
+    >>> Auto(use="marginals").use
+    'marginals'
 
     The limits were set on the ten lines and eight planes of DPBench that docs/histograms.md has figures of, so those
     figures flatter the choice.
     """
 
+    version: ClassVar[int] = 2
+    former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {1: {"edition": 1}}
     use: Literal["ranges", "bins", "marginals"] = "ranges"
+    edition: int = 2
 
     def __post_init__(self) -> None:
+        if self.edition not in (1, 2):
+            raise InvalidInputError(name="edition", of="Auto", value=self.edition, limit="1 or 2")
         if self.use not in ("ranges", "bins", "marginals"):
             raise InvalidInputError(name="use", value=self.use, limit="'ranges', 'bins' or 'marginals'")
 
@@ -69,8 +79,10 @@ class Auto:
             line = len(x.shape) == 1
             crowded = strength > (CROWDED_LINE if line else CROWDED_TABLE) * x.size
             if not bool(meter.branch(crowded)):
-                return DPCube()
-            return Haar() if line else NoiseFirst()
+                return FilterPriority() if line and self.edition > 1 else DPCube()
+            if not line:
+                return NoiseFirst()
+            return Haar() if self.edition > 1 else Haar("threshold")
         if bool(meter.branch(strength < FEW_RECORDS)):
             return AdaptiveGrid()
         return HB() if len(x.shape) == 1 else PSD()

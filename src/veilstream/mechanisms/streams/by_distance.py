@@ -126,12 +126,12 @@ class DSFT(ByDistance):
 class DSAT(ByDistance):
     """DSFT whose public threshold follows the releases made, so that the budget lasts and is used.
 
-    After each comparison the controller moves T towards a rate of C/w releases (C/N over a horizon): up after a
-    release, down after none. It reads past outputs alone, so it costs nothing. ``spacing`` is the part of w/C steps
-    that goes by after a release before the next decision. Decisions, floor, first and last release are those of
-    ``DSFT``. By default C = w: the threshold falls until every step is released, and the error is that of ``Uniform``
-    and a fiftieth. Fewer ``releases`` are for counts that are small or stand still; None is ⌊√w⌋ of them, with which
-    large counts that move err many times as much as with ``Uniform`` (docs/benchmarks.md, section ``model``). The other
+    After each comparison a controller adjusts the threshold T towards a rate of C releases per window (C/N over a
+    horizon): up after a release, down after none. It reads past outputs alone, so it costs nothing. After a release the
+    next decision waits for a part ``spacing`` of w/C steps. Decisions, floor, first and last release are those of
+    ``DSFT``. By default C = w: the threshold falls until every step is released, and the error is a fiftieth above that
+    of ``Uniform``. Smaller ``releases`` suit counts that are small or hardly change; None means ⌊√w⌋. With so few,
+    large counts that move have many times the error of ``Uniform`` (docs/benchmarks.md, section ``model``). The other
     defaults were chosen by measurement (docs/adaptive.md).
 
     >>> import numpy as np

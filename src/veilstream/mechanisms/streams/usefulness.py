@@ -212,7 +212,7 @@ class Forecast:
         """The forecast in words."""
         sentences = [
             f"{self.mechanism}: {self.releases} of {self.steps} steps release anew if nothing changes",
-            f"a release errs by {self.mean_error:,.1f} per bin on average",
+            f"the mean error of a bin is {self.mean_error:,.1f} at a release",
         ]
         for bound in self.useful:
             bins = "one bin" if bound.query_bins == 1 else f"a sum of {bound.query_bins:,} bins"
@@ -250,7 +250,7 @@ def forecast(
     >>> for line in forecast(FixedRate(interval=6), Guarantee(1, w=24), bins=50, steps=48).lines:
     ...     print(line)
     FixedRate: 8 of 48 steps release anew if nothing changes
-    a release errs by 4.0 per bin on average
+    the mean error of a bin is 4.0 at a release
     one bin: within ±12 at a release, with probability 95%
     a sum of 50 bins: within ±78 at a release, with probability 95%
     between releases the error is what has changed since, without a bound

@@ -11,6 +11,7 @@ import polars as pl
 
 from veilstream.extras import drawing
 from veilstream.release.plot_options import MOST_PANELS, PlotOptions
+from veilstream.release.plots.labels import shortened
 from veilstream.release.plots.style import BAND, LINE, Axes, Figure, add_legend, plain_numbers
 from veilstream.release.plots.table import Released, arrange, choose
 from veilstream.release.plots.times import name_time_axis, places
@@ -54,7 +55,8 @@ def draw_fan(figure: Figure, fan: Fan, options: PlotOptions, unit: str) -> None:
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True)
     for number, axes in enumerate(list(grid.flat)[:count]):
         _draw_panel(axes, fan, number)
-        axes.set_title(released.names[number], fontsize=10.5, loc="left", fontweight="bold")
+        if count > 1:
+            axes.set_title(shortened(released.names[number]), fontsize=10.5, loc="left", fontweight="bold")
         axes.margins(x=0.01)
         if options.value_range is not None:
             axes.set_ylim(*options.value_range)

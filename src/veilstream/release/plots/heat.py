@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from veilstream.extras import drawing
 from veilstream.release.plot_options import PlotOptions
-from veilstream.release.plots.labels import borders
+from veilstream.release.plots.labels import Side, shortened, side
 from veilstream.release.plots.style import INK, Axes, Figure, add_legend, plain_numbers
 from veilstream.release.plots.table import Released, bucket_length, envelope
 from veilstream.release.plots.times import bucket_name, moment_name, name_time_axis, places
@@ -35,7 +35,7 @@ def draw_map(figure: Figure, released: Released, options: PlotOptions, unit: str
     )
     axes.grid(visible=False)
     axes.set_ylim(rows - 0.5, -0.5)
-    axes.set_yticks(range(rows), shown.names, fontsize=8 if rows <= 40 else 7)
+    axes.set_yticks(range(rows), [shortened(name) for name in shown.names], fontsize=8 if rows <= 40 else 7)
     name_time_axis(axes, shown, ticks=9)
     if rows < released.all_bins:
         axes.set_ylabel(f"{rows} of {released.all_bins:,} bins, by largest sum" if options.bins is None else "bins")
@@ -64,13 +64,13 @@ def draw_grids(figure: Figure, released: Released, options: PlotOptions, unit: s
     )
     grid = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
     colours = Colours(released, options.value_range)
-    codes, edges, labels = zip(*(_places(released, name) for name in released.bins.columns), strict=True)
-    shape = len(labels[0]), len(labels[1])
+    up, over = (side(released.bins[name]) for name in released.bins.columns)
+    shape = len(up.labels), len(over.labels)
     for axes, step in zip(grid.flat, chosen, strict=False):
         planes = [np.full(shape, np.nan) for _ in range(3)]
         for plane, table in zip(planes, (released.value, released.low, released.high), strict=True):
-            plane[codes[0], codes[1]] = table[:, step]
-        axes.pcolormesh(edges[1], edges[0], colours.paint(*planes), rasterized=True)
+            plane[up.codes, over.codes] = table[:, step]
+        axes.pcolormesh(over.edges, up.edges, colours.paint(*planes), rasterized=True)
         axes.grid(visible=False)
         again = "" if released.fresh[:, step].any() else ", repeated"
         name = "" if released.steps == 1 else f"{moment_name(released, int(step))}{again}"
@@ -78,8 +78,8 @@ def draw_grids(figure: Figure, released: Released, options: PlotOptions, unit: s
     for axes in list(grid.flat)[len(chosen) :]:
         axes.set_axis_off()
     for axes in grid.flat:
-        _name_side(axes.yaxis, edges[0], labels[0])
-        _name_side(axes.xaxis, edges[1], labels[1])
+        _name_side(axes.yaxis, up)
+        _name_side(axes.xaxis, over)
     for axes in grid[-1]:
         axes.set_xlabel(released.bins.columns[1])
     for axes in grid[:, 0]:
@@ -89,21 +89,10 @@ def draw_grids(figure: Figure, released: Released, options: PlotOptions, unit: s
     _legend(figure, released, level, shown)
 
 
-def _places(released: Released, name: str) -> tuple[NDArray[np.int64], NDArray[np.float64], list[str]]:
-    """Where each bin lies along an attribute, the borders between places, and their labels."""
-    column = released.bins[name]
-    distinct = column.unique(maintain_order=True)
-    codes = np.array([{v: i for i, v in enumerate(distinct.to_list())}[value] for value in column.to_list()])
-    ends = borders(distinct.to_list())
-    if ends is not None and np.allclose(ends[1:, 0], ends[:-1, 1]):
-        return codes, np.append(ends[:, 0], ends[-1, 1]), [str(value) for value in distinct]
-    return codes, np.arange(len(distinct) + 1, dtype=np.float64) - 0.5, [str(value) for value in distinct]
-
-
-def _name_side(axis: Any, edges: NDArray[np.float64], labels: list[str]) -> None:
-    if edges[0] == -0.5 and len(labels) <= 40:
-        axis.set_ticks(range(len(labels)), labels, fontsize=8)
-        if axis.axis_name == "x" and sum(map(len, labels)) > 50:
+def _name_side(axis: Any, along: Side) -> None:
+    if along.ends is None and len(along.labels) <= 40:
+        axis.set_ticks(range(len(along.labels)), along.labels, fontsize=8)
+        if axis.axis_name == "x" and sum(map(len, along.labels)) > 50:
             axis.set_tick_params(rotation=60)
     else:
         plain_numbers(axis, 5)
@@ -168,5 +157,5 @@ def _legend(figure: Figure, released: Released, level: float, before: str = "") 
     if not released.fresh.any(axis=0).all():
         mark = lines.Line2D([], [], color=INK, marker="v", markersize=4, linestyle="")
         entries.append((mark, "released afresh; between, repeated as of then"))
-    chance = f"of cells that are zero, chance colours up to {1 - level:.0%}"
+    chance = f"up to {1 - level:.0%} of empty cells are coloured by chance"
     add_legend(figure, entries, f"{before}{share:.0%} of the cells cannot be told from zero; {chance}")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from veilstream.extras import drawing
 from veilstream.release.plot_options import PlotOptions
+from veilstream.release.plots.labels import shortened
 from veilstream.release.plots.style import BAND, INK, LINE, QUIET, TRUTH, Axes, Figure, add_legend, plain_numbers
 from veilstream.release.plots.table import Released, bucket_length, envelope
 from veilstream.release.plots.times import bucket_name, name_time_axis, places
@@ -55,7 +56,7 @@ def draw_lines(
             if beside.first is not None:
                 axes.plot(places(one)[:-1], _values_of(beside.first, one), color=LINE, linewidth=0.9, alpha=FAINT)
         if one.bins.width:
-            axes.set_title(one.names[0], fontsize=10.5, loc="left", fontweight="bold")
+            axes.set_title(shortened(one.names[0]), fontsize=10.5, loc="left", fontweight="bold")
         _finish(axes, options)
     for axes in list(grid.flat)[count:]:
         axes.set_axis_off()

@@ -14,8 +14,14 @@ const view = { bin: data.first, from: first, to: last, drag: null, hover: null }
 const number = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
 const format = (options) => new Intl.DateTimeFormat("sv-SE", { timeZone: zone || "UTC", ...options });
 const full = format({ dateStyle: "short", timeStyle: "short" });
-const day = format({ dateStyle: "short" }), clock = format({ month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit" });
+const day = format({ dateStyle: "short" }), clock = format({ hour: "2-digit", minute: "2-digit" });
+const written = (options) => new Intl.DateTimeFormat("en-GB", { timeZone: zone || "UTC", ...options });
+const monthDay = written({ day: "numeric", month: "short" }), monthYear = written({ month: "short", year: "numeric" });
+const rounded = (v) => (v >= 100 ? Math.round(v).toLocaleString("en") : new Intl.NumberFormat("en", { maximumSignificantDigits: 3 }).format(v));
 const moment = (t, kind) => (zone === null ? number.format(t) : (kind || full).format(t));
+
+// Days and longer steps are told without a time of day.
+const span = [0, 1, steps].every((s) => moment(times[s], clock) === "00:00") ? day : full;
 
 function stepAt(t) {
   let low = 0, high = steps;
@@ -60,12 +66,15 @@ function timeMarks(from, to, count) {
     const months = MONTH_STEPS.find((m) => span / (m * MONTH) <= count) || MONTH_STEPS.at(-1);
     for (let m = 0, t = -Infinity; t <= to; m += months) {
       t = Date.UTC(new Date(from).getUTCFullYear(), m, 1) - local;
-      if (t >= from && t <= to) marks.push([t, moment(t, day)]);
+      if (t >= from && t <= to) marks.push([t, moment(t, months % 12 ? monthYear : written({ year: "numeric" }))]);
     }
     return marks;
   }
+  // A day is named where it begins, and on the first mark.
   for (let t = Math.ceil((from + local) / step) * step - local; t <= to; t += step) {
-    marks.push([t, moment(t, step >= DAY ? day : clock)]);
+    const midnight = moment(t, clock) === "00:00";
+    const date = monthDay.format(t);
+    marks.push([t, step >= DAY || midnight ? date : marks.length ? moment(t, clock) : `${date}, ${moment(t, clock)}`]);
   }
   return marks;
 }
@@ -189,7 +198,7 @@ function colour(v, low, high, top) {
 
 let most = 1;
 function drawMap() {
-  if (names.length < 2) return;
+  if (names.length < 2 || map.hidden) return;
   const rows = names.length, row = Math.max(4, Math.min(16, Math.floor(520 / rows)));
   const { pen, width } = canvasOf(map, rows * row);
   const room = width - LEFT - RIGHT - 80, columns = Math.min(steps, Math.max(1, Math.floor(room)));
@@ -210,7 +219,7 @@ function drawMap() {
       pen.fillStyle = r === view.bin ? "#d55e00" : "#22313f";
       pen.textAlign = "right"; pen.textBaseline = "middle";
       pen.font = `${Math.min(12, Math.max(9, row - 1))}px system-ui, sans-serif`;
-      pen.fillText(names[r], left - 6, r * row + row / 2, LEFT + 70);
+      pen.fillText(names[r].length > 34 ? names[r].slice(0, 33) + "…" : names[r], left - 6, r * row + row / 2, LEFT + 70);
     }
   }
 }
@@ -221,20 +230,22 @@ function asOf(i, step) {
   while (s > 0 && !fresh[i - (step - s)]) s--;
   return s;
 }
-const repeatedFrom = (i, step) => (fresh[i] ? "" : `, repeated: as of ${moment(times[asOf(i, step)])}`);
+const repeatedFrom = (i, step) => (fresh[i] ? "" : `, repeated: as of ${moment(times[asOf(i, step)], span)}`);
 
 function tell() {
   if (view.hover === null) {
-    told.textContent = `${names[view.bin]}: ${moment(view.from)} to ${moment(view.to)}`;
+    const zoned = zone === null ? "" : ` (${zone})`;
+    told.textContent = `${names.length > 1 ? `${names[view.bin]}: ` : ""}${moment(view.from, span)} to ${moment(view.to, span)}${zoned}`;
     return;
   }
   const i = view.bin * steps + view.hover;
-  const ends = `[${number.format(value[i] - below[i])}, ${number.format(value[i] + above[i])}]`;
-  told.textContent = `${moment(times[view.hover])}: ${number.format(value[i])} ${ends}` + repeatedFrom(i, view.hover);
+  const ends = `${rounded(value[i] - below[i])} to ${rounded(value[i] + above[i])}`;
+  told.textContent = `${moment(times[view.hover], span)}: ${rounded(value[i])} (${ends})` + repeatedFrom(i, view.hover);
 }
 
 function draw() { drawChart(); tell(); }
-function choose(bin) { view.bin = bin; picker.value = bin; draw(); drawMap(); }
+function drawAll() { draw(); drawMap(); drawPlane(); }
+function choose(bin) { view.bin = bin; picker.value = bin; drawAll(); }
 function zoom(from, to) { view.from = Math.max(first, from); view.to = Math.min(last, to); draw(); }
 const timeOf = (px) => view.from + ((px - LEFT) / (chart.clientWidth - LEFT - RIGHT)) * (view.to - view.from);
 
@@ -279,10 +290,4 @@ at("save").addEventListener("click", () => {
   link.download = "releases.csv";
   link.click();
 });
-window.addEventListener("resize", () => { draw(); drawMap(); });
-if (names.length > 1) {
-  at("overview").hidden = false;
-  for (let i = 0; i < value.length; i++) if (value[i] - below[i] > 0) most = Math.max(most, value[i]);
-  at("scale").textContent = `0 to ${number.format(most)} ${data.unit} (square-root scale)`;
-}
-choose(view.bin);
+window.addEventListener("resize", drawAll);

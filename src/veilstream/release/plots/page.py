@@ -10,13 +10,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from veilstream.release.plots.labels import side
 from veilstream.release.plots.table import Released, choose
 from veilstream.release.sinks import replacing
 
 MOST_CELLS: Final = 400_000
 """Bins × steps of one page, about nine megabytes; beyond, the largest bins alone are shown."""
+
+SCRIPTS: Final = ("page.js", "plane.js", "begin.js")
 
 
 def write_page(
@@ -41,7 +45,7 @@ def write_page(
         "unit": html.escape(unit),
         "level": f"{level:.0%}",
         "data": _embedded(shown, unit),
-        "script": folder.joinpath("page.js").read_text(encoding="utf-8"),
+        "script": "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS),
     }
     text = folder.joinpath("page.html").read_text(encoding="utf-8")
     for name, field in fields.items():
@@ -56,6 +60,7 @@ def _embedded(shown: Released, unit: str) -> str:
         "names": shown.names,
         "unit": unit,
         "zone": shown.zone,
+        "plane": _plane(shown.bins),
         "steps": shown.steps,
         "first": int(np.argmax(np.nansum(shown.value, axis=1))),
         "times": _packed(milliseconds, "<f8"),
@@ -66,6 +71,19 @@ def _embedded(shown: Released, unit: str) -> str:
     }
     # A name of a bin must not end the script it stands in.
     return json.dumps(content).replace("<", "\\u003c")
+
+
+def _plane(bins: pl.DataFrame) -> dict[str, Any] | None:
+    """Where bins of two numeric attributes lie: names, edges and places; None for others."""
+    if bins.width != 2 or bins.height < 2:
+        return None
+    up, across = (side(bins[name]) for name in bins.columns)
+    if up.ends is None or across.ends is None:
+        return None
+    return {
+        key: {"name": name, "edges": along.edges.tolist(), "codes": along.codes.tolist()}
+        for key, name, along in zip(("up", "across"), bins.columns, (up, across), strict=True)
+    }
 
 
 def _packed(table: NDArray[Any], kind: str) -> str:

@@ -1,6 +1,6 @@
 // From a file to private releases: the file stays in the browser until it is published.
 import { api, element, go, state } from "./app.js";
-import { round } from "./charts.js";
+import { round } from "./series.js";
 
 const field = (label, input, help) => element("label", {}, label, input, help ? element("span", { class: "muted small" }, help) : null);
 const text = (id, value = "", more = {}) => element("input", { id, type: "text", value, required: "", ...more });
@@ -21,6 +21,9 @@ function bins(value) {
   return parts.length > 1 && numbers.every((n) => Number.isFinite(n)) ? { edges: numbers } : parts;
 }
 
+const MEASURES = { "": "How many people", sum: "The sum of a column", mean: "The mean of a column", variance: "The variance of a column",
+  median: "The median of a column", quantiles: "The quantiles 10%, 50% and 90% of a column" };
+
 class Guide {
   constructor(main) {
     this.main = main;
@@ -34,6 +37,8 @@ class Guide {
       user: text("g-user", "", { list: "g-columns" }), time: text("g-time", "", { list: "g-columns" }),
       every: text("g-every", "1d"), start: text("g-start", before), end: text("g-end", today),
       epsilon: text("g-epsilon", "1"), window: text("g-window", "7"), name: text("g-name", "my-stream", { pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]{0,99}" }),
+      measure: element("select", { id: "g-measure" }, ...Object.entries(MEASURES).map(([value, label]) => element("option", { value }, label))),
+      column: text("g-column", "", { list: "g-columns" }), least: text("g-least", "0"), most: text("g-most", "100"),
       counts: element("input", { id: "g-counts", type: "number", min: "1", value: "1" }),
     };
     this.build();
@@ -43,6 +48,14 @@ class Guide {
     const i = this.inputs;
     const choose = element("input", { type: "file", accept: ".csv,.parquet", id: "g-file" });
     choose.addEventListener("change", () => this.take(choose.files[0]));
+    this.measured = element("div", { class: "wide form" }, field("Column to measure", i.column),
+      field("Smallest value", i.least, "The range must be public; values outside count as its nearer end."), field("Largest value", i.most));
+    const measuring = () => {
+      this.measured.hidden = !i.measure.value;
+      for (const input of [i.column, i.least, i.most]) input.required = Boolean(i.measure.value);
+    };
+    i.measure.addEventListener("change", measuring);
+    measuring();
     this.names = element("datalist", { id: "g-columns" });
     const form = element("form", { class: "form card" }, this.names,
       element("h2", { class: "wide" }, "1 · The file and its columns"),
@@ -53,7 +66,9 @@ class Guide {
       this.attributes,
       element("div", { class: "wide" }, element("button", { type: "button", id: "g-add", onclick: () => this.attribute() }, "Add an attribute to count by")),
       field("From (included)", i.start), field("To (excluded)", i.end), field("Length of a step", i.every, "15m, 1h, 1d, 1w, 1mo"),
-      element("h2", { class: "wide" }, "3 · How much protection"),
+      element("h2", { class: "wide" }, "3 · What to publish of each step and bin"),
+      field("Publish", i.measure), this.measured,
+      element("h2", { class: "wide" }, "4 · How much protection"),
       field("Epsilon of a window", i.epsilon, "Smaller protects more and adds more noise."),
       field("Steps of a window", i.window, "All that a person does within so many steps is hidden together; or 'user' for ever."),
       field("Rows of a person per step", i.counts, "More rows count for more noise."),
@@ -94,6 +109,7 @@ class Guide {
       name: i.name.value.trim(), file: this.file?.name || "rows.csv", user: i.user.value.trim(), time: i.time.value.trim(), domain,
       every: i.every.value.trim(), start: i.start.value.trim(), end: i.end.value.trim(), epsilon: i.epsilon.value.trim(),
       window: window === "user" ? window : Number(window), bins_per_user: 1, counts_per_user: count,
+      ...(i.measure.value ? { [i.measure.value]: i.column.value.trim(), between: [i.least.value.trim(), i.most.value.trim()] } : {}),
     };
   }
 
@@ -117,8 +133,10 @@ class Guide {
     const allowed = state.session?.scopes?.includes("admin");
     this.result.replaceChildren(element("div", { class: "card" }, element("h2", {}, "What it costs and how exact it is"),
       element("p", {}, seen.promise),
-      element("div", { class: "figure" }, `± ${round(seen.mean_absolute_error)}`),
-      element("p", { class: "muted" }, `counts per bin on average, from noise alone: ${seen.bins} bins, ${seen.steps} steps, ε ${seen.epsilon_per_release} a release and ${seen.epsilon_per_window} a window.`),
+      ...(seen.measures.length ? seen.measures.map(([label, words]) => element("p", {}, element("strong", {}, label), `: ${words}`))
+        : [element("div", { class: "figure" }, `± ${round(seen.mean_absolute_error)}`)]),
+      element("p", { class: "muted" }, `${seen.measures.length ? "From" : "Counts per bin on average, from"} noise alone: ${seen.bins} ${seen.bins === 1 ? "bin" : "bins"}, ${seen.steps} steps, ε ${seen.epsilon_per_release} a release and ${seen.epsilon_per_window} a window.`),
+      ...seen.notes.map((note) => element("p", { class: "muted small" }, note)),
       element("p", { class: "notice" }, "Publishing spends this budget for good. A second file under another name spends it again."),
       allowed ? publish : element("p", { class: "muted" }, "Sign in with an admin token to publish here, or run one of these:"),
       this.file ? null : element("p", { class: "muted small" }, "Choose a file to publish it."),

@@ -1,6 +1,6 @@
 // A plan: cells of two numeric attributes, or cells that bins name, at one moment, each in its true place and size, with a
 // slider over time.
-import { colour, moment, round, translucent, variable } from "./charts.js";
+import { moment, variable } from "./series.js";
 
 const MARGIN = { left: 58, right: 12, top: 10, bottom: 34 };
 
@@ -68,16 +68,13 @@ export class Plan {
     Object.assign(this.canvas.style, { width: `${place.width}px`, height: `${place.height}px` });
     context.scale(scale, scale);
     context.clearRect(0, 0, place.width, place.height);
-    const most = this.most(), positive = colour(0), negative = colour(1);
     context.strokeStyle = context.fillStyle = variable("--line");
     // Places that no cell covers are not counted at all, which is not the same as a count of zero.
     if (this.grid.cells) context.fillRect(MARGIN.left, MARGIN.top, place.wide, place.tall);
     this.boxes.forEach(([west, south, east, north], bin) => {
-      const v = s.values[bin][this.at], noise = Math.abs(v) <= s.half[bin][this.at];
-      const strength = Math.sqrt(Math.min(1, Math.abs(v) / most));
       const left = place.left(west), top = place.top(north), wide = place.left(east) - left, tall = place.top(south) - top;
-      context.fillStyle = translucent(v < 0 ? negative : positive, strength * (noise ? 0.25 : 1));
       context.clearRect(left, top, wide, tall);
+      context.fillStyle = s.shade(bin, this.at);
       context.fillRect(left, top, wide, tall);
       if (this.grid.cells && wide > 6 && tall > 6) context.strokeRect(left, top, wide, tall);
     });
@@ -99,20 +96,14 @@ export class Plan {
     context.fillText(y.name.slice(0, 9), 2, MARGIN.top + place.tall / 2);
   }
 
-  most() {
-    let most = 1;
-    for (const values of this.series.values) for (const v of values) if (v > most) most = v;
-    return most;
-  }
-
   point(event) {
     const place = this.layout(), s = this.series, { offsetX: x, offsetY: y } = event;
     const bin = this.boxes.findIndex(([west, south, east, north]) =>
       x >= place.left(west) && x < place.left(east) && y >= place.top(north) && y < place.top(south));
     this.tip.hidden = bin < 0;
     if (this.tip.hidden) return;
-    const v = s.values[bin][this.at], half = s.half[bin][this.at];
-    this.tip.textContent = `${s.info.labels[bin]}: ${round(v)} ± ${round(half)}${Math.abs(v) <= half ? " (within noise of zero)" : ""}`;
+    const noise = s.facet.adds && s.vague(bin, this.at) ? " (within noise of zero)" : "";
+    this.tip.textContent = `${s.info.labels[bin]}: ${s.words(bin, this.at)}${noise}`;
     this.tip.style.left = `${Math.min(event.offsetX + 14, place.width - 230)}px`;
     this.tip.style.top = `${event.offsetY + 14}px`;
   }

@@ -12,32 +12,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, fields, replace
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
 
 from veilstream.arguments import checks_arguments
 from veilstream.errors import LedgerError
 from veilstream.storage.ledger.anchor import Anchor
 from veilstream.storage.ledger.arrays import Remembered
-from veilstream.storage.ledger.backend import Backend, connect
-from veilstream.storage.ledger.chain import digest_of_stream, find_key, last_mark
+from veilstream.storage.ledger.backend import Backend
+from veilstream.storage.ledger.chain import find_key, last_mark
+from veilstream.storage.ledger.connecting import connect
 from veilstream.storage.ledger.decisions import ARCHIVE, last_decision
 from veilstream.storage.ledger.group import CommitGroup
 from veilstream.storage.ledger.locking import lock_together
 from veilstream.storage.ledger.marks import Marks, check_mark, server_folder
-from veilstream.storage.ledger.opening import LOCK_STREAM, open_stream
-from veilstream.storage.ledger.population_book import Populations, admit_member
+from veilstream.storage.ledger.opening import open_stream
+from veilstream.storage.ledger.population_book import Populations
 from veilstream.storage.ledger.population_shared import PoolMemory
 from veilstream.storage.ledger.readers import grant_reader
-from veilstream.storage.ledger.records import Mark, moment
+from veilstream.storage.ledger.records import Mark
+from veilstream.storage.ledger.registering import all_specs, find_spec, record_calendar, register
 from veilstream.storage.ledger.rows import (
     RELEASE_AT,
     RELEASES,
@@ -46,7 +47,7 @@ from veilstream.storage.ledger.rows import (
     read_charges,
     read_releases,
 )
-from veilstream.storage.ledger.schema import steps, streams
+from veilstream.storage.ledger.schema import streams
 from veilstream.storage.ledger.servers import check_server, record_server
 from veilstream.storage.ledger.spec import Given, StreamSpec
 from veilstream.storage.ledger.transaction import Transaction, head_of
@@ -134,56 +135,11 @@ class Ledger:
         ``recognises`` tells whether a mechanism as schema 0001 described it is the same one, ``fingerprint`` is what
         that schema kept of the domain: what it left out is recorded now.
         """
-        given = Given(spec, recognises or spec.mechanism.__eq__, fingerprint)
-        with self._backend.read() as connection:
-            recorded = _find(connection, spec.name)
-        if recorded is None:
-            with self._backend.write() as connection:
-                admit_member(connection, spec, self._backend.label)
-                try:
-                    connection.execute(sa.insert(streams), {**asdict(spec), "recorded": moment(), "mac": ""})
-                    self._sign(connection, spec.name)
-                    connection.commit()
-                except IntegrityError:
-                    connection.rollback()
-                recorded = _found(connection, spec.name)
-        complete = given.completed(recorded)
-        given.check(complete, self._backend.label)
-        if complete != recorded:
-            self._complete(given)
-        return complete
-
-    def _complete(self, given: Given) -> None:
-        """Record what is given of what an earlier schema left out, unless another process was first with another."""
-        with self._backend.write() as connection:
-            connection.execute(LOCK_STREAM, {"name": given.spec.name})
-            complete = given.completed(_found(connection, given.spec.name))
-            given.check(complete, self._backend.label)
-            columns = {name: getattr(complete, name) for name in ("mechanism", "domain", "calendar", "key", "payload")}
-            connection.execute(sa.update(streams).where(streams.c.name == given.spec.name).values(**columns))
-            self._sign(connection, given.spec.name)
-            connection.commit()
+        return register(self._backend, Given(spec, recognises or spec.mechanism.__eq__, fingerprint))
 
     def record_calendar(self, stream: str, anchor: Anchor) -> StreamSpec:
         """Record which time step 0 is, if the stream has no calendar and released nothing yet; what is recorded."""
-        with self._backend.write() as connection:
-            connection.execute(LOCK_STREAM, {"name": stream})
-            recorded = _found(connection, stream)
-            released = sa.select(steps.c.seq).join(streams).where(streams.c.name == stream).limit(1)
-            if recorded.calendar is None and connection.execute(released).first() is None:
-                recorded = replace(recorded, calendar=anchor.to_json())
-                dated = sa.update(streams).where(streams.c.name == stream)
-                connection.execute(dated.values(calendar=recorded.calendar))
-                self._sign(connection, stream)
-                connection.commit()
-        return recorded
-
-    def _sign(self, connection: Connection, stream: str) -> None:
-        """Put the keyed digest of a stream's row into it."""
-        key = find_key(connection, self._backend.label)
-        row = connection.execute(sa.select(streams).where(streams.c.name == stream)).mappings().one()
-        mac = digest_of_stream(key, row)
-        connection.execute(sa.update(streams).where(streams.c.name == stream).values(mac=mac))
+        return record_calendar(self._backend, stream, anchor)
 
     def writing(self) -> AbstractContextManager[Connection]:
         """A transaction on the ledger as a whole, for decisions about it; leaving without a commit rolls back."""
@@ -358,7 +314,7 @@ class Ledger:
     def spec(self, stream: str) -> StreamSpec:
         """What a stream is."""
         with self._backend.read() as connection:
-            recorded = _find(connection, stream)
+            recorded = find_spec(connection, stream)
         if recorded is None:
             raise self._unknown(stream)
         return recorded
@@ -366,8 +322,7 @@ class Ledger:
     def streams(self) -> list[StreamSpec]:
         """Every stream of the ledger, in the order in which they were registered."""
         with self._backend.read() as connection:
-            rows = connection.execute(sa.select(streams).order_by(streams.c.id)).all()
-        return [_spec(row) for row in rows]
+            return all_specs(connection)
 
     def back_up(self, copy: Path) -> None:
         """Copy a ledger in a file as of one moment, while others write to it."""
@@ -405,16 +360,3 @@ class Ledger:
         return LedgerError(
             name="stream", value=stream, limit=f"ledger {self._backend.label} has no such stream; register it first"
         )
-
-
-def _find(connection: Connection, name: str) -> StreamSpec | None:
-    row = connection.execute(sa.select(streams).where(streams.c.name == name)).one_or_none()
-    return None if row is None else _spec(row)
-
-
-def _found(connection: Connection, name: str) -> StreamSpec:
-    return _spec(connection.execute(sa.select(streams).where(streams.c.name == name)).one())
-
-
-def _spec(row: sa.Row[Any]) -> StreamSpec:
-    return StreamSpec(**{f.name: getattr(row, f.name) for f in fields(StreamSpec)})

@@ -12,6 +12,7 @@ from veilstream.arguments import is_a
 from veilstream.data import Domain
 from veilstream.errors import LedgerError, LedgerMismatchError
 from veilstream.storage.ledger.anchor import Anchor
+from veilstream.values.differences import differing
 
 UNRECORDED: Final = "unrecorded"
 """Of a calendar or a key that a ledger of schema 0001 did not keep: the next run that gives one records it."""
@@ -143,12 +144,13 @@ class Given:
             given, known = getattr(spec, f.name), getattr(recorded, f.name)
             undated = given is None and (known == UNRECORDED or f.name == "calendar")
             if given != known and not undated:
+                on_record, other = differing(known, given)
                 raise LedgerMismatchError(
-                    f"stream {self.spec.name!r} in ledger {label}: {f.name} is recorded as {known!r}, given {given!r}"
+                    f"stream {self.spec.name!r} in ledger {label}: {f.name} is recorded as {on_record}, given {other}"
                     f"{WHY.get(f.name, '')}",
                     name=f.name,
                     value=given,
-                    limit=f"recorded as {known!r}",
+                    limit=f"recorded as {on_record}",
                     outcome="nothing was changed, nothing was released",
                 )
 
