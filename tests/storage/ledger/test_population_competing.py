@@ -17,7 +17,7 @@ import pytest
 from veilstream import Release
 from veilstream.errors import LedgerBusyError
 from veilstream.release.together import feed_together
-from veilstream.storage.ledger import Ledger, population_losses
+from veilstream.storage.ledger import Ledger, chain, population_losses
 from veilstream.storage.ledger.records import Mark
 from veilstream.storage.ledger.verifying import verify
 
@@ -131,7 +131,7 @@ def test_a_step_that_others_repeat_meanwhile_is_no_rollback(
     with publisher(url, 0) as one, publisher(url, 2) as other:
         feed_or_skip(one, 5)
         feed_or_skip(other, 5)
-        found, repeated = population_losses.last_mark, list[Release]()
+        found, repeated = chain.last_mark, list[Release]()
 
         def last_mark(*given: Any) -> Mark:
             end = found(*given)
