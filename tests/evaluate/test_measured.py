@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from veilstream.data.measures import ValueMeasures
 from veilstream.data.public import read_public_counts
@@ -17,7 +18,7 @@ STEPS, ROWS = 40, 50
 RANGE = {"fare": (0, 100)}
 
 
-def stream(statistic: str, **more: Any) -> tuple[np.ndarray, ValueMeasures]:  # type: ignore[type-arg]
+def stream(statistic: str, **more: Any) -> tuple[NDArray[np.int64], ValueMeasures]:
     asked = ValueMeasures.of({statistic: RANGE})
     draw = np.random.default_rng(3)  # noqa: TID251
     rows = {"t": np.repeat(np.arange(STEPS), ROWS), "fare": draw.gamma(4, 5, STEPS * ROWS)}

@@ -21,21 +21,25 @@ COLUMN = ASKED.columns[0]
 SCALE = 10.0
 
 
-def releases(rows: int = 100, steps: int = 60, seed: int = 1, fresh: bool = True) -> tuple[list[Release], NDArray]:  # type: ignore[type-arg]
-    draw = np.random.default_rng(seed)  # noqa: TID251
-    found, truth = [], []
+Reals = NDArray[np.float64]
+
+
+def releases(rows: int = 100, steps: int = 60) -> tuple[list[Release], Reals]:
+    draw = np.random.default_rng(1)  # noqa: TID251
+    found: list[Release] = []
+    truth: list[Reals] = []
     assert isinstance(COLUMN, CellColumn)
     for t in range(steps):
         minutes = np.minimum(draw.gamma(4, 5, rows), 99.9)
         cells = np.bincount((minutes * 0.64).astype(int), minlength=64)
         parts = COLUMN.strategy() @ cells + draw.laplace(0, SCALE, COLUMN.parts)
-        values = Values(parts, SCALE * 2**0.5, NoiseLaw.LAPLACE, fresh=fresh)
+        values = Values(parts, SCALE * 2**0.5, NoiseLaw.LAPLACE)
         found.append(Release("trips", t, t, values, Fraction(0), Fraction(0)))
         truth.append(np.quantile(minutes, [0.1, 0.5, 0.9]) if rows else np.full(3, np.nan))
     return found, np.array(truth)
 
 
-def table(found: list[Release], smoothing: Smoothing | None) -> NDArray[np.float64]:
+def table(found: list[Release], smoothing: Smoothing | None) -> Reals:
     return np.array(
         [[(e.value[0], e.low[0], e.high[0]) for e in of] for of in estimates_of_all(found, ASKED, smoothing=smoothing)]
     )

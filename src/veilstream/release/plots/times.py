@@ -36,6 +36,8 @@ def name_time_axis(axes: Axes, released: Released, *, ticks: int = 6) -> None:
     dates: Any = drawing("dates")
     zone = ZoneInfo(released.zone)
     locator = dates.AutoDateLocator(minticks=3, maxticks=ticks, tz=zone)
+    # Without whole years among the months, some spans of two to three years have no fitting marks.
+    locator.intervald[dates.MONTHLY] = [1, 2, 3, 4, 6, 12]
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(date_format(locator, zone))
     axes.set_xlabel(f"start of the step ({released.zone})", loc="left")
