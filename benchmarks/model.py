@@ -41,7 +41,7 @@ PACED: Final = ("FAST", "FAST, few looks", "DSAT", "DSAT, few releases")
 PARTS: Final = ("gaps", "seasons", *WITHOUT)
 SOURCES: Final = ("benchmarks/model_runs.py", "benchmarks/model_trials.py", "benchmarks/model_streams.py")
 STREAMS: Final = "src/veilstream/mechanisms/streams"
-LIBRARY: Final = ("src/veilstream/noise", "src/veilstream/trusted/meter.py", "src/veilstream/trusted/block_noise.py")
+LIBRARY: Final = ("src/veilstream/noise", "src/veilstream/trusted/meter", "src/veilstream/trusted/block_noise.py")
 DEPENDS: Final[dict[str, tuple[str, ...]]] = {
     "uniform": ("uniform.py", "plain_release.py", "horizons.py"),
     "sample": ("sample.py", "plain_release.py"),

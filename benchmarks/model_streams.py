@@ -130,6 +130,13 @@ def real(name: str) -> Stream:
     return Stream(name, read(), periods)
 
 
+def _walk(moves: NDArray[np.float64]) -> Counts:
+    """Bins of 5 that jump to some thousands and walk by hundreds from there where ``moves`` is one."""
+    steps = moves[:, None] * default_rng(22).normal(0, 300, (len(moves), 6))
+    counts: Counts = np.abs(5 + 3000 * moves[:, None] + np.cumsum(steps, axis=0)).astype(np.int64)
+    return counts
+
+
 def stress(steps: int = 400) -> list[Stream]:
     """Streams that punish a schedule: what was quiet moves at once."""
     rng = default_rng(21)
@@ -156,6 +163,10 @@ def stress(steps: int = 400) -> list[Stream]:
         Stream("Poisson 3", poisson(np.array([[3.0]]))),
         Stream("constant 200", np.full(many, 200, dtype=np.int64)),
         Stream("random walk", np.maximum(np.cumsum(rng.normal(0, 60, (steps, 1)), axis=0) + 3000, 0).astype(np.int64)),
+        Stream(
+            "nothing, then alternating", np.tile(np.where((t[:120] > 20) & (t[:120] % 2 == 0), 1000, 0)[:, None], 20)
+        ),
+        Stream("little, then a walk", _walk(np.where(t[:120] < 15, 0.0, 1.0))),
         Stream("one window", rng.poisson(400, (40, 5)).astype(np.int64)),
         Stream("three windows, moving", np.rint(500 + 300 * np.sin(np.arange(120) / 5))[:, None].astype(np.int64)),
     ]

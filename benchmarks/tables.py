@@ -43,9 +43,10 @@ Codes = NDArray[np.int64]
 Reals = NDArray[np.float64]
 Cell = tuple[str, str, str]
 EPSILONS: Final = ("1", "1/10", "10")
-RUNS: Final = 5
+RUNS: Final = int(os.environ.get("TABLES_RUNS", "5"))
+PEER_RUNS: Final = 5
 FEWER_RUNS: Final = 2
-"""At other ε than the first, and on tables that were looked at."""
+"""At other ε than the first."""
 ITSELF: Final = "the table itself"
 ALONE: Final = "margins alone"
 PEERS: Final = tuple(os.environ.get("DPMM_PEERS", "AIM,MST").split(","))
@@ -106,26 +107,34 @@ def table_domain_of(table: RealTable) -> TableDomain:
     return TableDomain(axes)
 
 
-def run(quick: bool = False) -> Sequence[Table]:
-    """Errors on every table and ratios to the peers: first on tables that nothing was tuned on, then on the others."""
+def run(quick: bool = False, finished: bool = False) -> Sequence[Table]:
+    """Errors on every table and ratios to the peers: first on tables that nothing was tuned on, then on the others.
+
+    Finished: of what the records hold, without a further measurement.
+    """
     judged, others = {**held_back_tables(), **tables_of(HELD_BACK)}, {**real_tables(), **tables_of(LOOKED_AT)}
-    found, records = Found(), Records()
-    for kind in (_ours, _peers) if PYTHON and not quick else (_ours,):
-        for (name, table), epsilon in itertools.product({**judged, **others}.items(), EPSILONS):
-            if name in others and (quick or epsilon != EPSILONS[0]):
+    found, records = Found(), Records(finished)
+    tables = {name: judged[name] for name in sorted(judged, key=lambda name: judged[name].codes.size)} | others
+    for (epsilon, name), kind in itertools.product(itertools.product(EPSILONS, tables), (_ours, _peers)):
+        if (name in others and (quick or epsilon != EPSILONS[0])) or (kind is _peers and (quick or not PYTHON)):
+            continue
+        for label, method in kind(tables[name]).items():
+            if label == "copula" and epsilon != EPSILONS[0]:
                 continue
-            for label, method in kind(table).items():
-                for seed in range(_runs(label, epsilon, name in others, quick)):
-                    if isinstance(method, GraphicalModel) and not may_draw(method, Fraction(epsilon), seed, name):
-                        continue
-                    measure = partial(_measured, name, table, method, epsilon, seed)
-                    found.add((name, epsilon, label), records.get(f"{name}|{epsilon}|{label}|{seed}", measure))
-                progress(f"tables {name} {epsilon} {label} {found.shown(name, epsilon, label)}")
+            part = "any" if label in (ITSELF, "independent") else epsilon
+            for seed in range(_runs(label, epsilon, name in others, quick)):
+                if isinstance(method, GraphicalModel) and not may_draw(method, Fraction(epsilon), seed, name):
+                    continue
+                measure = partial(_measured, name, tables[name], method, epsilon, seed)
+                measured = records.get(f"{name}|{part}|{label}|{seed}", measure)
+                if measured:
+                    found.add((name, epsilon, label), measured)
+            progress(f"tables {name} {epsilon} {label} {found.shown(name, epsilon, label)}")
     notes = _notes(list(others))
     return [
         _errors("Models of tables that nothing was tuned on", notes, found, list(judged)),
         *_ratios("Against the peers, on tables that nothing was tuned on", found, list(judged)),
-        _errors("Models of tables that were looked at", "As above.", found, list(others)),
+        *([_errors("Models of tables that were looked at", "As above.", found, list(others))] if others else []),
         *_ratios("Against the peers, on tables that were looked at", found, list(others)),
     ]
 
@@ -133,9 +142,11 @@ def run(quick: bool = False) -> Sequence[Table]:
 def _runs(label: str, epsilon: str, looked_at: bool, quick: bool) -> int:
     if quick or label in (ITSELF, "independent", "copula"):
         return 1
-    if label in PEERS or (epsilon == EPSILONS[0] and not looked_at):
-        return RUNS
-    return FEWER_RUNS
+    if label in PEERS:
+        return PEER_RUNS
+    if looked_at:
+        return 1
+    return RUNS if epsilon == EPSILONS[0] and label != ALONE else FEWER_RUNS
 
 
 class Found:
@@ -177,8 +188,7 @@ def _peers(_table: RealTable) -> dict[str, Any]:
 
 def _notes(looked_at: Sequence[str]) -> str:
     return (
-        f"At most {ROWS:,} rows of each; means of up to {RUNS} runs, whose number stands beside, for a model and its "
-        "noise. Total variation of "
+        f"At most {ROWS:,} rows of each; means over models, whose number stands beside. Total variation of "
         f"{MOST_MARGINALS} marginals of 2 and of 3 attributes, mean error of 200 ranges over single "
         "attributes in shares of the rows, mean error of correlations, area under the curve of three classifiers "
         f"trained on drawn rows, processor seconds. {', '.join(looked_at)}, which stand below, were looked at while "
@@ -206,7 +216,7 @@ def _ratios(title: str, found: Found, names: Sequence[str]) -> list[Table]:
         ratios = {
             name: _wrong(found, (name, epsilon, ours)) / np.maximum(_wrong(found, (name, epsilon, peer)), 1e-4)
             for name in names
-            if (name, epsilon, peer) in found.runs and (name, epsilon, ours) in found.runs
+            if all((name, epsilon, label) in found.runs for label in (peer, ours, ITSELF))
         }
         for name, ratio in ratios.items():
             rows.append([peer, epsilon, ours, name, *(f"{number:.2f}" for number in ratio)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -68,7 +68,7 @@ def drawn(chances: list[NDArray[np.float64]], rng: np.random.Generator) -> Codes
 
 
 def models(
-    tables: Sequence[RealTable], stream: Callable[[MarginalGraph], StreamMechanism[object]], epsilon: str, seed: int
+    tables: Sequence[RealTable], stream: Callable[[MarginalGraph], StreamMechanism[Any]], epsilon: str, seed: int
 ) -> list[GraphModel]:
     """The model of every step, each for ``epsilon``."""
     domain = table_domain_of(tables[0])
@@ -129,7 +129,7 @@ def _years() -> list[Table]:
     rows: list[list[str]] = []
     for epsilon in EPSILONS:
         errors: dict[str, list[list[float]]] = {}
-        kinds: dict[str, Callable[[MarginalGraph], StreamMechanism[object]]] = {
+        kinds: dict[str, Callable[[MarginalGraph], StreamMechanism[Any]]] = {
             "refreshed": MarginalStream,
             "anew": Uniform,
         }

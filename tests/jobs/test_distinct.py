@@ -96,6 +96,7 @@ def test_totals_that_may_not_fall_are_fitted_to_all_releases(tmp_path: Path) -> 
         {"distinct": "so-far", "delta": "1e-6"},
         {"distinct": "so-far", "window": "user", "presence": 2, "delta": "1e-6"},
         {"distinct": "so-far", "window": None, "delta": "1e-6", "mechanism": "sample"},
+        {"distinct": 3, "population": "residents"},
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_spent(tmp_path: Path, changes: dict[str, Any]) -> None:

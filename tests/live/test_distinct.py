@@ -80,6 +80,7 @@ def test_what_cannot_be_counted_by_people_is_refused() -> None:
         {"distinct": "ever"},
         {"distinct": 0},
         {"distinct": 3, "presence": 1},
+        {"distinct": 3, "population": "residents"},
         {"distinct": "step", "counts_per_user": 2},
         {"distinct": "step", "mean": "fare", "between": [0, 1]},
         {"distinct": "so-far", "mechanism": "uniform", "window": None, "delta": "1e-6"},

@@ -65,8 +65,8 @@ def run(path: Path, batches: list[Batch], wakes: list[int], options: dict[str, A
     counts: Counts = {}
     made = closing.sealed_step
 
-    def record(spool: Spool, stream: Any, step: int, *books: Any) -> Any:
-        snapshot = made(spool, stream, step, *books)
+    def record(spool: Spool, stream: Any, step: int, presence: Any = None, people: Any = None) -> Any:
+        snapshot = made(spool, stream, step, presence, people)
         counts[step] = np.asarray(opened(snapshot))
         return snapshot
 

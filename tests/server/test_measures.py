@@ -24,7 +24,7 @@ LABELS = ["count fare", "mean fare", "quantile 0.1 fare", "median fare", "quanti
 
 def measured(start_server: StartServer, **changes: Any) -> Running:
     """Fares of one hour in two places, of which nobody came to the second; noise is too small to be seen."""
-    asked = {"mean": "fare", "quantiles": "fare", "count": "fare", "between": [0, 100], "cells": 100}
+    asked: dict[str, Any] = {"mean": "fare", "quantiles": "fare", "count": "fare", "between": [0, 100], "cells": 100}
     server = start_server(definition(public=True, units={"fare": "USD"}, **{**asked, **changes}))
     rows = pl.DataFrame(
         {"id": range(4), "ts": ["2024-01-01T00:10"] * 4, "place": ["a"] * 4, "fare": FARES["a"]},

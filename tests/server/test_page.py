@@ -203,6 +203,7 @@ def test_a_chart_can_be_embedded_and_the_page_cannot(start_server: StartServer, 
     try:
         page.goto(f"http://localhost:{other.server_port}/")
         page.frame_locator("iframe").first.locator("[data-head='2']").wait_for()
+        expect(page.frame_locator("iframe").first.locator("header#top")).to_be_hidden()
         assert page.frame_locator("iframe").nth(1).locator("#main").count() == 0
     finally:
         page.close()

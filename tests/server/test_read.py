@@ -216,6 +216,7 @@ def test_the_operator_sees_late_rows_and_readers_do_not(start_server: StartServe
         send(client, body(frame(1, 2, 3), CSV))
         (view,) = client.get("/v1/operate").json()["streams"]
         assert sum(hour["late"] for hour in view["hours"]) == 3
-        assert client.get("/v1/operate").json()["ready"]
+        whole = client.get("/v1/operate").json()
+        assert (whole["ready"], whole["batches"], whole["batch_p99"] > 0) == (True, {"accepted": 2}, True)
     with server.client("read") as client:
         assert client.get("/v1/operate").status_code == 403

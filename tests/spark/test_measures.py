@@ -98,7 +98,9 @@ def test_missing_values_are_refused_or_counted_as_everywhere(spark: Cluster) -> 
 
 
 @pytest.mark.parametrize("kind", ["quantiles", "people of three steps"])
-def test_closed_steps_publish_measures_job_by_job(spark: Cluster, kind: str, tmp_path: Path) -> None:
+def test_closed_steps_publish_measures_job_by_job(
+    spark: Cluster, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = {**KINDS[kind]}
     measures: ValueMeasures | None = options.get("measures")
     moved = 4 if measures is None else 1
@@ -114,7 +116,12 @@ def test_closed_steps_publish_measures_job_by_job(spark: Cluster, kind: str, tmp
     )
     fed: list[Sealed] = []
     feed = publisher.feed
-    publisher.feed = lambda snapshot, t=None: (fed.append(snapshot), feed(snapshot, t))[1]  # type: ignore[method-assign]
+
+    def record(snapshot: Any, t: int | None = None) -> Any:
+        fed.append(snapshot)
+        return feed(snapshot, t)
+
+    monkeypatch.setattr(publisher, "feed", record)
     stream = ClosedSteps(
         publisher, DAYS, user="user", arrival="time", key=KEY, bins_per_user=2, steps_at_once=2,
         distinct=options.get("distinct"),

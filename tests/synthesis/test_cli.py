@@ -117,7 +117,7 @@ def test_an_operator_at_a_terminal_sees_how_far_the_fit_is(folder: Path, monkeyp
 
 def test_marginals_of_pairs_are_drawn_and_shown_on_the_page(folder: Path) -> None:
     page = folder / "page.html"
-    options = ["--method", "pairs", "--epsilon", "4", "--out", str(folder / "o.parquet"), "--report", str(page)]
+    options = ["--target", "sex", "--epsilon", "4", "--out", str(folder / "o.parquet"), "--report", str(page)]
     code, said, _ = run(folder, *options, "--json")
     assert code == 0
     assert json.loads(said)["copula"] == ["marginals"]
@@ -140,6 +140,8 @@ def test_every_method_and_the_choice_of_the_copula_run(folder: Path, method: str
 REFUSED: dict[str, tuple[list[str], str]] = {
     "method": (["--method", "magic"], "choose from auto, pairs, kendall, mle, hybrid"),
     "margins": (["--margins", "magic"], "margins 'magic'"),
+    "target": (["--target", "height"], "target 'height': the attributes are age, income, sex"),
+    "target of a copula": (["--target", "sex", "--method", "kendall"], "a copula measures all dependence alike"),
     "rows": (["--rows", "-5"], "rows -5"),
     "measure": (["--measure", "1"], "give --report"),
     "epsilon": (["--epsilon", "0"], "epsilon '0'"),

@@ -173,11 +173,13 @@ def _draw(tables: Iterator[pl.DataFrame], path: str, guarantee: Guarantee, count
 
     from veilstream.release.measure import Measure
     from veilstream.release.plots import plot_releases
+    from veilstream.release.sinks import OWN_COLUMNS
 
-    measure = Measure.of_events(counts_per_user, None)
-    plot_releases(
-        pl.concat(tables), path, title="Private histogram", subtitle=str(guarantee), level=level, measure=measure
-    )
+    measure, table = Measure.of_events(counts_per_user, None), pl.concat(tables)
+    by = [name for name in table.columns if name not in OWN_COLUMNS]
+    title = f"{measure.title}, by {' and '.join(by)}" if by else measure.title
+    words = f"differentially private: {guarantee}"
+    plot_releases(table, path, title=title, subtitle=words, level=level, measure=measure)
 
 
 def _release_boxes(
@@ -283,7 +285,7 @@ def _tell(done: _Done, stream: str, outputs: tuple[str | None, str | None], as_j
         typer.echo(f"released '{stream}': {plural(done.number, done.kind)} for epsilon {number(done.release.spent)}")
     typer.echo(f"each number counts {done.measure}")
     sentence = f"noise: standard deviation {number(std)} per {done.kind} on average"
-    typer.echo(f"{sentence}; it does not tell of a method's smoothing")
+    typer.echo(f"{sentence}; what a method smooths away is not in it")
     out, plot = outputs
     if out is not None and done.written is not None:
         typer.echo(f"wrote {out} ({plural(done.written, 'row')})")

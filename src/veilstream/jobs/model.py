@@ -296,6 +296,11 @@ class Job(BaseModel):
             raise ValueError(
                 "distinct: people of the last steps are protected by a 'window', not by 'presence' or 'per'"
             )
+        if steps is not None and steps > 1 and self.population is not None:
+            raise ValueError(
+                "distinct: people of the last steps are seen for longer than a window of a 'population' looks back; "
+                "count the people of each step, or so far, or leave the population out"
+            )
         return self
 
     @model_validator(mode="after")

@@ -142,7 +142,7 @@ def draw_releases(prepared: PreparedJob, ledger: Ledger, path: str | Path) -> No
 def _about(prepared: PreparedJob, measured: str) -> str:
     """The title of a picture to which none was given: the stream if it has a name, what is counted, and by what."""
     stream, measure = prepared.job.stream, prepared.measure
-    what = (replace(measure, counted=measured) if measured else measure).title
+    what = replace(measure, counted=measured) if measured else measure
     by = prepared.domain.names
-    named = what if stream == UNNAMED else f"{stream}: {what[:1].lower()}{what[1:]}"
+    named = what.title if stream == UNNAMED else f"{stream}: {what.brief}"
     return f"{named}, by {' and '.join(by)}" if by else named

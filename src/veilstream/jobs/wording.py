@@ -14,7 +14,8 @@ def number(value: Fraction | float) -> str:
     >>> number(Fraction(1, 24)), number(Fraction(1, 4)), number(73.54), number(97_580.3)
     ('0.04167', '0.25', '73.54', '97,580')
     """
-    return f"{float(value):,.0f}" if 1e4 <= abs(value) < 1e15 else f"{float(value):,.4g}"
+    exact = float(value)
+    return f"{exact:,.0f}" if 1e4 <= abs(exact) < 1e15 else f"{exact:,.4g}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -200,7 +200,7 @@ def close_due(
         finally:
             if done:
                 present = {name: found for name, step in done.items() if (found := closers[name].present(step))}
-                people = {name: found for name, step in done.items() if (found := closers[name].people(step))}
+                people = {name: noted for name, step in done.items() if (noted := closers[name].people(step))}
                 spool.forget(done, max(now.values()), present, people)
 
 

@@ -160,6 +160,8 @@ class StreamDefinition:
             limit = "people are counted by their ids, so not with counts_per_user or columns that are measured"
         elif several and limited:
             limit = "people of the last steps are protected by a window, not by presence or per"
+        elif several and self.population is not None:
+            limit = "people of the last steps are seen for longer than a window of a population looks back"
         elif self.distinct == SO_FAR and not (so_far and Traits.of(self.make_mechanism()).cumulative):
             limit = "so far a person counts once for ever in a total: leave window, presence and mechanism out"
         else:

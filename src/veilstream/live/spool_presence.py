@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import sqlalchemy as sa
@@ -165,7 +165,7 @@ def _store_head(connection: Connection, stream_id: int, present: Present) -> int
     """Store the head; which image it names."""
     mine = presence_heads.c.stream_id == stream_id
     head = connection.execute(sa.select(presence_heads).where(mine)).one_or_none()
-    values = {"rule": present.rule, "left_out": present.left_out, "image": 0, "image_end": 0}
+    values: dict[str, Any] = {"rule": present.rule, "left_out": present.left_out, "image": 0, "image_end": 0}
     if present.image is not None:
         values |= {"image": present.image, "image_end": present.end}
     elif head is not None and head.image_end > present.since:

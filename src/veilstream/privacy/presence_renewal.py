@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,7 @@ class Renewal:
             "block a person counts"
         )
 
-    def chosen(self, visits: Sequence[float] | NDArray[np.float64], epsilon: Exact) -> int:
+    def chosen(self, visits: Sequence[float] | NDArray[Any], epsilon: Exact) -> int:
         """The c that a histogram of visits asks for: how many people came in 1, 2, … steps of a block, over an epoch.
 
         >>> Renewal(block=7, blocks=2, first=2).chosen([4000, 300, 8, 0], epsilon=1)

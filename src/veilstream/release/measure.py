@@ -81,14 +81,20 @@ class Measure:
         return f"{self.counted}{between}per {step}" if step else self.counted
 
     @property
-    def title(self) -> str:
-        """What a picture is about: the label without the limits.
+    def brief(self) -> str:
+        """The label without the limits."""
+        return replace(self, counted=self.counted.partition(",")[0]).label
 
-        >>> Measure.of_events(20, "1h").title, Measure("people", "1d", span=5).title
-        ('Rows per hour', 'People, sum over 5 days')
+    @property
+    def title(self) -> str:
+        """What a picture is about.
+
+        >>> Measure.of_events(20, "1h").title, Measure("people", "1d", span=5).title, Measure("n_rides", "1h").title
+        ('Rows per hour', 'People, sum over 5 days', 'n_rides per hour')
         """
-        text = replace(self, counted=self.counted.partition(",")[0]).label
-        return text[:1].upper() + text[1:]
+        text = self.brief
+        # The name of a column stays as it is written.
+        return text[:1].upper() + text[1:] if text.partition(" ")[0].strip(",").isalpha() else text
 
 
 def _step(every: str | int | None) -> str | None:

@@ -53,6 +53,7 @@ ASSETS: Final = {
     "operate.js": "text/javascript",
     "plan.js": "text/javascript",
     "series.js": "text/javascript",
+    "start.js": "text/javascript",
     "stream.js": "text/javascript",
     "views.js": "text/javascript",
     "words.js": "text/javascript",

@@ -22,6 +22,7 @@ from veilstream.values.release import Release
 CACHE_BYTES: Final = 64 << 20
 SPARK_STEPS: Final = 120
 READ_AT_ONCE: Final = 256
+DIGITS_OF_A_WIDTH: Final = 5
 
 
 class StreamBoard:
@@ -157,7 +158,9 @@ def intervals(releases: Sequence[Shown], *, measured: bool, digits: int | None =
         low, high = (numbers([getattr(one, end) for one in releases], digits) for end in ("low", "high"))
         return {"half": None, "low": low, "high": high}
     several = [one.half for one in releases if isinstance(one.half, np.ndarray)]
-    half = numbers(several, digits) if len(several) == len(releases) else [_plain(one.half) for one in releases]
+    # Of a width nobody sees as many digits as of a value.
+    few = None if digits is None else min(digits, DIGITS_OF_A_WIDTH)
+    half = numbers(several, few) if len(several) == len(releases) else [_plain(one.half) for one in releases]
     return {"half": half, "low": None, "high": None}
 
 

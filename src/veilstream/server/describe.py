@@ -112,8 +112,10 @@ def measure_infos(measures: ValueMeasures, units: Mapping[str, str]) -> list[dic
     infos: list[dict[str, Any]] = []
     for label, (statistic, name) in zip(measures.labels, measures.asked, strict=True):
         column, _ = measures.column(statistic, name)
-        cells = isinstance(column, CellColumn)
-        low, high = (column.edges[0], column.edges[-1]) if cells else (column.low, column.high)
+        if isinstance(column, CellColumn):
+            low, high = column.edges[0], column.edges[-1]
+        else:
+            low, high = column.low, column.high
         share = share_of(statistic)
         infos.append(
             {

@@ -123,10 +123,8 @@ def router(service: Service, access: Access) -> APIRouter:
 
 
 def _list(boards: list[StreamBoard], clock: Clock, brief: bool) -> bytes:
-    infos = [stream_info(board, clock) for board in boards]
-    if brief:
-        infos = [{**info, "labels": [], "attributes": {}, "grid": None} for info in infos]
-    return dumps({"streams": infos})
+    left_out: dict[str, Any] = {"labels": [], "attributes": {}, "grid": None} if brief else {}
+    return dumps({"streams": [{**stream_info(board, clock), **left_out} for board in boards]})
 
 
 def _range(board: StreamBoard, first: int | None, last: int | None, limit: int, newest: bool) -> tuple[int, int]:

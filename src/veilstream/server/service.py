@@ -95,6 +95,8 @@ class Service:
         self._closers[name] = Closer(self.spool, self.ledger, name)
         self.spooled[name] = stream
         self.boards[name] = StreamBoard(stream.definition, self.ledger, stream.first)
+        # What could be seen before the server was started is no delay of this one.
+        self.boards[name].advance(self.clock.now())
 
     def open_board(self, name: str) -> None:
         """Show what was published of a stream that somebody closes by hand."""

@@ -120,7 +120,9 @@ def numbers(rows: Sequence[NDArray[Any]], digits: int | None = None) -> list[lis
     values = np.stack(rows)
     known = np.isfinite(values)
     exact = values if digits is None else rounded(np.where(known, values, 0.0), digits)
-    found: list[list[float | None]] = exact.tolist() if known.all() else np.where(known, exact, None).tolist()
+    found: list[list[float | None]] = exact.tolist()
+    for row, place in np.argwhere(~known).tolist():
+        found[row][place] = None
     return found
 
 

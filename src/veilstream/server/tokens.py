@@ -24,6 +24,8 @@ ALL_STREAMS: Final = "*"
 PREFIX: Final = "vst"
 LABEL: Final = re.compile(r"[A-Za-z0-9 .@_-]{1,80}")
 TOKEN: Final = re.compile(rf"{PREFIX}_([a-z2-7]{{13}})_([A-Za-z0-9_-]{{43}})")
+WEEK: Final = 7 * 86_400_000_000
+LONGEST_LIFE: Final = 100_000 * WEEK
 DEFAULT_LIFE: Final = "90d"
 AUDIT_ROWS: Final = 100_000
 REMEMBERED_SECONDS = 1.0
@@ -108,10 +110,14 @@ class TokenStore:
         unknown = [scope for scope in scopes if scope not in SCOPES]
         if unknown or not scopes:
             raise InvalidInputError(name="scope", value=unknown[:1], limit=f"choose among {', '.join(SCOPES)}")
+        lasting = duration(life)
+        if lasting > LONGEST_LIFE:
+            most = f"at most {LONGEST_LIFE // WEEK}w"
+            raise InvalidInputError(name="life", value=life, limit=most, outcome="nothing was stored")
         name = base64.b32encode(os.urandom(8)).decode().rstrip("=").lower()
         secret = _secret()
         now = self._clock.now()
-        grant = Grant(name, label, scopes, streams, now + duration(life))
+        grant = Grant(name, label, scopes, streams, now + lasting)
         row = {
             "id": name,
             "label": label,

@@ -41,6 +41,8 @@ MARGINS_BY_NOISE: Final = 30.0
 FOR_MARGINS_BESIDE_VIEWS: Final = Fraction(1, 20)
 NOISE_OF_VIEWS: Final = 0.25
 """Every pair is measured where noise changes its table by at most this share of the rows."""
+NOISE_OF_VIEWS_BESIDE_TARGET: Final = 0.05
+"""The same where a target is declared, whose tables have less noise than those of all pairs."""
 NOISE_OF_CORRELATION: Final = 0.15
 """Correlations of ordered attributes are measured if the mean absolute noise of Kendall's coefficient is below this."""
 ROWS_OF_CHOICE: Final = 0.05
@@ -202,7 +204,8 @@ class MarginalGraph:
         views, noise = best_covering(layout.shape, lambda count: budget.noise_of(spared / count))
         enough = max(map(len, views)) <= MOST_AXES and len(views) <= layout.most_tables
         cells = sum(math.prod(layout.shape[axis] for axis in view) for view in views)
-        return views if enough and cells <= layout.most_cells and noise <= NOISE_OF_VIEWS * total else []
+        bound = NOISE_OF_VIEWS if self.target is None else NOISE_OF_VIEWS_BESIDE_TARGET
+        return views if enough and cells <= layout.most_cells and noise <= bound * total else []
 
     def _correlated(self, layout: GraphLayout, total: float, max_contribution: Fraction, epsilon: Fraction) -> bool:
         """Whether the noise of Kendall's coefficients of the ordered attributes is small beside 1."""

@@ -17,7 +17,8 @@ import pytest
 from veilstream import Release
 from veilstream.errors import LedgerBusyError
 from veilstream.release.together import feed_together
-from veilstream.storage.ledger import Ledger
+from veilstream.storage.ledger import Ledger, chain, population_losses
+from veilstream.storage.ledger.records import Mark
 from veilstream.storage.ledger.verifying import verify
 
 from .population_support import RESIDENTS, STREAMS_OF_FOUR, feed_or_skip, fullest_window, publisher
@@ -119,6 +120,29 @@ def test_a_population_survives_three_hundred_kills(new_ledger: NewLedger) -> Non
     url = new_ledger()
     kill_one_after_another(url, 300)
     assert_all_kept(url)
+
+
+@pytest.mark.xdist_group("postgres")
+def test_a_step_that_others_repeat_meanwhile_is_no_rollback(
+    new_postgres: NewLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repeated release takes no lock of the population: it is committed while another stream looks at the pool."""
+    url = new_postgres()
+    with publisher(url, 0) as one, publisher(url, 2) as other:
+        feed_or_skip(one, 5)
+        feed_or_skip(other, 5)
+        found, repeated = chain.last_mark, list[Release]()
+
+        def last_mark(*given: Any) -> Mark:
+            end = found(*given)
+            if not repeated:
+                repeated.append(one.skip())
+            return end
+
+        monkeypatch.setattr(population_losses, "last_mark", last_mark)
+        with Ledger.open(url) as ledger, publisher(ledger, 2) as again:
+            assert feed_or_skip(again, 5) is not None
+        assert [release.t for release in repeated] == [1]
 
 
 @pytest.mark.xdist_group("postgres")

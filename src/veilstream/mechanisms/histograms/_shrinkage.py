@@ -76,7 +76,7 @@ def _likeliest(size: Reals, terms: int) -> Integers:
 @cache
 def _densities(terms: int) -> tuple[Reals, Reals, Reals]:
     """Of a number in each cell given each θ; of θ by scales; and of a number by scales."""
-    places = STEP * np.arange(-REACH, REACH + 1)
+    places: Reals = STEP * np.arange(-REACH, REACH + 1, dtype=np.float64)
     given = _noise(terms, np.abs(STEP * np.arange(CELLS + 1)[:, None] - places[None, :]))
     slabs = np.stack([STEP * _cauchy(scale, places) for scale in SCALES.tolist()])
     return given, slabs, given @ slabs.T

@@ -130,8 +130,8 @@ class DSAT(ByDistance):
     horizon): up after a release, down after none. It reads past outputs alone, so it costs nothing. After a release the
     next decision waits for a part ``spacing`` of w/C steps. Decisions, floor, first and last release are those of
     ``DSFT``. By default C = w: the threshold falls until every step is released, and the error is a fiftieth above that
-    of ``Uniform``. Smaller ``releases`` suit counts that are small or hardly change; None means ⌊√w⌋. With so few, large
-    counts that move have many times the error of ``Uniform`` (docs/benchmarks.md, section ``model``). The other
+    of ``Uniform``. Smaller ``releases`` suit counts that are small or hardly change; None means ⌊√w⌋. With so few,
+    large counts that move have many times the error of ``Uniform`` (docs/benchmarks.md, section ``model``). The other
     defaults were chosen by measurement (docs/adaptive.md).
 
     >>> import numpy as np

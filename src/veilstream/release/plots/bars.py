@@ -8,6 +8,7 @@ import numpy as np
 
 from veilstream.extras import drawing
 from veilstream.release.plot_options import PlotOptions
+from veilstream.release.plots.labels import shortened
 from veilstream.release.plots.style import INK, LINE, QUIET, Figure, add_legend, plain_numbers
 from veilstream.release.plots.table import Released
 from veilstream.release.plots.times import moment_name
@@ -37,7 +38,7 @@ def draw_bars(figure: Figure, released: Released, options: PlotOptions, unit: st
             fontsize=7.5,
         )
     axes.margins(x=0.12)
-    axes.set_yticks(rows, released.names, fontsize=9 if len(rows) <= 30 else 7.5)
+    axes.set_yticks(rows, [shortened(name) for name in released.names], fontsize=9 if len(rows) <= 30 else 7.5)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.axvline(0, color=QUIET, linewidth=0.8)
@@ -54,5 +55,5 @@ def draw_bars(figure: Figure, released: Released, options: PlotOptions, unit: st
         (lines.Line2D([], [], color=INK, marker="|"), released.interval_name(level)),
     ]
     add_legend(figure, entries)
-    if len(rows) < released.all_bins:
-        axes.set_ylabel(f"{len(rows)} of {released.all_bins:,} bins")
+    by = ", ".join(released.bins.columns)
+    axes.set_ylabel(f"{len(rows)} of {released.all_bins:,} bins" if len(rows) < released.all_bins else by)

@@ -7,4 +7,6 @@ if (names.length > 1) {
   at("sure").hidden = !sure;
   at("negative").hidden = at("unsure").hidden = !value.some((v) => v < 0);
 }
+at("which").hidden = at("find").hidden = names.length < 2;
+at("old").hidden = fresh.every((f) => f === 1);
 choose(view.bin);

@@ -235,7 +235,7 @@ const repeatedFrom = (i, step) => (fresh[i] ? "" : `, repeated: as of ${moment(t
 function tell() {
   if (view.hover === null) {
     const zoned = zone === null ? "" : ` (${zone})`;
-    told.textContent = `${names[view.bin]}: ${moment(view.from, span)} to ${moment(view.to, span)}${zoned}`;
+    told.textContent = `${names.length > 1 ? `${names[view.bin]}: ` : ""}${moment(view.from, span)} to ${moment(view.to, span)}${zoned}`;
     return;
   }
   const i = view.bin * steps + view.hover;

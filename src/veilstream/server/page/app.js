@@ -10,7 +10,8 @@ export const state = { session: null, view: null, heads: null };
 export async function api(path, options = {}) {
   const headers = { ...(options.headers || {}) };
   if (options.method && options.method !== "GET" && state.session?.csrf) headers["x-csrf-token"] = state.session.csrf;
-  const answer = await fetch(path, { ...options, headers, credentials: "same-origin" });
+  const early = options.method ? null : await window.veilstream.take(path);
+  const answer = early ?? await fetch(path, { ...options, headers, credentials: "same-origin" });
   if (!answer.ok) {
     const problem = await answer.json().catch(() => null);
     const error = new Error(problem?.error?.message || `the server answered ${answer.status}`);

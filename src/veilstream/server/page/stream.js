@@ -7,7 +7,6 @@ import { MOST_FANS, Series, colour, moment, round } from "./series.js";
 import { countdown, fraction, plural, short, windowWords } from "./words.js";
 
 const MOST_MULTIPLES = 12;
-const ALL = "releases?newest=true&limit=10000&numbers=240000&digits=8";
 
 class StreamPage {
   constructor(main, info, series) {
@@ -279,7 +278,7 @@ class StreamPage {
 
 export async function streamView(main, name) {
   const base = `/v1/streams/${encodeURIComponent(name)}`;
-  const [info, releases] = await Promise.all([api(base), api(`${base}/${ALL}`)]);
+  const [info, releases] = await Promise.all([api(base), api(`${base}/${window.veilstream.all}`)]);
   const series = new Series(info);
   series.append(releases);
   const page = new StreamPage(main, info, series);

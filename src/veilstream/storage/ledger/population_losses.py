@@ -48,8 +48,9 @@ def refuse_rolled_back(
 ) -> None:
     """Refuse to draw on a pool if a stream that shares it, or any that is not here, was seen further than it is."""
     for member in members:
-        end = last_mark(connection, member.id)
-        check_mark(connection, member.id, member.name, label, end, marks.seen(member.name))
+        # The mark first: a step that repeats a release takes no lock of the population and may be committed between.
+        seen = marks.seen(member.name)
+        check_mark(connection, member.id, member.name, label, last_mark(connection, member.id), seen)
     unknown = gone_streams(connection, marks.all(), label)
     if unknown:
         raise LedgerError(
