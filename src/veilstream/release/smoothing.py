@@ -26,8 +26,7 @@ from veilstream.release.quantiles import crossing, cut_weights
 Reals = NDArray[np.float64]
 
 MEMORY: Final = 0.97
-"""How much less a step counts than the next one; the best of several, and of choices among them, on other columns than
-those of the benchmark."""
+"""How much less a step counts than the next one: by measurement, on other columns than that of the benchmark."""
 TINY: Final = 1e-300
 SURE: Final = 2.0
 """Standard deviations that a number of rows must be above zero to be sure of some."""
