@@ -88,13 +88,13 @@ def _reduced(name: str) -> Generator[None]:
     before = getattr(module, constant)
     setattr(module, constant, value)
     plans.block_plan.cache_clear()
-    plans.cycles.cache_clear()
+    plans.expected_errors.cache_clear()
     try:
         yield
     finally:
         setattr(module, constant, before)
         plans.block_plan.cache_clear()
-        plans.cycles.cache_clear()
+        plans.expected_errors.cache_clear()
 
 
 def trial(name: str, stream: str, epsilon: str, w: int | None, delta: str, runs: int) -> Measures:

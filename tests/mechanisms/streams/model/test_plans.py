@@ -9,18 +9,9 @@ from numpy.random import default_rng  # noqa: TID251 (makes data, releases nothi
 import veilstream as vs
 from tests.mechanisms.streams.model.test_mechanism import walked
 from veilstream.mechanisms.streams import ModelBased
-from veilstream.mechanisms.streams.model.experts import LEVELS
 from veilstream.mechanisms.streams.model.looks import Reason
 from veilstream.mechanisms.streams.model.periods import Period
-from veilstream.mechanisms.streams.model.plans import (
-    SLOWEST,
-    expected_errors,
-    gaps_of,
-    quiet_needed,
-    reserve,
-    target,
-    watch,
-)
+from veilstream.mechanisms.streams.model.plans import gaps_of, quiet_needed, reserve, target, watch
 from veilstream.mechanisms.streams.model.reserve import Book
 
 
@@ -64,40 +55,3 @@ def test_a_surprise_far_below_the_noise_of_looks_at_every_step_does_not_bring_th
     looked = [any(charge.purpose == "look" for charge in step) for step in charges]
     assert np.mean(looked[120:]) < 0.5
     assert sum(state.looks.reason is Reason.EVERY_STEP for state in states[120:]) < 20
-
-
-def test_errors_to_come_are_those_of_a_filter_that_walks_there() -> None:
-    """Eight looks, more of them early, stand for all: near enough to choose by."""
-    period, bins, step = Period(30), 20, 60
-    known = np.full(len(LEVELS), 0.2)
-    quick = expected_errors(period, bins, 0, known, step)
-    speeds = np.maximum(LEVELS, SLOWEST)
-    for row, gap in zip(quick, gaps_of(period), strict=True):
-        noise = 1.0 if gap == 1 else (period.even / target(gap, period, bins)) ** 2
-        variance, errors = known.copy(), list[np.ndarray[tuple[int], np.dtype[np.float64]]]()
-        for t in range((period.window + step) // gap * gap):
-            variance = variance * noise / (variance + noise) if t % gap == 0 else variance
-            errors.append(np.sqrt(variance))
-            variance = variance + speeds
-        ratios = row / np.mean(errors, axis=0)
-        assert 0.7 < ratios.min() <= ratios.max() < 1.35, gap
-
-
-def test_counts_far_below_the_noise_get_a_strong_look_at_once() -> None:
-    """Of 3 among noise of 400: the opening says how little there is, and most of a window's budget follows it."""
-    counts = default_rng(11).poisson(3, (12, 6)).astype(np.int64)
-    _, charges, _ = walked(ModelBased(), vs.Guarantee("1/10", w=40), counts)
-    looks = [(t, charge.epsilon) for t, step in enumerate(charges) for charge in step if charge.purpose == "look"]
-    assert [t for t, _ in looks] == [0, 1]
-    assert looks[1][1] > 2 * looks[0][1]
-
-
-def test_what_is_published_stays_where_it_was_until_the_next_look() -> None:
-    """Levels far apart: what a look has told of each bin is not taken back by time alone."""
-    counts = np.array([5, 40, 90, 160, 300, 30]) * np.ones((60, 1), dtype=np.int64)
-    values, charges, _ = walked(ModelBased(), vs.Guarantee("1/4", w=60), counts)
-    looked = [t for t, step in enumerate(charges) if any(charge.purpose == "look" for charge in step)]
-    longest = max(zip(looked, [*looked[1:], len(counts)], strict=True), key=lambda pair: pair[1] - pair[0])
-    assert longest[1] - longest[0] > 10
-    first, last = (np.asarray(values[t].numbers) for t in (longest[0], longest[1] - 1))
-    assert np.allclose(first, last, rtol=0.02, atol=1)

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from veilstream.mechanisms.streams.model.bank import Bank, Mixture
+from veilstream.mechanisms.streams.model.bank import Mixture
 from veilstream.mechanisms.streams.model.experts import LEVELS
 from veilstream.mechanisms.streams.model.observation import Floats, Look
 from veilstream.mechanisms.streams.model.periods import Period
@@ -22,7 +22,6 @@ from veilstream.mechanisms.streams.model.plans import (
     gaps_of,
     quiet_needed,
     reserve,
-    scaled_by_risk,
     target,
     wanted_gap,
     watch,
@@ -47,12 +46,6 @@ PATIENCE: Final = 4.0
 """Each alarm multiplies the quiet that longer gaps need."""
 NOWHERE_NEAR: Final = 7.0
 """Standard deviations of the noise on a watched total, beyond what was foreseen, that call for a look."""
-RISKY: Final = 0.5
-"""Of Uniform's noise: where bins have less on average, long gaps need less quiet, by the square of what they have."""
-WORTH_A_LOOK: Final = 4.0
-"""Times the variance of a look that could be made at once: where more is unknown it is made, whatever the gap."""
-POOR: Final = 2
-"""A look waits while less than this part of what it should cost is left for it."""
 SMALLEST_VARIANCE: Final = 0.05
 """Of noise: below it rounding to whole numbers is the larger error."""
 
@@ -121,29 +114,19 @@ def pure_look(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period
     return replace(looks, book=looks.book.charged(step, amount, step, period), block=None), _as_look(noisy)
 
 
-def poor(looks: Looks, step: int, period: Period, bins: int) -> bool:
-    """Whether a look that is due between others had better wait, since earlier ones have left too little for it."""
-    gap = gaps_of(period)[looks.gap]
-    return gap > 1 and POOR * _room(looks.book, step, period, gap) < target(gap, period, bins)
-
-
-def watched(
-    looks: Looks, step: int, now: Sealed, meter: Meter, period: Period, foreseen: Floats, known: Floats
-) -> tuple[Looks, bool]:
-    """Whether the total over all bins, seen with much noise for little, is nowhere near what was ``foreseen``.
+def watched(looks: Looks, step: int, now: Sealed, meter: Meter, period: Period, prior: Mixture) -> tuple[Looks, bool]:
+    """Whether the total over all bins, seen with much noise for little, is nowhere near what was foreseen.
 
     A step between looks that brings a sudden change is then looked at after all. The noise of a total is that of one
-    number, however many bins there are, so that what moves many bins shows. It is compared with the variance that the
-    last look left, ``known``: what experts of great steps, however unlikely, would allow since then hides everything.
+    number, however many bins there are, so that what moves many bins shows.
     """
-    gap = gaps_of(period)[looks.gap]
-    amount = min(watch(gap, period, now.size), _room(looks.book, step, period, gap) // 2)
+    amount = watch(gaps_of(period)[looks.gap], period, now.size)
     if amount < 1:
         return looks, False
     noisy = meter.laplace(now.total(), meter.guarantee.pure * period.share * Fraction(amount, period.units), "watch")
     book = looks.book.charged(step, amount, step, period)
-    surprise = np.abs(noisy.numbers - foreseen.sum(axis=-1, keepdims=True))[..., 0]
-    limit = NOWHERE_NEAR * float(noisy.std) + TOGETHER * np.sqrt(known.sum(axis=-1))
+    surprise = np.abs(noisy.numbers - prior.mean.sum(axis=-1, keepdims=True))[..., 0]
+    limit = NOWHERE_NEAR * float(noisy.std) + TOGETHER * np.sqrt(prior.variance.sum(axis=-1))
     alarmed = bool(meter.branch(surprise > limit))
     return replace(looks, book=book, gap=0 if alarmed else looks.gap), alarmed
 
@@ -166,27 +149,19 @@ def surprise_of(look: Look, prior: Mixture) -> Floats:
 
 
 def planned(
-    looks: Looks, step: int, bank: Bank, time: int, weights: Floats, period: Period, surprise: Floats, meter: Meter
+    looks: Looks, step: int, weights: Floats, seasons: int, period: Period, surprise: Floats, unit: float, meter: Meter
 ) -> Looks:
     """The next look, by the errors that the experts expect of every gap.
-
-    A count strays no further from what is published than it is large: errors expected beyond the level that bins have
-    on average, sqrt(m² + V), are taken for that level. Otherwise experts whose steps noise hides would call for looks
-    that show nothing.
 
     After a surprise steps as large as it are taken for usual: where looks at every step, of variance ``unit``, would
     not have shown it, they do not help. Otherwise it is an alarm, and the next looks follow as closely as it asks for.
     """
-    gaps, believed, unit = gaps_of(period), bank.believed, bank.unit
-    table = expected_errors(period, weights.shape[-1], len(bank.seasons), bank.variances(time) / unit, step)
-    level = np.sqrt(np.square(np.maximum(believed.mean, 0.0)) + believed.variance).mean(axis=-1, keepdims=True)
-    level /= math.sqrt(unit)
-    within = table / np.sqrt(1 + np.square(table / level[..., None]))
-    costs: Floats = np.einsum("...ge,...e->...g", within, weights.mean(axis=-1))
+    gaps = gaps_of(period)
+    table = expected_errors(period, weights.shape[-1], seasons)
+    costs: Floats = np.einsum("ge,...eb->...g", table, weights)
     current: NDArray[np.int64] = np.full(costs.shape[:-1], looks.gap, dtype=np.int64)
     needed = quiet_needed(period)
-    risk = np.where(scaled_by_risk(period), np.minimum(1.0, np.square(level / RISKY)), 1.0)
-    longest = np.sum(needed * risk <= looks.quiet / looks.patience, axis=-1) - 1
+    longest = np.sum(needed <= looks.quiet / looks.patience, axis=-1) - 1
     chosen = wanted_gap(costs, current, longest)
     steps = surprise / (unit * gaps[looks.gap])
     expert = np.minimum(np.searchsorted(LEVELS, steps), len(LEVELS) - 1)
@@ -197,28 +172,20 @@ def planned(
     patience = 1 + (looks.patience - 1) * math.exp(-gaps[looks.gap] / (8 * period.window))
     more = np.minimum(patience * PATIENCE, max(PATIENCE, period.window / 2))
     sudden = alarmed[..., None]
-    at_once = index > 0 and _worth_a_look(looks, step + 1, bank, gaps[index], period, meter)
     return replace(
         looks,
         gap=index,
-        due=step + 1 if at_once else step + gaps[index],
+        due=step + gaps[index],
         quiet=np.where(sudden, more * needed[index], looks.quiet + 1),
         patience=np.where(sudden, more, patience),
         reason=Reason.ALARM if alarmed.all() else looks.reason,
     )
 
 
-def _worth_a_look(looks: Looks, step: int, bank: Bank, gap: int, period: Period, meter: Meter) -> bool:
-    """Whether far more is unknown than a look at this step would leave, as after an opening that was cheap."""
-    amount = min(target(gap, period, bank.believed.mean.shape[-1]), _room(looks.book, step, period, gap))
-    noise = bank.unit * (period.even / max(amount, 1)) ** 2
-    return bool(meter.branch(bank.believed.variance.mean(axis=-1) > WORTH_A_LOOK * noise))
-
-
 def _room(book: Book, step: int, period: Period, gap: int) -> int:
     """For a look, with the reserve of the gap; after longer gaps with the largest that there still is."""
     room = 0
-    for part in RESERVES:
+    for _, part in RESERVES:
         kept = period.kept(min(part, reserve(gap, period)))
         room = book.room(step, period, kept)
         if room >= kept:

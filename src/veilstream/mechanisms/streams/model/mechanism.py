@@ -143,9 +143,8 @@ class ModelBased:
         prior = bank.together(time, bank.weights(time))
         belief = replace(state.belief, bank=bank)
         looks, state = state.looks, replace(state, latest=now.span.last)
-        if step < looks.due or look_plans.poor(looks, step, period, now.size):
-            known = prior.variance if belief.usual.known is None else belief.usual.known
-            looks, sudden = look_plans.watched(looks, step, now, meter, period, prior.mean, known)
+        if step < looks.due:
+            looks, sudden = look_plans.watched(looks, step, now, meter, period, prior)
             if not sudden:
                 return self._published(replace(state, looks=looks.waited(), belief=belief), prior, prior, None)
         looks, look = self._look(looks, step, now, meter, period)
@@ -153,7 +152,7 @@ class ModelBased:
         belief, prior, weights = _learned(belief, look, prior, time)
         looks = replace(looks, due=step + 1)
         if not (guarantee.mu_squared or self.safe) and len(gaps_of(period)) > 1:
-            looks = look_plans.planned(looks, step, belief.bank, time, weights, period, surprise, meter)
+            looks = look_plans.planned(looks, step, weights, len(self.periods), period, surprise, bank.unit, meter)
         return self._published(replace(state, looks=looks, belief=belief), belief.bank.believed, prior, look)
 
     def _opened(self, state: State, now: Sealed, meter: Meter, period: Period) -> tuple[State, Values]:
@@ -169,7 +168,7 @@ class ModelBased:
         if opening and not meter.guarantee.mu_squared:
             calm = np.zeros(shape[:-1])
             looks = replace(looks, quiet=np.full((*shape[:-1], 1), period.window / QUIET_AT_FIRST))
-            looks = look_plans.planned(looks, state.step, bank, 0, bank.weights(0), period, calm, meter)
+            looks = look_plans.planned(looks, state.step, bank.weights(0), len(self.periods), period, calm, unit, meter)
         begun = State(state.step, looks, belief, origin=now.span.last, latest=now.span.last)
         return self._published(begun, bank.believed, nothing, look)
 
@@ -180,16 +179,11 @@ class ModelBased:
         foreseen = replace(prior, variance=state.belief.calibration.variance(prior, None))
         whole = None if look is None else whole_median(foreseen, look)
         shared = state.belief.calibration.shared(variance)
-        usual = state.belief.usual if look is None else replace(state.belief.usual, known=variance)
-        values = usual.published(estimate, variance, whole, shared)
+        values = state.belief.usual.published(estimate, variance, whole, shared)
         past = state.past
         if self.revise:
-            past = (
-                *past[-self.revise :],
-                Past(state.latest, replace(estimate, variance=variance), foreseen, usual.known),
-            )
-        belief = replace(state.belief, usual=usual)
-        return replace(state, step=state.step + 1, belief=belief, past=past), values
+            past = (*past[-self.revise :], Past(state.latest, replace(estimate, variance=variance), foreseen))
+        return replace(state, step=state.step + 1, past=past), values
 
     def explain(self, state: State) -> str:
         """Which models the stream is believed to follow, and why its last step was looked at or not.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
@@ -32,9 +32,8 @@ AT_FIRST: Final = 2.0
 """Logarithm of the odds for what is usual before any look: where noise hides what bins have, it hides evidence too."""
 SURE: Final = 6.0
 """Logarithm of the odds from which intervals become as narrow as what is usual promises."""
-DOUBT: Final = 2.0
-"""Squared variances of an estimate that stand against its fourth power: one standard deviation becomes a third of it,
-three stay nearly what they were."""
+DOUBT: Final = 0.5
+"""Variances of an estimate that stand against its square: an estimate of one standard deviation becomes two thirds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,13 +44,11 @@ class Usual:
     variance B beyond V (Efron and Morris 1975): not at all where counts are large against the noise, and all the way
     where noise hides all differences; the sum over bins stays what it was. That holds for errors of each bin on its
     own. Where all bins err together it is wrong, and so each look weighs beliefs that were pulled against those that
-    were not. The average itself, and each estimate as far as bins are not alike, is pulled to zero by
-    DOUBT·V²/(m⁴ + DOUBT·V²): what cannot be told from nothing is most likely next to nothing.
+    were not. The average itself, or the estimate where bins are few, is pulled to zero by DOUBT·V/(m² + DOUBT·V): what
+    cannot be told from nothing is most likely next to nothing.
     """
 
     evidence: Floats
-    known: Floats | None = None
-    """The variance that the last look left. States of earlier versions do not have it, and learn it."""
 
     @classmethod
     def begun(cls, runs: tuple[int, ...]) -> Self:
@@ -63,7 +60,7 @@ class Usual:
         pulled = _pulled(prior.mean, prior.variance)[0]
         width = np.sqrt(0.5 * (prior.variance + look.variance))
         gain = (np.abs(look.numbers - prior.mean) - np.abs(look.numbers - pulled)) / width
-        return replace(self, evidence=FORGETTING * self.evidence + gain.sum(axis=-1, keepdims=True))
+        return Usual(FORGETTING * self.evidence + gain.sum(axis=-1, keepdims=True))
 
     def published(
         self, belief: Mixture, variance: Floats, whole: Floats | None = None, shared: Floats | float = 0.0
@@ -72,17 +69,13 @@ class Usual:
 
         Where a count is nearly known ``whole`` takes their place, or the nearest whole number. What bins have in common
         tells nothing of an error that they share, whose variance is ``shared``.
-
-        Estimates are pulled by what the last look left open, ``known``, and not by what may have changed since: that
-        goes either way, and with time alone the best guess stays where it was.
         """
-        mean, known = belief.mean, variance if self.known is None else self.known
+        mean = belief.mean
         if mean.shape[-1] < FEWEST_BINS:
-            return _values(_doubted(mean, known), variance, variance < WHOLE, whole)
-        pulled, left = _pulled(mean, known)
-        left += np.maximum(variance - known, 0.0)
+            return _values(_doubted(mean, variance), variance, variance < WHOLE, whole)
+        pulled, left = _pulled(mean, variance)
         weight = expit(self.evidence + AT_FIRST)
-        numbers = np.maximum(weight * pulled + (1 - weight) * _doubted(mean, known), 0.0)
+        numbers = np.maximum(mean + weight * (pulled - mean), 0.0)
         nearly = (variance < WHOLE) & (mean.mean(axis=-1, keepdims=True) >= SPARSE)
         around = variance + weight * (1 - weight) * np.square(pulled - mean)
         narrow = expit(self.evidence - SURE)
@@ -107,8 +100,7 @@ def _pulled(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
 def _doubted(mean: Floats, variance: Floats) -> Floats:
     positive = np.maximum(mean, 0.0)
     square = np.square(positive)
-    fourth = np.square(square)
-    doubted: Floats = positive * fourth / (fourth + DOUBT * np.square(variance) + 1e-300)
+    doubted: Floats = positive * square / (square + DOUBT * variance + 1e-300)
     return doubted
 
 

@@ -25,8 +25,6 @@ class Past:
     step: int
     believed: Mixture
     foreseen: Mixture
-    known: Floats | None = None
-    """The variance that the last look up to this step left; None in states of earlier versions."""
 
 
 def revised(past: Sequence[Past], usual: Usual, shared: Floats | float = 0.0) -> list[Revision]:
@@ -52,9 +50,7 @@ def revised(past: Sequence[Past], usual: Usual, shared: Floats | float = 0.0) ->
         spread = earlier.believed.variance + np.square(gain) * np.minimum(spread - wider, 0.0)
         spread = np.maximum(spread, 0.1 * earlier.believed.variance)
         # What cannot be told from nothing is doubted as it was at first.
-        values = replace(usual, known=earlier.known).published(
-            replace(earlier.believed, mean=smoothed), earlier.believed.variance
-        )
+        values = usual.published(replace(earlier.believed, mean=smoothed), earlier.believed.variance)
         narrower = spread / earlier.believed.variance
         values = Values(values.numbers, np.sqrt(np.square(values.std) * narrower + shared), values.law)
         revisions.append(Revision(earlier.step, past[-1].step - earlier.step, values))
