@@ -6,6 +6,7 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -75,6 +76,8 @@ class Backend:
         self._shared: Connection | None = None
         self._process = os.getpid()
         self._commits = 0
+        # Whoever forgets to close a ledger loses nothing: its connections are closed with it.
+        weakref.finalize(self, _dispose, engine, self._process)
 
     @contextmanager
     def read(self) -> Generator[Connection]:
@@ -179,8 +182,7 @@ class Backend:
             )
 
     def close(self) -> None:
-        if os.getpid() == self._process:
-            self._engine.dispose()
+        _dispose(self._engine, self._process)
 
     def prepare(self) -> None:
         """Bring the schema to the present version, under a lock that other processes wait for."""
@@ -274,6 +276,12 @@ class Backend:
             limit=f"the connection was lost ({name}); a step in its commit is either wholly recorded or not at "
             "all: feed it again, and a recorded step returns its release",
         )
+
+
+def _dispose(engine: Engine, process: int) -> None:
+    """Close the connections of the process that made them; a fork shares them and leaves them alone."""
+    if os.getpid() == process:
+        engine.dispose()
 
 
 def copy_database(file: Path, copy: Path) -> None:
