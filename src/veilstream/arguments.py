@@ -95,12 +95,26 @@ def _check(owner: str, name: str, value: object, hint: Any) -> None:
         raise InvalidInputError(name=name, of=owner, limit=f"{needed} is needed, not {type(value).__name__}")
 
 
+def plain_hint(hint: Any) -> Any:
+    """An annotation with aliases of the ``type`` statement spelled out, such as ``NDArray`` from NumPy 2.5 on.
+
+    >>> plain_hint(int), plain_hint(tuple[int, ...])
+    (<class 'int'>, tuple[int, ...])
+    """
+    alias = get_origin(hint) or hint
+    if not hasattr(alias, "__value__"):
+        return hint
+    meaning: Any = alias.__value__
+    return plain_hint(meaning if alias is hint else meaning[get_args(hint)])
+
+
 def allows(hint: Any, value: Any) -> bool:
     """Whether an annotation allows a value; one that is not understood allows everything.
 
     >>> allows(int | None, None), allows(tuple[int, ...], [1, "2"]), allows(float, True), allows(Any, object())
     (True, False, False, True)
     """
+    hint = plain_hint(hint)
     origin = get_origin(hint)
     if hint is Any:
         return True

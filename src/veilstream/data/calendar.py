@@ -236,9 +236,9 @@ def _local_starts(first: np.datetime64, counts: NDArray[np.int64], unit: str) ->
     if unit in DAYS:
         return first + (counts * DAYS[unit]).astype("timedelta64[D]")
     month, day = first.astype("M8[M]"), first.astype("M8[D]")
-    months = month + counts * MONTHS[unit]
+    months = month + (counts * MONTHS[unit]).astype("timedelta64[M]")
     # A month too short for the start's day begins its step on its own last day.
-    lengths = (months + 1).astype("M8[D]") - months.astype("M8[D]")
+    lengths = (months + np.timedelta64(1, "M")).astype("M8[D]") - months.astype("M8[D]")
     into = np.minimum(day - month.astype("M8[D]"), lengths - np.timedelta64(1, "D"))
     starts: NDArray[np.datetime64] = months.astype("M8[D]") + into + (first - day)
     return starts

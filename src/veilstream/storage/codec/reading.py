@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar, Union, cast, get_args, get_or
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.arguments import plain_hint
 from veilstream.errors import InvalidInputError, LedgerError, LedgerVersionError, VeilstreamError
 from veilstream.storage.codec.coders import CODERS
 from veilstream.storage.codec.writing import DEEPEST, version_of
@@ -220,6 +221,7 @@ def _field_hints(cls: Callable[..., Any]) -> dict[str, Wanted]:
 
 
 def _alternatives(hint: Any) -> Wanted:
+    hint = plain_hint(hint)
     if hint is Any or hint is object or isinstance(hint, TypeVar):
         return ()
     if get_origin(hint) not in (Union, UnionType):
