@@ -261,6 +261,7 @@ def test_nothing_that_writes_to_a_ledger_takes_a_source_of_randomness() -> None:
         "veilstream.jobs.call.publish",
         "veilstream.jobs.limits.look",
         "veilstream.jobs.renewal.publish_renewed",
+        "veilstream.jobs.visits.choose_presence",
     }
     assert all(writers[name] & SEEDS == {"source"} for name in tables)
     assert {name for name, parameters in writers.items() if parameters & SEEDS} <= queries | tables
