@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -128,6 +129,7 @@ def _serve_nobody() -> None:
     """Let the server be made but not run, for it would never end, and the client try once instead of waiting."""
     import veilstream.server.run as server
     from veilstream import client
+    from veilstream.server import demo
 
     class Nobody:
         def run(self) -> None:
@@ -136,7 +138,12 @@ def _serve_nobody() -> None:
     def make(*_: Any) -> Any:
         return Nobody()
 
+    def start(_replay: Any) -> None:
+        """Replay nothing."""
+
     client.TRIES = 1  # type: ignore[misc]
+    demo.fill = partial(demo.fill, weeks=1)
+    demo.in_background = start  # type: ignore[assignment]
     server.uvicorn_server = make  # type: ignore[assignment]
 
 

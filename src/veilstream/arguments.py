@@ -7,11 +7,13 @@ be a private table.
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
+from fractions import Fraction
 from functools import wraps
 from numbers import Integral, Rational, Real
 from typing import Any, Final, Literal, ParamSpec, TypeVar, Union, cast, get_args, get_origin
@@ -23,10 +25,20 @@ R = TypeVar("R")
 T = TypeVar("T")
 WIDER: Final[dict[Any, tuple[type, ...]]] = {int: (Integral,), float: (Real,), complex: (Real, complex)}
 """Kinds of numbers that stand for others, as those of NumPy do."""
+SMALLEST: Final = Fraction(1, 10**100)
+LARGEST: Final = 10**100
+IN_RANGE: Final = "0, or of a size from 1e-100 to 1e100, is needed"
+LARGEST_WHOLE: Final = 10**15
+"""A stream with a step a microsecond lasts thirty years until then."""
 
 
-def checks_arguments(function: Callable[P, R], owners: Sequence[type[Any]] = ()) -> Callable[P, R]:
+def checks_arguments(
+    function: Callable[P, R], owners: Sequence[type[Any]] = (), *, limited: bool = False
+) -> Callable[P, R]:
     """Refuse arguments whose types the annotations of ``function`` do not allow.
+
+    Numbers of other libraries arrive as those of Python. ``limited`` also refuses numbers that nobody means: floating
+    point loses them in the first product.
 
     >>> @checks_arguments
     ... def wait(steps: int, why: str | None = None) -> int:
@@ -46,18 +58,24 @@ def checks_arguments(function: Callable[P, R], owners: Sequence[type[Any]] = ())
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         if not hints:
             hints.update(_hints(function, owners))
-        for name, value in signature.bind(*args, **kwargs).arguments.items():
+        bound = signature.bind(*args, **kwargs)
+        for name, value in bound.arguments.items():
             if signature.parameters[name].kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL):
-                _check(owner, name, value, hints.get(name, Any))
-        return function(*args, **kwargs)
+                hint = hints.get(name, Any)
+                _check(owner, name, value, hint)
+                plain = _plain(value, hint)
+                if limited:
+                    _refuse_extremes(owner, name, plain)
+                bound.arguments[name] = plain
+        return function(*bound.args, **bound.kwargs)
 
     return checked
 
 
-def check_arguments_of(kinds: Iterable[type[Any]]) -> None:
+def check_arguments_of(kinds: Iterable[type[Any]], *, limited: bool = False) -> None:
     """Refuse arguments of the wrong type in the constructors of these classes."""
     for kind in kinds:
-        kind.__init__ = checks_arguments(kind.__init__, kind.__mro__)
+        kind.__init__ = checks_arguments(kind.__init__, kind.__mro__, limited=limited)
 
 
 def with_checked_arguments(kind: type[T]) -> type[T]:
@@ -93,6 +111,62 @@ def _check(owner: str, name: str, value: object, hint: Any) -> None:
     if name not in ("self", "cls") and not allows(hint, value):
         needed = _in_words(hint)
         raise InvalidInputError(name=name, of=owner, limit=f"{needed} is needed, not {type(value).__name__}")
+
+
+def _plain(value: Any, hint: Any) -> Any:
+    """A number as Python has it: of NumPy's kinds, and fractions where a float is asked for."""
+    if isinstance(value, tuple | list) and get_origin(hint) in (tuple, list):
+        part = get_args(hint)[0] if get_args(hint) else Any
+        held = [_plain(one, part) for one in cast("Sequence[Any]", value)]
+        return tuple(held) if isinstance(value, tuple) else held
+    if type(value) in (int, float, bool) or not isinstance(value, Real):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if not isinstance(value, Rational) or not allows_exact(hint):
+        return _nearest(value)
+    return value
+
+
+def allows_exact(hint: Any) -> bool:
+    """Whether an annotation names exact numbers that are not whole.
+
+    >>> allows_exact(float | None), allows_exact(float | Fraction)
+    (False, True)
+    """
+    hint = plain_hint(hint)
+    parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    return Any in parts or any(isinstance(part, type) and issubclass(part, Fraction) for part in parts)
+
+
+def _nearest(value: Real) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def is_extreme(value: Rational | float) -> bool:
+    """Whether a number is so large, or so near to 0, that its square is lost in floating point.
+
+    >>> is_extreme(0), is_extreme(1e-320), is_extreme(Fraction(1, 3)), is_extreme(10**400)
+    (False, True, False, True)
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
+    # Numbers of NumPy cannot be compared with larger ones.
+    size = abs(int(value)) if isinstance(value, Integral) else abs(value)
+    return size != 0 and not SMALLEST <= size <= LARGEST
+
+
+def _refuse_extremes(owner: str, name: str, value: object) -> None:
+    if isinstance(value, tuple | list):
+        for one in cast("Sequence[object]", value):
+            _refuse_extremes(owner, name, one)
+    elif isinstance(value, Rational | float) and is_extreme(value):
+        raise InvalidInputError(name=name, of=owner, value=value, limit=IN_RANGE)
+    elif isinstance(value, Integral) and abs(value) > LARGEST_WHOLE:
+        raise InvalidInputError(name=name, of=owner, value=value, limit=f"at most {LARGEST_WHOLE:,} is allowed")
 
 
 def plain_hint(hint: Any) -> Any:
@@ -160,9 +234,9 @@ def _is_one(kind: type[Any], value: Any) -> bool:
         return isinstance(value, kind | str)
     if isinstance(value, bool):
         return kind is bool
-    if issubclass(kind, Rational):
-        return isinstance(value, Rational)
-    return isinstance(value, WIDER.get(kind, (kind,)))
+    if kind in WIDER:
+        return isinstance(value, WIDER[kind])
+    return isinstance(value, Rational if issubclass(kind, Rational) else kind)
 
 
 def _in_words(hint: Any) -> str:

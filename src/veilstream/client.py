@@ -9,6 +9,7 @@ from importlib import import_module
 from io import BytesIO
 from types import TracebackType
 from typing import Any, Final, Self
+from urllib.parse import quote
 
 import polars as pl
 
@@ -62,6 +63,10 @@ class Client:
         With a ``batch_id`` the same rows may be sent again after a crash of the client and are stored once.
         """
         prefix = batch_id if batch_id is not None else uuid.uuid4().hex
+        if not (prefix.isascii() and prefix.isprintable()):
+            raise InvalidInputError(
+                name="batch_id", value=batch_id, limit="printable ASCII characters are needed", outcome=""
+            )
         names = columns if columns is not None else _columns(rows)
         stored = 0
         for number, frame in enumerate(_pieces(rows, names)):
@@ -73,7 +78,7 @@ class Client:
         pause, answer = 0.1, None
         for _ in range(TRIES):
             try:
-                answer = self._http.post(f"/v1/streams/{stream}/events", content=body, headers=headers)
+                answer = self._http.post(f"/v1/streams/{_quoted(stream)}/events", content=body, headers=headers)
             except self._lost:
                 answer = None
             if answer is not None and answer.status_code not in AGAIN:
@@ -102,7 +107,7 @@ class Client:
         return pl.concat(frames[:-1] or frames)
 
     def _get(self, stream: str, wanted: dict[str, Any]) -> bytes:
-        answer = self._http.get(f"/v1/streams/{stream}/releases", params=wanted)
+        answer = self._http.get(f"/v1/streams/{_quoted(stream)}/releases", params=wanted)
         if not answer.is_success:
             raise ServerRefusedError(name="server", value=answer.status_code, limit=_reason(answer), outcome="")
         return bytes(answer.content)
@@ -118,6 +123,16 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _quoted(stream: str) -> str:
+    """A name as a part of an address."""
+    try:
+        return quote(stream, safe="")
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            name="stream", value=stream, limit="a name of characters is needed; half a character is in it", outcome=""
+        ) from None
 
 
 def _reason(answer: Any) -> str:

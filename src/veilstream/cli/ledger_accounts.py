@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from veilstream.documents import read_json
 
 if TYPE_CHECKING:
     from veilstream.privacy.charge import Charge
@@ -26,7 +27,7 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
     from veilstream.privacy.guarantee import Guarantee
 
     guarantee = Guarantee.from_json(spec.guarantee)
-    mechanism = json.loads(spec.mechanism)
+    mechanism = spec.recorded_mechanism()
     words, promised = _in_words(guarantee, mechanism)
     windows = [
         {
@@ -48,7 +49,7 @@ def account(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
             bought[kind] = count + len(charges), cost + newly_spent(charges, guarantee)
     return {
         "stream": spec.name,
-        "guarantee": json.loads(spec.guarantee),
+        "guarantee": read_json(spec.guarantee),
         "guarantee_in_words": words,
         "promise": promised,
         "mechanism": mechanism,

@@ -83,10 +83,9 @@ def plan(
     as_json: AsJson = False,
 ) -> int:
     """Show how to spread a budget over steps that matter differently; reads no private data and spends nothing."""
-    from veilstream.release.plots import SUFFIXES
     from veilstream.release.sinks import check_writable
 
-    for path, suffixes in ((out, (".csv", ".parquet")), (plot, SUFFIXES)):
+    for path, suffixes in ((out, (".csv", ".parquet")), (plot, (".png", ".pdf", ".svg"))):
         if path is not None:
             check_writable(path, suffixes)
     planned = make_schedule(read_weights(weights), epsilon, steps_of_window(window), steps, error, online=online)
@@ -117,7 +116,7 @@ def read_weights(text: str) -> tuple[Fraction, ...]:
     if any(letter.isalpha() for letter in text):
         try:
             text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+        except (OSError, ValueError):
             raise UnreadableFileError(
                 name="weights", value=path, limit="neither numbers nor a readable text file"
             ) from None
@@ -230,7 +229,7 @@ def _tell(planned: Planned) -> None:
 def _write(planned: Planned, path: str) -> None:
     import polars as pl
 
-    from veilstream.release.sinks import replacing
+    from veilstream.release.sinks import write_table
 
     table = pl.DataFrame(
         {
@@ -240,8 +239,7 @@ def _write(planned: Planned, path: str) -> None:
             "epsilon_exact": [str(budget) for budget in planned.budgets],
         }
     )
-    with replacing(path) as unfinished:
-        (table.write_csv if path.lower().endswith(".csv") else table.write_parquet)(unfinished)
+    write_table([table], path)
 
 
 def draw_schedule(planned: Planned, path: str | Path) -> None:

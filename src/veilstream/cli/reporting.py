@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from veilstream.cli.problems import DEBUG, ExitCode, UnwritableError, for_words, problem_of, releases_committed
 from veilstream.cli.streams import Notes, Reports, standard_streams
+from veilstream.errors import InvalidInputError
 from veilstream.interrupts import finish_on_interrupt, raise_on_interrupt
 
 __all__ = ["ExitCode", "ReportingGroup", "print_json"]
@@ -39,6 +40,7 @@ class ReportingGroup(TyperGroup):
         with standard_streams() as (reports, notes):
             try:
                 raise_on_interrupt()
+                _refuse_nul(given)
                 result = super().main(
                     given or ["--help"],
                     prog_name,
@@ -65,6 +67,16 @@ class ReportingGroup(TyperGroup):
         if standalone_mode:
             sys.exit(result if isinstance(result, int) else ExitCode.OK)
         return result
+
+
+def _refuse_nul(words: Sequence[str]) -> None:
+    """Refuse what no shell can hand over, and no file can be called: only a program that calls this one can do so."""
+    for place, word in enumerate(words):
+        if "\0" in word:
+            option = next((name for name in reversed(words[:place]) if name.startswith("--")), "command")
+            raise InvalidInputError(
+                name=option.lstrip("-"), value=word, limit="it has a NUL character", outcome="nothing was done"
+            )
 
 
 def _report(error: BaseException, released: int, words: Sequence[str], reports: Reports, notes: Notes) -> ExitCode:

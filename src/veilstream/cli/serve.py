@@ -58,6 +58,21 @@ def serve(
     hosts = tuple(allow_host or ()) or (LOOPBACK if host in ("127.0.0.1", "localhost", "::1") else ())
     os.umask(0o077)
     if demo:
+        for name, value in (
+            ("config", config),
+            ("ledger", ledger),
+            ("spool", spool),
+            ("tls_cert", tls_cert),
+            ("tls_key", tls_key),
+        ):
+            if value is not None:
+                raise InvalidInputError(
+                    name=name,
+                    value=value,
+                    limit="the demo has streams and a ledger of its own, without TLS",
+                    outcome="nothing was started",
+                    next_step="leave it out, or leave --demo out",
+                )
         with tempfile.TemporaryDirectory(prefix="veilstream-demo-") as place:
             return _serve_demo(Path(place) / "budget.db", listen, hosts)
     options = _options(config, ledger, spool, hosts, secure=tls_cert is not None or behind_proxy is not None)

@@ -24,6 +24,7 @@ OUTSIDE: Final = -1
 MISSING: Final = -2
 """The step of a null time."""
 MAX_STEPS: Final = 10_000_000
+LARGEST_TIME: Final = 1 << 62
 LONGEST_STEP: Final = 10_000 * 366 * MICROSECONDS["d"]
 
 Moment: TypeAlias = datetime | date | str | int
@@ -65,6 +66,11 @@ class Calendar:
                 f"calendar from {self.start} to {self.end} every {self.every}: all three are integers or none is",
                 name="calendar",
             )
+        for name, value in (("start", self.start), ("end", self.end), ("every", self.every)):
+            if isinstance(value, int) and abs(value) > LARGEST_TIME:
+                raise InvalidInputError(
+                    name=f"calendar {name}", value=value, limit=f"whole numbers go up to {LARGEST_TIME:,}"
+                )
         if isinstance(self.every, int):
             if self.every < 1:
                 raise InvalidInputError(name="calendar every", value=self.every, limit="at least 1 is needed")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from veilstream.arguments import checks_arguments, is_a, refuses
 from veilstream.data.axes import Axis, Categories, Edges, Grid, axis_from_json
 from veilstream.data.ranges import RangeQuery
+from veilstream.documents import read_json
 from veilstream.errors import InvalidDomainError, InvalidInputError
 
 MAX_BINS: Final = 10_000_000
@@ -72,7 +73,7 @@ class Domain:
         if isinstance(source, str | Path):
             written = is_written_out(source)
             try:
-                loaded: object = json.loads(str(source) if written else Path(source).read_text(encoding="utf-8"))
+                loaded: object = read_json(str(source) if written else Path(source).read_text(encoding="utf-8"))
             except FileNotFoundError as error:
                 raise InvalidDomainError(name="domain file", value=source, limit="there is no such file") from error
             except (ValueError, OSError, RecursionError) as error:

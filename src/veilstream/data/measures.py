@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from veilstream.data.cells import CellColumn
 from veilstream.data.values import GRID, ONE, ValueColumn
+from veilstream.documents import read_json
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.rationals import rational, sqrt_up
 from veilstream.values.choices import DEFAULT_CELLS
@@ -186,7 +187,7 @@ class ValueMeasures:
     @classmethod
     def from_json(cls, text: str) -> ValueMeasures | None:
         """The measures that a ledger recorded, None where it releases something else."""
-        fields: dict[str, Any] = json.loads(text)
+        fields: dict[str, Any] = read_json(text)
         if fields["kind"] != "measures":
             return None
         columns = tuple(_column(one) for one in cast(Iterable[dict[str, Any]], fields["columns"]))

@@ -18,6 +18,7 @@ import polars as pl
 from numpy.random import Generator, Philox  # noqa: TID251 (a synthetic stream is public and repeats)
 from numpy.typing import NDArray
 
+from veilstream.data.domain import MAX_BINS
 from veilstream.errors import InvalidInputError
 from veilstream.evaluate.compare import candidates
 from veilstream.evaluate.metrics import mean_absolute_error
@@ -25,11 +26,14 @@ from veilstream.evaluate.runner import METRIC, VALUE, Progress
 from veilstream.evaluate.summary import summary
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams import Uniform
-from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.guarantee import MAX_WINDOW, Guarantee
 from veilstream.testing.simulation import simulate
 from veilstream.values.values import NoiseLaw, half_width
 
 LEVEL: Final = 0.95
+LARGEST_COUNT: Final = 10**12
+LARGEST_CHANGE: Final = 10
+"""A count that is usually eleven times the one before it."""
 MOST_SIMULATED: Final = 400
 """Windows of more steps than this are not simulated: only ``uniform``, which is exact, is told."""
 MOST_BINS: Final = 128
@@ -62,16 +66,16 @@ class Facts:
     change: float = 0.05
 
     def __post_init__(self) -> None:
-        for name, value, least in (
-            ("count", self.count, 0),
-            ("bins", self.bins, 1),
-            ("window", self.w or 1, 1),
-            ("steps", self.steps or 1, 1),
-            ("per_person", self.per_person, 1),
-            ("change", self.change, 0),
+        for name, value, least, most in (
+            ("count", self.count, 0, LARGEST_COUNT),
+            ("bins", self.bins, 1, MAX_BINS),
+            ("window", self.w or 1, 1, MAX_WINDOW),
+            ("steps", self.steps or 1, 1, MAX_WINDOW),
+            ("per_person", self.per_person, 1, LARGEST_COUNT),
+            ("change", self.change, 0, LARGEST_CHANGE),
         ):
-            if not (math.isfinite(value) and value >= least):
-                raise _refused(name, value, f"at least {least} is needed")
+            if not least <= value <= most:
+                raise _refused(name, value, f"at least {least} and at most {most:,} is needed")
         if self.w is None and self.steps is None:
             raise _refused("steps", None, "at user level one budget lasts for all steps: say how many there will be")
 

@@ -20,6 +20,7 @@ from typing import IO, Any, TypeAlias
 
 import polars as pl
 
+from veilstream.documents import read_json
 from veilstream.errors import InvalidInputError, UnreadableFileError, WorkerError
 from veilstream.release.sinks import replacing
 
@@ -190,7 +191,7 @@ def _finished(record: Path) -> dict[str, dict[str, Any]]:
     finished: dict[str, dict[str, Any]] = {}
     for line in record.read_text(encoding="utf-8").splitlines():
         try:
-            row = json.loads(line)
+            row = read_json(line)
             finished[row["measurement"]] = {"measures": row["measures"], SECONDS: row[SECONDS], "code": row.get("code")}
         except (json.JSONDecodeError, AttributeError, KeyError, TypeError):
             continue

@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
 
-from veilstream.arguments import checks_arguments
+from veilstream.arguments import allows, checks_arguments
 from veilstream.data import Domain
 from veilstream.errors import InvalidInputError
 from veilstream.jobs.automatic import AUTO, PLAIN
@@ -79,7 +79,7 @@ def prepare_call(
     files = _files(source)
     if files is not None:
         given["file"] = files
-    chosen: Any = given.get("set") or {}
+    chosen: Any = given.get("set", {})
     if not isinstance(chosen, Mapping):
         raise InvalidInputError(name="set", limit="a mapping from parameters to values is needed")
     made = _made(mechanism, histogram, dict(cast("Mapping[str, Any]", chosen)))
@@ -100,17 +100,33 @@ def _made(
     if isinstance(mechanism, str):
         made: Any = build_mechanism(PLAIN if mechanism == AUTO else mechanism, None, settings)
     elif isinstance(mechanism, type):
-        made = mechanism(**settings)
+        made = _instance(mechanism, settings)
     elif settings:
         raise InvalidInputError(f"set: {type(mechanism).__name__} is made already, give its parameters to it")
     else:
         made = mechanism
+    if not allows(StreamMechanism, made):
+        raise InvalidInputError(
+            name="mechanism",
+            value=_name(mechanism),
+            limit="a mechanism, its class or its name is needed",
+            next_step=f"take one of {', '.join(STREAMS)}",
+        )
     if histogram is None:
         chosen: StreamMechanism[Any] = made
         return chosen
     inner: Any = HISTOGRAMS[histogram]() if isinstance(histogram, str) else histogram
     joined: StreamMechanism[Any] = dataclasses.replace(made, histogram=inner() if isinstance(inner, type) else inner)
     return joined
+
+
+def _instance(kind: type[Any], settings: dict[str, Any]) -> Any:
+    try:
+        return kind(**settings)
+    except TypeError:
+        raise InvalidInputError(
+            name="set", limit=f"{kind.__name__} cannot be made with {', '.join(settings) or 'no parameters'}"
+        ) from None
 
 
 def _name(mechanism: object) -> str:

@@ -260,10 +260,11 @@ def _whole_or_not(
     start: Moment | None, end: Moment | None, every: str | int
 ) -> tuple[Moment | None, Moment | None, str | int]:
     """Whole numbers that came as text, if steps are counted in whole numbers."""
-    if not isinstance(every, int) and not re.fullmatch(r"\d+", every):
+    if not isinstance(every, int) and not re.fullmatch(r"\d{1,18}", every):
         return start, end, every
     ends = [
-        int(moment) if isinstance(moment, str) and re.fullmatch(r"-?\d+", moment) else moment for moment in (start, end)
+        int(moment) if isinstance(moment, str) and re.fullmatch(r"-?\d{1,18}", moment) else moment
+        for moment in (start, end)
     ]
     return ends[0], ends[1], int(every)
 

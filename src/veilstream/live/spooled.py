@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from veilstream.data.bounding.keyed import Key
+from veilstream.documents import read_json
 from veilstream.errors import LedgerError
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.spool_tables import streams
@@ -70,5 +70,5 @@ def _parsed(text: str) -> StreamDefinition:
     """The definition that ``text`` holds, parsed once."""
     found = _parsed_definitions.get(text)
     if found is None:
-        found = _parsed_definitions[text] = StreamDefinition.from_json(json.loads(text))
+        found = _parsed_definitions[text] = StreamDefinition.from_json(read_json(text))
     return found

@@ -20,6 +20,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from veilstream.documents import read_json
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.histograms import HISTOGRAMS
 from veilstream.mechanisms.streams import STREAMS
@@ -50,7 +51,7 @@ def recognises(recorded: str, mechanism: object) -> bool:
     if recorded == describe(mechanism):
         return True
     try:
-        plain = json.loads(recorded)
+        plain = read_json(recorded)
         return _as_now(plain) == _plain(mechanism) or _same_as_first_schema(plain, mechanism)
     except ValueError:
         return False
@@ -66,7 +67,7 @@ def rebuilt(recorded: str) -> Any:
     True
     """
     try:
-        mechanism = _rebuilt(_as_now(json.loads(recorded)))
+        mechanism = _rebuilt(_as_now(read_json(recorded)))
     except (ValueError, KeyError, TypeError):
         return None
     return mechanism if recognises(recorded, mechanism) else None

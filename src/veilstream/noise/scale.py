@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 from operator import index
@@ -16,6 +17,8 @@ Size: TypeAlias = int | tuple[int, ...]
 SMALLEST_SCALE: Final = Fraction(1, 1 << 20)
 LARGEST_SCALE: Final = Fraction(10**12)
 LARGEST_RATE: Final = Fraction(10**12)
+MOST_DRAWS: Final = 1 << 32
+"""32 GiB of noise."""
 
 
 def checked_scale(name: str, value: object) -> Fraction:
@@ -49,5 +52,14 @@ def checked_length(size: object, length: object) -> int:
 def checked_shape(size: Size) -> tuple[int, ...]:
     """``size`` as a tuple of lengths."""
     if isinstance(size, tuple):
-        return tuple(checked_length(size, length) for length in size)
-    return (checked_length(size, size),)
+        shape = tuple(checked_length(size, length) for length in size)
+    else:
+        shape = (checked_length(size, size),)
+    if math.prod(shape) > MOST_DRAWS:
+        raise InvalidInputError(
+            name="size",
+            value=size,
+            limit=f"at most {MOST_DRAWS:,} draws at a time",
+            next_step="draw part after part",
+        )
+    return shape

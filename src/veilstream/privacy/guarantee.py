@@ -11,6 +11,7 @@ from types import EllipsisType
 from typing import Any
 
 from veilstream.arguments import refuses
+from veilstream.documents import read_json
 from veilstream.errors import InvalidBudgetError
 from veilstream.privacy.presence import Rule, dearest, rule_of
 from veilstream.privacy.presence_blocks import Blocks
@@ -257,7 +258,7 @@ class Guarantee:
     @refuses("guarantee", "it is not the JSON of one")
     def from_json(cls, text: str) -> Guarantee:
         """The guarantee that ``to_json`` wrote."""
-        fields: dict[str, Any] = json.loads(text)
+        fields: dict[str, Any] = read_json(text)
         if "per" in fields:
             fields["per"] = Blocks(**fields["per"])
         return cls(**fields)

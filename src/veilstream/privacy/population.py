@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from veilstream.arguments import checks_arguments, is_a, with_checked_arguments
+from veilstream.documents import read_json
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.draws import DRAWS, Draw
 from veilstream.privacy.durations import DAYS, MICROSECONDS, MONTHS, parse_duration
@@ -140,12 +141,12 @@ class Population:
         grid = (
             None if self.grid is None else {"start": self.grid.start, "every": self.grid.every, "zone": self.grid.zone}
         )
-        return json.dumps({"guarantee": json.loads(self.guarantee.to_json()), "grid": grid, "unit": self.unit})
+        return json.dumps({"guarantee": read_json(self.guarantee.to_json()), "grid": grid, "unit": self.unit})
 
     @classmethod
     def from_json(cls, name: str, text: str) -> Population:
         """The population that ``to_json`` wrote."""
-        fields: dict[str, Any] = json.loads(text)
+        fields: dict[str, Any] = read_json(text)
         promise, grid = Guarantee.from_json(json.dumps(fields["guarantee"])), fields["grid"]
         cells: dict[str, Any] = {} if grid is None else grid
         return cls(
@@ -213,7 +214,7 @@ class Membership:
     @classmethod
     def from_json(cls, text: str) -> Membership:
         """The membership that ``to_json`` wrote."""
-        fields: dict[str, Any] = json.loads(text)
+        fields: dict[str, Any] = read_json(text)
         if "data" in fields:
             fields["data"] = tuple(fields["data"])
         return cls(**fields)

@@ -58,6 +58,8 @@ class Profile:
     @classmethod
     def decoded(cls, numbers: NDArray[np.int32 | np.int64]) -> Profile:
         """The profile that was recorded."""
+        if numbers.ndim != 1:
+            raise InvalidInputError(name="profile", limit="a row of whole numbers is needed")
         return _decoded(tuple(numbers.tolist()))
 
 

@@ -12,6 +12,7 @@ from typing import Final, SupportsIndex, TypeAlias
 
 import numpy as np
 
+from veilstream.arguments import IN_RANGE, is_extreme
 from veilstream.errors import InvalidInputError
 
 Exact: TypeAlias = str | int | float | Fraction | Decimal
@@ -33,13 +34,29 @@ def rational(value: object, name: str, error: type[InvalidInputError] = InvalidI
     ...
     veilstream.errors.InvalidInputError: epsilon '0,5': a decimal point is needed; nothing was released
     """
+    exact = _exact(value)
+    if exact is not None:
+        if is_extreme(exact):
+            raise error(name=name, value=value, limit=IN_RANGE)
+        return exact
+    if isinstance(value, str) and re.fullmatch(r"\d*,\d+", value):
+        raise error(
+            name=name, value=value, limit="a decimal point is needed", next_step=f"write {value.replace(',', '.')}"
+        ) from None
+    raise error(
+        name=name, value=value, limit="it must be a finite int, Fraction, Decimal, decimal str or float"
+    ) from None
+
+
+def _exact(value: object) -> Fraction | None:
+    """The number that a value is or says; None if it is or says none."""
     try:
         match value:
             case bool() | np.bool_():
-                pass
+                return None
             case Fraction():
                 return value
-            case float():
+            case float() | np.floating():
                 return _parsed(repr(float(value)))
             case str() | Decimal():
                 return _parsed(str(value))
@@ -48,16 +65,9 @@ def rational(value: object, name: str, error: type[InvalidInputError] = InvalidI
             case SupportsIndex():
                 return Fraction(index(value))
             case _:
-                pass
+                return None
     except (TypeError, ValueError, ArithmeticError):
-        pass
-    if isinstance(value, str) and re.fullmatch(r"\d*,\d+", value):
-        raise error(
-            name=name, value=value, limit="a decimal point is needed", next_step=f"write {value.replace(',', '.')}"
-        ) from None
-    raise error(
-        name=name, value=value, limit="it must be a finite int, Fraction, Decimal, decimal str or float"
-    ) from None
+        return None
 
 
 @lru_cache(maxsize=256)

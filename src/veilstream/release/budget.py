@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -136,7 +135,7 @@ class _Statement:
             left = reserved - spent
         releases = self._listed(member)
         spec = self._ledger.spec(member.name)
-        mechanism = json.loads(spec.mechanism)
+        mechanism = spec.recorded_mechanism()
         return StreamBudget(
             member,
             str(mechanism.get("name", mechanism.get("class"))),

@@ -191,9 +191,21 @@ def largest_bins(ledger: Ledger, stream: str, count: int, measures: ValueMeasure
     return np.sort(np.argsort(-total, kind="stable")[:count]).astype(np.int64)
 
 
+def output_path(path: str | Path) -> Path:
+    """A path that a file can have."""
+    if "\0" in str(path):
+        raise InvalidInputError(
+            name="output",
+            value=str(path),
+            limit="a name of a file has no NUL character",
+            next_step="give it a name such as releases.csv",
+        )
+    return Path(path)
+
+
 def check_writable(path: str | Path, suffixes: Iterable[str]) -> None:
     """Refuse a file that could not be written at the end, before anything is spent."""
-    target = Path(path)
+    target = output_path(path)
     known = tuple(suffixes)
     if not target.name.lower().endswith(known):
         raise InvalidInputError(
@@ -219,7 +231,7 @@ def check_writable(path: str | Path, suffixes: Iterable[str]) -> None:
 @contextmanager
 def replacing(path: str | Path) -> Generator[Path]:
     """A temporary neighbour of ``path`` that takes its place when the block ends well, and else vanishes."""
-    target = Path(path)
+    target = output_path(path)
     partial = target.with_name(f".{os.getpid()}-{target.name}")
     try:
         clean_unfinished(target, f".*-{glob.escape(target.name)}")

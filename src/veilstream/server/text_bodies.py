@@ -8,7 +8,6 @@ and given up for text where a single value is anything else.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -16,6 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import numpy as np
 import polars as pl
 
+from veilstream.documents import read_json
 from veilstream.errors import InvalidInputError
 
 Numbers: TypeAlias = Mapping[str, Literal["id", "integer", "number"]]
@@ -70,7 +70,7 @@ def _parse_csv(body: bytes, columns: Sequence[str], types: Mapping[str, Any]) ->
 
 def _first_object(body: bytes) -> Mapping[str, object]:
     try:
-        found: object = json.loads(body.partition(b"\n")[0])
+        found: object = read_json(body.partition(b"\n")[0])
     except (ValueError, RecursionError):
         return {}
     return cast("dict[str, object]", found) if isinstance(found, dict) else {}

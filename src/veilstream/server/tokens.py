@@ -15,6 +15,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy import BigInteger, Column, Integer, MetaData, Table, Text
 
+from veilstream.documents import read_json
 from veilstream.errors import InvalidInputError
 from veilstream.live.clock import Clock, duration, moment
 from veilstream.live.spool import Spool
@@ -193,9 +194,7 @@ class TokenStore:
             known = {
                 row.id: (
                     row.digest,
-                    Grant(
-                        row.id, row.label, tuple(json.loads(row.scopes)), tuple(json.loads(row.streams)), row.expires
-                    ),
+                    Grant(row.id, row.label, tuple(read_json(row.scopes)), tuple(read_json(row.streams)), row.expires),
                     row.revoked,
                 )
                 for row in rows

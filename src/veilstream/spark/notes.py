@@ -14,6 +14,7 @@ from typing import Any, Final
 from veilstream import errors
 from veilstream.data.encoding import Dropped
 from veilstream.data.instants import Clock
+from veilstream.documents import read_json
 from veilstream.errors import InvalidInputError, VeilstreamError
 
 _FIELDS: Final = ("name", "limit")
@@ -32,7 +33,7 @@ class Note:
 
     @classmethod
     def from_bytes(cls, encoded: bytes) -> Note:
-        stored = json.loads(encoded)
+        stored = read_json(encoded)
         return cls(Dropped(**stored["dropped"]), stored["clock"], stored["error"])
 
 

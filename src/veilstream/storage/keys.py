@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from veilstream.data import Calendar
 from veilstream.data.bounding.keyed import Key
+from veilstream.documents import read_json
 from veilstream.errors import InvalidInputError, LedgerError, LedgerMismatchError, LedgerVersionError
 from veilstream.storage.ledger.anchor import Anchor
 from veilstream.storage.ledger.surroundings import clean_unfinished, refuse_readable_by_others, sync, unfinished
@@ -81,7 +82,12 @@ def key_path(database: Path | None, stream: str, given: str | None) -> Path:
         )
     if not database.name:
         raise LedgerError(name="ledger", value=database, limit="not a file", outcome="nothing was opened")
-    return database.with_name(f"{database.name}.{quote(stream, safe='')}.key")
+    try:
+        return database.with_name(f"{database.name}.{quote(stream, safe='')}.key")
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            name="stream", value=stream, limit="a name of characters is needed; half a character is in it"
+        ) from None
 
 
 def begun_path(path: Path) -> Path:
@@ -109,7 +115,7 @@ def load(path: Path, stream: str) -> StreamKey | None:
     """The stream's key, or None if there is no such file yet."""
     try:
         refuse_readable_by_others(path, "key file")
-        stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        stored: dict[str, Any] = read_json(path.read_text(encoding="utf-8"))
         if stored["format"] > FORMAT:
             raise LedgerVersionError(name="key file", value=path, limit="written by a newer veilstream")
         anchor = Anchor(stored["start"], stored["every"], stored["zone"]) if stored["format"] == 1 else None

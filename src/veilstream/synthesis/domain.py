@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, cast
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from veilstream.data import Axis, Categories, Domain, Edges, Grid
 from veilstream.data.domain import MAX_BINS
+from veilstream.documents import read_json
 from veilstream.errors import InvalidDomainError, InvalidInputError
 from veilstream.synthesis.spikes import Spiked
 
@@ -55,7 +55,7 @@ class TableDomain(Domain):
         """
         if isinstance(source, str | Path):
             try:
-                loaded: object = json.loads(Path(source).read_text(encoding="utf-8"))
+                loaded: object = read_json(Path(source).read_text(encoding="utf-8"))
             except (ValueError, OSError):
                 return cast("Self", super().from_json(source))
         else:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final, cast
+
+from veilstream.documents import read_json
 
 NAMES: Final = {"w": "window", "per": "block"}
 """What a reader calls a field of a record."""
@@ -37,7 +38,7 @@ def _fields(text: object) -> dict[str, Any] | None:
     if not isinstance(text, str):
         return None
     try:
-        read: object = json.loads(text)
+        read: object = read_json(text)
     except ValueError:
         return None
     if not isinstance(read, Mapping):

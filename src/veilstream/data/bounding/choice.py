@@ -7,6 +7,7 @@ nothing about anybody else, and the counts of a step move by at most l1 in total
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 from veilstream.data.bounding.keyed import KeyedHash, Words
 from veilstream.data.bounding.private import Private
 from veilstream.errors import InvalidInputError
+
+MOST_ROWS: Final = 1_000_000_000
+"""Of one person in a step."""
 
 Integers = NDArray[np.int64]
 
@@ -50,9 +54,12 @@ class Limit:
     def __post_init__(self) -> None:
         for name in ("bins_per_user", "counts_per_user"):
             value: object = getattr(self, name)
-            if type(value) is not int or value < 1:
+            if type(value) is not int or not 1 <= value <= MOST_ROWS:
                 raise InvalidInputError(
-                    name=name, value=value, limit="a whole number of at least 1 is needed", outcome="nothing was read"
+                    name=name,
+                    value=value,
+                    limit=f"a whole number from 1 to {MOST_ROWS:,} is needed",
+                    outcome="nothing was read",
                 )
 
 

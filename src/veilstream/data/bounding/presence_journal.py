@@ -22,6 +22,7 @@ from veilstream.data.bounding.presence import PresenceHistory
 from veilstream.data.bounding.presence_pairs import Words
 from veilstream.data.bounding.presence_spill import sync_folder
 from veilstream.data.bounding.private import Private
+from veilstream.documents import read_json
 from veilstream.errors import InvalidInputError
 
 FORMAT: Final = 1
@@ -93,7 +94,7 @@ def resumed_history(path: Path, history: PresenceHistory, released: int) -> Pres
 def _check_head(file: IO[bytes], history: PresenceHistory, path: Path) -> None:
     line = file.readline()
     try:
-        head = json.loads(line)
+        head = read_json(line)
         known = head["format"] == FORMAT and head["rule"] == history.rule
     except (ValueError, KeyError, TypeError):
         # A kill may come before anything is on the disk, and then nothing was released.

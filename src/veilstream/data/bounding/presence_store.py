@@ -18,6 +18,7 @@ import numpy as np
 
 from veilstream.data.bounding.presence import PresenceHistory
 from veilstream.data.bounding.presence_spill import Records, RunIndex, SortedRun, spilled_run, sync_folder, write_run
+from veilstream.documents import read_json
 from veilstream.errors import InvalidInputError
 
 FORMAT: Final = 2
@@ -78,7 +79,7 @@ def read_history(file: IO[bytes], empty: PresenceHistory, name: str) -> Presence
     The file then belongs to the history, which closes it in the end.
     """
     try:
-        head = json.loads(file.readline())
+        head = read_json(file.readline())
         if head["format"] not in (1, FORMAT) or head["rule"] != empty.rule:
             raise InvalidInputError(
                 name="presence history",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Final, Protocol
 
 import polars as pl
 
+from veilstream.documents import read_json
 from veilstream.errors import BatchConflictError, VeilstreamError
 from veilstream.live.spooled import Moved
 from veilstream.live.stream import Inlet
@@ -92,6 +92,6 @@ def rows_of_messages(messages: Sequence[bytes | None], columns: Sequence[str]) -
 
 def _is_object(line: bytes) -> bool:
     try:
-        return isinstance(json.loads(line), dict)
+        return isinstance(read_json(line), dict)
     except (ValueError, RecursionError):
         return False

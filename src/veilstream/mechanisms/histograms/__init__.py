@@ -43,7 +43,7 @@ HISTOGRAMS: Final[dict[str, type[HistogramMechanism]]] = {
     "haar": Haar,
     "auto": Auto,
 }
-check_arguments_of(HISTOGRAMS.values())
+check_arguments_of(HISTOGRAMS.values(), limited=True)
 
 __all__ = [
     "DAWA",

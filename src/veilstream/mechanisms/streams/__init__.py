@@ -35,7 +35,7 @@ STREAMS: Final[dict[str, type[StreamMechanism[Any]]]] = {
     "running-total": RunningTotal,
     "moving-sum": MovingSum,
 }
-check_arguments_of(STREAMS.values())
+check_arguments_of(STREAMS.values(), limited=True)
 
 __all__ = [
     "DSAT",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from veilstream.errors import InvalidInputError
+from veilstream.errors import InvalidBudgetError, InvalidInputError
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.mechanisms.streams import horizons
 from veilstream.mechanisms.streams.controller import Control, Controlling, Feedback
@@ -107,6 +107,13 @@ def make_plan(guarantee: Guarantee, steps: int, releases: int, decision_share: F
     decision = guarantee.pure * share
     epsilon_nu = decision * Fraction(math.floor((1 << ROOT_BITS) / (whole * roots[1])), 1 << ROOT_BITS)
     epsilon_rho = (decision - weights[1] * epsilon_nu) / weights[0]
+    if not epsilon_nu:
+        raise InvalidBudgetError(
+            name="releases",
+            value=most,
+            limit=f"nothing of epsilon is left for each decision whether to release, in {steps:,} steps",
+            next_step="give fewer releases, or a shorter window or horizon",
+        )
     return Plan(steps, most, (guarantee.pure - decision) / met, decision, epsilon_rho, epsilon_nu, renewal)
 
 

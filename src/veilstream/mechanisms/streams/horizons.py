@@ -6,7 +6,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from veilstream.errors import BudgetExceededError, InvalidInputError
-from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.guarantee import MAX_WINDOW, Guarantee
 
 
 class Rate(StrEnum):
@@ -16,10 +16,15 @@ class Rate(StrEnum):
 
 
 def whole(value: int | Rate | None, name: str, mechanism: object) -> None:
-    """Refuse a parameter that is not a whole number of at least 1 (None and a rate are left to the guarantee)."""
-    if value is not None and not isinstance(value, Rate) and (type(value) is not int or value < 1):
+    """Refuse a parameter that is not a whole number of steps (None and a rate are left to the guarantee)."""
+    if value is None or isinstance(value, Rate):
+        return
+    if type(value) is not int or not 1 <= value <= MAX_WINDOW:
         raise InvalidInputError(
-            name=name, of=type(mechanism).__name__, value=value, limit="a whole number of at least 1 is needed"
+            name=name,
+            of=type(mechanism).__name__,
+            value=value,
+            limit=f"a whole number of at least 1 and at most {MAX_WINDOW:,} is needed",
         )
 
 

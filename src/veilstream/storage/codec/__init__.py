@@ -33,6 +33,7 @@ from typing import Any, Final, TypeVar, cast
 
 from numpy.typing import NDArray
 
+from veilstream.documents import read_json
 from veilstream.errors import LedgerError
 from veilstream.storage.codec.coders import CODERS, Coder
 from veilstream.storage.codec.reading import Reader, newer
@@ -80,7 +81,7 @@ def decode(header: bytes, arrays: tuple[NDArray[Any], ...], as_type: type[T], *f
         f"state header of {len(header)} bytes: not a document of format 1..{FORMAT}", outcome="nothing was read"
     )
     try:
-        document = json.loads(header)
+        document = read_json(header)
     except (ValueError, RecursionError):
         raise damaged from None
     match document:

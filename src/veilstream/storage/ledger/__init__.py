@@ -46,6 +46,7 @@ from veilstream.storage.ledger.rows import (
     ChargeRow,
     read_charges,
     read_releases,
+    rows_of,
 )
 from veilstream.storage.ledger.schema import streams
 from veilstream.storage.ledger.servers import check_server, record_server
@@ -152,7 +153,8 @@ class Ledger:
         ``rolled_back`` is for whoever records what a ledger has forgotten: marks and servers are not compared.
         """
         with self._writing() as (connection, commit):
-            opened = open_stream(connection, stream, self._backend.label)
+            with rows_of(self._backend.label):
+                opened = open_stream(connection, stream, self._backend.label)
             if opened is None:
                 raise self._unknown(stream)
             remembered = self._remembered.setdefault(stream, Remembered())
@@ -171,7 +173,8 @@ class Ledger:
             if not rolled_back:
                 self._check_place(connection)
                 seen = self.marks.seen(stream)
-                check_mark(connection, opened.stream_id, stream, self._backend.label, opened.mark, seen)
+                with rows_of(self._backend.label):
+                    check_mark(connection, opened.stream_id, stream, self._backend.label, opened.mark, seen)
             yield transaction
 
     def all_marks(self) -> dict[str, Mark]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from veilstream.documents import read_json
 from veilstream.storage.ledger.chain import (
     MEMBERSHIP,
     SLOT_DIGESTS,
@@ -49,7 +49,7 @@ def _adopt_state(connection: Connection, key: bytes, stream_id: int, mark: Mark)
     if row is None:
         return
     digests = {row.slot: row.digest for row in connection.execute(SLOT_DIGESTS, {"stream": stream_id})}
-    named = [digests[slot] for slot in json.loads(row["slots"])]
+    named = [digests[slot] for slot in read_json(row["slots"])]
     mac = digest_of_state(key, mark.digest, row["t"], bytes(row["header"]), named)
     state = sa.update(secret_states).where(secret_states.c.stream_id == stream_id)
     connection.execute(state.values(entry=mark.number, mac=mac))

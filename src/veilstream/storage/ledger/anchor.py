@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from veilstream.data import Calendar
+from veilstream.documents import read_json
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.durations import parse_duration
 from veilstream.values.origin import StepTime
@@ -50,7 +51,7 @@ class Anchor:
 
     @classmethod
     def from_json(cls, text: str) -> Anchor:
-        return cls(**json.loads(text))
+        return cls(**read_json(text))
 
     @classmethod
     def at(cls, time: StepTime) -> Anchor:

@@ -21,10 +21,11 @@ from veilstream.errors import (
     LedgerError,
     LedgerFullError,
     LedgerVersionError,
+    VeilstreamError,
 )
 from veilstream.storage import migrations
 from veilstream.storage.ledger.creating import create
-from veilstream.storage.ledger.rows import rows_of
+from veilstream.storage.ledger.rows import DAMAGED, rows_of
 from veilstream.storage.ledger.surroundings import (
     same_file,
     sync,
@@ -81,7 +82,8 @@ class Backend:
 
     @contextmanager
     def read(self) -> Generator[Connection]:
-        with self._guarded(time.monotonic()):
+        """A transaction in which nothing happens but reading: what goes wrong in it with values, rows are to blame."""
+        with self._guarded(time.monotonic(), DAMAGED):
             if self._shared is not None:
                 yield self._shared
             else:
@@ -107,7 +109,7 @@ class Backend:
         return self._beginning[begin].connect()
 
     @contextmanager
-    def _guarded(self, started: float) -> Generator[None]:
+    def _guarded(self, started: float, damaged: tuple[type[Exception], ...] = ()) -> Generator[None]:
         if os.getpid() != self._process:
             raise LedgerError(
                 name="ledger",
@@ -118,15 +120,15 @@ class Backend:
         if self._lock is not None and not self._lock.acquire(timeout=self.timeout):
             raise self._busy(started)
         try:
-            with self.explained(started):
+            with self.explained(started, damaged):
                 yield
         finally:
             if self._lock is not None:
                 self._lock.release()
 
     @contextmanager
-    def explained(self, started: float | None = None) -> Generator[None]:
-        """What the database raises, in our own words."""
+    def explained(self, started: float | None = None, damaged: tuple[type[Exception], ...] = ()) -> Generator[None]:
+        """What the database raises, in our own words, and what else a damaged row makes code raise that reads it."""
         started = time.monotonic() if started is None else started
         try:
             yield
@@ -134,7 +136,9 @@ class Backend:
             raise self._explain(error, started) from None
         except PendingRollbackError as error:
             raise self._lost(type(error).__name__) from None
-        except (UnicodeError, OverflowError, NoResultFound, MultipleResultsFound) as error:
+        except VeilstreamError:
+            raise
+        except (UnicodeError, OverflowError, NoResultFound, MultipleResultsFound, *damaged) as error:
             raise LedgerError(
                 name="ledger",
                 value=self.label,

@@ -17,6 +17,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from veilstream.arguments import is_a
+from veilstream.documents import read_json
 from veilstream.errors import LedgerError
 from veilstream.storage.ledger.prepared import Prepared
 from veilstream.storage.ledger.records import IN_PAGES, Fields, Mark, Rows, events_since, plain
@@ -47,7 +49,7 @@ def find_key(connection: Connection, label: str) -> bytes:
 
 def checked_key(found: bytes | None, label: str) -> bytes:
     """The key of a chain as it was found."""
-    if found is None or len(bytes(found)) != KEY_BYTES:
+    if not is_a(found, bytes, memoryview) or found is None or len(bytes(found)) != KEY_BYTES:
         raise LedgerError(name="ledger", value=label, limit="the key of its chain is missing or damaged; restore it")
     return bytes(found)
 
@@ -150,7 +152,7 @@ def check_state(connection: Connection, key: bytes, stream_id: int, stream: str,
             raise broken(label, stream, "its state is missing")
         return
     digests = {row.slot: row.digest for row in connection.execute(SLOT_DIGESTS, {"stream": stream_id})}
-    slots: list[int] = json.loads(row["slots"])
+    slots: list[int] = read_json(row["slots"])
     entry = connection.execute(ENTRY, {"stream": stream_id, "number": row["entry"]}).scalar_one_or_none()
     expected = digest_of_state(
         key, entry or "", row["t"], bytes(row["header"]), [digests.get(slot, "missing") for slot in slots]

@@ -9,6 +9,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from veilstream.documents import read_json
 from veilstream.errors import LedgerError
 from veilstream.storage.ledger.chain import find_key
 from veilstream.storage.ledger.records import moment
@@ -33,7 +34,7 @@ def last_decision(connection: Connection, label: str, kind: str, stream: str | N
     if row is None:
         return None
     _check(connection, label, row)
-    facts: dict[str, Any] = json.loads(row["facts"])
+    facts: dict[str, Any] = read_json(row["facts"])
     return facts
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from veilstream.documents import read_json
 from veilstream.storage.ledger import ChargeRow, Ledger, StreamSpec
 from veilstream.storage.ledger.as_of import with_as_of
 from veilstream.storage.ledger.records import Mark
@@ -48,7 +48,7 @@ def header(ledger: Ledger, spec: StreamSpec) -> dict[str, Any]:
         "bins": spec.bins,
         "max_contribution": spec.max_contribution,
         "calendar": None if anchor is None else {"start": anchor.start, "every": anchor.every, "zone": anchor.zone},
-        **({} if spec.membership is None else {"population": json.loads(spec.membership)}),
+        **({} if spec.membership is None else {"population": read_json(spec.membership)}),
         "labels": None if domain is None else domain.labels().rows(named=True),
     }
 

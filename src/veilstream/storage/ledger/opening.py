@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from veilstream.storage.ledger.chain import KEY, check_stream, checked_key
 from veilstream.storage.ledger.prepared import Prepared
-from veilstream.storage.ledger.records import Mark
+from veilstream.storage.ledger.records import Mark, refuse_other_types
 from veilstream.storage.ledger.schema import chain, charges, failures, losses, secret_arrays, steps, streams
 
 
@@ -57,6 +57,7 @@ def open_stream(connection: Connection, stream: str, label: str) -> Opened | Non
     if row["number"] is not None:
         end = Mark(row["number"], row["digest"], row["charge"], row["seq"], row["failure"])
     rows = row["last_charge"], row["last_step"], row["last_failure"]
+    refuse_other_types(int, (one for one in (row["released"], row["lost"], *rows) if one is not None))
     return Opened(row["id"], key, end, row["released"], row["lost"], rows, row["slots"], row["membership"])
 
 

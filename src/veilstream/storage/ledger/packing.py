@@ -7,7 +7,6 @@ between them. One content has one such form, whose digest names it.
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Sequence
 from hashlib import blake2b, sha256
@@ -16,6 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from veilstream.documents import read_json
 
 PLANES: Final = "varying planes"
 SQUEEZED: Final = "varying planes+zlib"
@@ -122,7 +123,7 @@ def restored(packing: str, stored: bytes, dtype: str, shape: str, digest: str) -
     found = _digest_v1(dtype, shape, content) if first_version else digest_of(dtype, shape, content)
     if found != digest:
         raise ValueError(found)
-    sizes: list[int] = json.loads(shape)
+    sizes: list[int] = read_json(shape)
     array = np.frombuffer(content, kind).reshape(sizes) if first_version else array_of(content, kind, sizes)
     array.setflags(write=False)
     return array

@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from veilstream.documents import read_json
 from veilstream.errors import InvalidInputError, LedgerError
 from veilstream.privacy.charge import Span
 from veilstream.privacy.guarantee import Guarantee
@@ -168,7 +169,7 @@ def enrolled(
 def of_row(row: Fields, membership: Membership) -> Enrolled:
     """A stream's row as its population sees it."""
     text = row["calendar"]
-    anchor: dict[str, Any] | None = None if text in (None, UNRECORDED) else json.loads(text)
+    anchor: dict[str, Any] | None = None if text in (None, UNRECORDED) else read_json(text)
     calendar = None if anchor is None else TimeGrid(**anchor)
     return Enrolled(row["id"], row["name"], membership, Guarantee.from_json(row["guarantee"]), calendar)
 

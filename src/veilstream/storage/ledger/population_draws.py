@@ -13,6 +13,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from veilstream.documents import read_json
 from veilstream.privacy.charge import Span
 from veilstream.privacy.population import Cost, Population
 from veilstream.privacy.population_pool import Drawn, StreamDraws
@@ -50,7 +51,7 @@ def summed_draws(connection: Connection, population: Population, member: Enrolle
     seen, w = member.member(population), population.guarantee.w
     if row is None or row["pool"] is None:
         return StreamDraws(seen, Profile([], w))
-    return StreamDraws.from_fields(json.loads(zlib.decompress(bytes(row["pool"]))), seen, w)
+    return StreamDraws.from_fields(read_json(zlib.decompress(bytes(row["pool"]))), seen, w)
 
 
 def packed_draws(draws: StreamDraws, open_blocks: Iterable[int]) -> bytes:

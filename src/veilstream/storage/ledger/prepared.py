@@ -47,7 +47,10 @@ class Prepared:
     def rows(self, connection: Connection, parameters: Mapping[str, Any]) -> list[Row]:
         """Run it, and fetch all rows that it returns."""
         cursor = self._run(connection, parameters)
-        found: list[Row] = cursor.fetchall()
+        try:
+            found: list[Row] = cursor.fetchall()
+        except connection.dialect.loaded_dbapi.Error as error:
+            raise self._explained(connection, cursor, error) from None
         cursor.close()
         return found
 
@@ -72,22 +75,27 @@ class Prepared:
             known = self._compiled[dialect.name] = self._compile(connection, parameters)
         if not connection.in_transaction():
             connection.begin()
-        raw = connection.connection
-        cursor: Any = raw.cursor()
+        cursor: Any = connection.connection.cursor()
         try:
             cursor.execute(known.text, known.bound(parameters))
         except dialect.loaded_dbapi.Error as error:
-            lost = dialect.is_disconnect(error, raw.driver_connection, cursor)
-            raise DBAPIError.instance(
-                known.text,
-                None,
-                error,
-                dialect.loaded_dbapi.Error,
-                hide_parameters=True,
-                connection_invalidated=lost,
-                dialect=dialect,
-            ) from None
+            raise self._explained(connection, cursor, error) from None
         return cursor
+
+    def _explained(self, connection: Connection, cursor: Any, error: Exception) -> BaseException:
+        """What a driver raised, as SQLAlchemy would raise it."""
+        dialect = connection.dialect
+        driver: Any = dialect.loaded_dbapi.Error
+        known: Any = error
+        return DBAPIError.instance(
+            self._compiled[dialect.name].text,
+            None,
+            known,
+            driver,
+            hide_parameters=True,
+            connection_invalidated=dialect.is_disconnect(known, connection.connection.driver_connection, cursor),
+            dialect=dialect,
+        )
 
     def _compile(self, connection: Connection, parameters: Mapping[str, Any]) -> _Text:
         compiled: Any = self._statement.compile(dialect=connection.dialect, column_keys=list(parameters))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -43,6 +43,12 @@ COMPACTION: Final = tuple(column.name for column in compactions.c if column.name
 LOSS: Final = tuple(column.name for column in losses.c if column.name != "stream_id")
 
 
+def refuse_other_types(kind: type, values: Iterable[object]) -> None:
+    """Refuse a row that somebody has altered: SQLite keeps what it is given, whatever the column's type."""
+    if not all(type(value) is kind for value in values):
+        raise TypeError(f"{kind.__name__} is needed")
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """How far a stream's history reaches: its last entry, with the last charge, step and failure that it covers."""
@@ -54,6 +60,10 @@ class Mark:
     failure: int = 0
     t: int | None = field(default=None, compare=False)
     """The furthest step that was released or tried, where that is known."""
+
+    def __post_init__(self) -> None:
+        refuse_other_types(int, (self.number, self.charge, self.seq, self.failure))
+        refuse_other_types(str, (self.digest,))
 
     @classmethod
     def of(cls, row: Fields) -> Mark:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,10 +14,12 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy import Connection, RowMapping
 
+from veilstream.documents import read_json
 from veilstream.errors import LedgerError, LedgerVersionError
 from veilstream.privacy.charge import Charge, Span
 from veilstream.storage.ledger.arrays import fetch_public
 from veilstream.storage.ledger.prepared import Prepared
+from veilstream.storage.ledger.records import refuse_other_types
 from veilstream.storage.ledger.schema import STEP_FORMAT, charges, steps, streams
 from veilstream.values.boxes import Boxes
 from veilstream.values.release import Payload, Release
@@ -33,6 +34,10 @@ class ChargeRow:
     t: int
     charge: Charge
     outcome: Literal["released", "failed", "lost"]
+
+    def __post_init__(self) -> None:
+        refuse_other_types(int, (self.id, self.t))
+        refuse_other_types(str, (self.outcome,))
 
 
 PAGE: Final = 4096
@@ -75,6 +80,8 @@ def read_releases(connection: Connection, query: Prepared, chosen: dict[str, int
                 f"{STEP_FORMAT}; written by a newer veilstream",
                 outcome="nothing was read",
             )
+        for numbers in (columns[0], columns[8]):
+            refuse_other_types(int, numbers)
         named: set[int | None] = {*columns[2], *columns[3], *columns[4]}
         arrays = fetch_public(connection, {number for number in named if number is not None}, label)
     found: list[Release] = []
@@ -103,7 +110,7 @@ def _streams(connection: Connection, ids: set[int]) -> tuple[dict[int, str], dic
 
 
 def _boxes(payload: str, corners: NDArray[Any], values: NDArray[Any], std: float | NDArray[Any]) -> Boxes:
-    return Boxes(tuple(json.loads(payload)["shape"]), corners[:, 0], corners[:, 1], values, std)
+    return Boxes(tuple(read_json(payload)["shape"]), corners[:, 0], corners[:, 1], values, std)
 
 
 def read_charges(connection: Connection, stream_id: int, after: int, limit: int | None, label: str) -> list[ChargeRow]:

@@ -19,6 +19,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from veilstream.documents import read_json
 from veilstream.privacy.snapshots import AccountantSnapshot
 from veilstream.storage.codec import decode, encode
 from veilstream.storage.ledger.chain import LAST_COMPACTION, base_of, broken, checked_entries
@@ -59,7 +60,7 @@ def unpacked(digest: str, body: bytes) -> AccountantSnapshot:
     if not hmac.compare_digest(sha256(content).hexdigest(), digest):
         raise ValueError(digest)
     text, _, numbers = content.partition(b"\n")
-    header, sizes = json.loads(text)
+    header, sizes = read_json(text)
     parts = np.split(np.frombuffer(numbers, NUMBERS).astype(np.int64), np.cumsum(sizes)[:-1]) if sizes else []
     return decode(header.encode("ascii"), tuple(parts), AccountantSnapshot)
 

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from veilstream.arguments import is_a
 from veilstream.data import Domain
+from veilstream.documents import read_json
 from veilstream.errors import LedgerError, LedgerMismatchError
 from veilstream.storage.ledger.anchor import Anchor
 from veilstream.values.differences import differing
@@ -42,7 +43,7 @@ class StreamSpec:
 
     def __post_init__(self) -> None:
         texts = (self.name, self.guarantee, self.mechanism, self.payload)
-        maybe = (self.domain, self.calendar, self.key)
+        maybe = (self.domain, self.calendar, self.key, self.membership)
         with rows_of_stream(str(self.name)):
             if not all(is_a(text, str) for text in (*texts, *(text for text in maybe if text is not None))):
                 raise TypeError
@@ -61,15 +62,26 @@ class StreamSpec:
     def allow_empty(self) -> bool | None:
         """Whether steps after the last row are released, where that is recorded."""
         with rows_of_stream(self.name):
-            recorded: bool | None = json.loads(self.payload).get(ALLOW_EMPTY)
+            recorded: bool | None = read_json(self.payload).get(ALLOW_EMPTY)
             return recorded
+
+    def recorded_mechanism(self) -> dict[str, Any]:
+        """Name and settings of the mechanism; schema 0001 gave the class and all settings side by side."""
+        with rows_of_stream(self.name):
+            match read_json(self.mechanism):
+                case {"class": str()} as known:
+                    return cast("dict[str, Any]", known)
+                case {"name": str(), "set": dict()} as known:
+                    return cast("dict[str, Any]", known)
+                case _:
+                    raise ValueError(self.name)
 
     def recorded_domain(self) -> Domain | None:
         """The public bins, where they are recorded."""
         if self.domain is None or not str(self.domain).startswith("{"):
             return None
         with rows_of_stream(self.name):
-            loaded: dict[str, Any] = json.loads(self.domain)
+            loaded: dict[str, Any] = read_json(self.domain)
             return Domain.from_json(loaded)
 
 
@@ -103,7 +115,7 @@ def recording_silence(payload: str, allow_empty: bool | None) -> str:
     >>> recording_silence(VALUES, None), recording_silence(VALUES, True)
     ('{"kind": "values"}', '{"kind": "values", "allow_empty": true}')
     """
-    return payload if allow_empty is None else json.dumps({**json.loads(payload), ALLOW_EMPTY: allow_empty})
+    return payload if allow_empty is None else json.dumps({**read_json(payload), ALLOW_EMPTY: allow_empty})
 
 
 def boxes_of(shape: tuple[int, ...]) -> str:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Table
 from sqlalchemy.exc import IntegrityError
 
+from veilstream.documents import read_json
 from veilstream.errors import InvalidInputError, LedgerError, OutOfOrderError
 from veilstream.privacy.charge import Charge
 from veilstream.privacy.snapshots import AccountantSnapshot
@@ -31,7 +32,7 @@ from veilstream.storage.ledger.opening import Opened
 from veilstream.storage.ledger.payloads import corners, frozen_payload, viewed_payload
 from veilstream.storage.ledger.population_shared import PoolMemory, SharedPool, shared_pool
 from veilstream.storage.ledger.prepared import Prepared
-from veilstream.storage.ledger.records import CHARGE, FAILURE, STEP, Mark, event, moment, record
+from veilstream.storage.ledger.records import CHARGE, FAILURE, STEP, Mark, event, moment, record, refuse_other_types
 from veilstream.storage.ledger.rows import RELEASE_AT, ChargeRow, read_charges, read_releases, rows_of
 from veilstream.storage.ledger.schema import (
     STEP_FORMAT,
@@ -126,7 +127,7 @@ class Transaction:
             row = self._connection.execute(STATE, {"stream": self._stream_id}).one_or_none()
             if row is None:
                 return None
-            slots: list[int] = json.loads(row.slots)
+            slots: list[int] = read_json(row.slots)
             arrays = fetch_secret(self._connection, self._stream_id, slots, self._label)
         return Encoded(bytes(row.header), tuple(arrays))
 
@@ -349,7 +350,9 @@ class Transaction:
 def head_of(connection: Connection, stream_id: int) -> int | None:
     """The last step that is released or lost."""
     found: Sequence[int | None] = connection.execute(HEAD, {"stream": stream_id}).one()
-    return max([t for t in found if t is not None], default=None)
+    known = [t for t in found if t is not None]
+    refuse_other_types(int, known)
+    return max(known, default=None)
 
 
 _stream: sa.BindParameter[int] = sa.bindparam("stream")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
+from veilstream.documents import read_json
 from veilstream.errors import LedgerError, VeilstreamError
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.arrays import fetch_public, fetch_secret
@@ -192,9 +192,9 @@ def _marks_of(path: Path) -> Iterator[tuple[str, Mark]]:
 def _documents(text: str) -> list[Any]:
     """The objects of a file: one, an array of them, or one a line."""
     try:
-        whole: Any = json.loads(text)
+        whole: Any = read_json(text)
     except ValueError:
-        return [json.loads(line) for line in text.splitlines()]
+        return [read_json(line) for line in text.splitlines()]
     rows: list[Any] = whole if text.lstrip().startswith("[") else [whole]
     return rows
 

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
+from veilstream.documents import read_json
 from veilstream.errors import InvalidInputError
 from veilstream.storage.ledger.arrays import Named, Remembered, fetch_public, store_public
 from veilstream.storage.ledger.prepared import Prepared
@@ -63,7 +64,7 @@ def read_vintages(
         found = [
             revision
             for _entry, t, steps, law, values, std in rows
-            for revision in _revisions(t, json.loads(steps), law, arrays[values], arrays[std])
+            for revision in _revisions(t, read_json(steps), law, arrays[values], arrays[std])
             if ends["first"] <= revision.step <= ends["last"]
         ]
     return found, rows[-1][0] if len(rows) == size else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Final
 
 from veilstream.errors import InvalidInputError
 from veilstream.noise.spread import bounded_scale
@@ -17,6 +18,9 @@ from veilstream.trusted.meter.questions import Questions
 from veilstream.trusted.opening import open_counts, opened
 from veilstream.trusted.threshold import THRESHOLD_GRID, SealedThreshold
 from veilstream.values.values import Values
+
+HIGHEST_LEVEL: Final = 1 << 53
+"""No distance between two histograms is larger."""
 
 
 class BlockAnswers(Questions):
@@ -110,7 +114,9 @@ class BlockAnswers(Questions):
         scale = bounded_scale(threshold.sensitivity * (1 << THRESHOLD_GRID) / nu, purpose)
         noise = self._noise.laplace(scale, self._draw_shape(1))
         value = coarser(finer(open_counts(x), THRESHOLD_GRID - x.grid), x.grid - THRESHOLD_GRID) + noise
-        answer = bool(self.branch((value >= round(level * (1 << THRESHOLD_GRID)) + opened(threshold))[..., 0]))
+        # The proof holds for every public level; one above all counts that there can be need not fit either.
+        public = round(min(level, HIGHEST_LEVEL) * (1 << THRESHOLD_GRID))
+        answer = bool(self.branch((value >= public + opened(threshold))[..., 0]))
         if answer:
             self._admit([replace(grown, epsilon=block.amount + nu), own])
         return answer

@@ -26,6 +26,8 @@ from veilstream.trusted.meter import Meter
 from veilstream.values.revision import Revision
 from veilstream.values.values import Values
 
+LONGEST_PERIOD: Final = 1_000_000
+"""A year has half as many minutes."""
 MOST_REVISED: Final = 1000
 """Steps that a state keeps at most."""
 MOST_SKIPPED: Final = 1000
@@ -110,9 +112,12 @@ class ModelBased:
                 limit=f"a whole number of steps from 0 to {MOST_REVISED} is needed",
             )
         for period in self.periods:
-            if type(period) is not int or period < 2:
+            if type(period) is not int or not 2 <= period <= LONGEST_PERIOD:
                 raise InvalidInputError(
-                    name="periods", of="ModelBased", value=period, limit="whole numbers of steps from 2 on are needed"
+                    name="periods",
+                    of="ModelBased",
+                    value=period,
+                    limit=f"whole numbers of steps from 2 to {LONGEST_PERIOD:,} are needed",
                 )
         object.__setattr__(self, "periods", tuple(self.periods))
 

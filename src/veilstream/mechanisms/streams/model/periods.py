@@ -8,8 +8,10 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import Final
 
+from veilstream.errors import InvalidBudgetError
 from veilstream.privacy.guarantee import Guarantee
 
+MOST_STEPS: Final = 1_000_000
 FIRST_STRETCH: Final = 128
 """Steps of the first stretch of a stream at user level without a horizon."""
 MOST_UNITS: Final = 1 << 60
@@ -37,6 +39,16 @@ class Period:
     last: int | None = None
     share: Fraction = Fraction(1)
     steady: bool = False
+
+    def __post_init__(self) -> None:
+        if self.window > MOST_STEPS:
+            raise InvalidBudgetError(
+                name="window",
+                of="ModelBased",
+                value=self.window,
+                limit=f"at most {MOST_STEPS:,} steps may share a budget, for which schedules of looks are worked out",
+                next_step="give a shorter window or horizon, or take mechanism 'uniform'",
+            )
 
     @property
     def units(self) -> int:

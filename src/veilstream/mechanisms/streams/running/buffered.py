@@ -32,6 +32,8 @@ SHORT: Final = 1 << 12
 """Up to so many rows rates are four times apart, beyond eight times."""
 PLACES: Final = 300
 """Ages at which weights are fitted."""
+LEAST_DECAY: Final = 2.0**-40
+"""With less hardly anything of the step before is left; weights are fitted as if it were this."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +105,7 @@ def _fitted(length: int, endless: bool, decay: float, horizon: int | None) -> Bu
     from scipy.optimize import nnls
 
     ages = np.unique(np.geomspace(1, max(length - 1, 2), PLACES).astype(np.int64)).astype(np.float64)
-    wanted = _binomial(ages) * decay**ages
+    wanted = _binomial(ages) * max(decay, LEAST_DECAY) ** ages
     if endless:
         wanted = wanted / (1 + float(SLOPE) * np.log2(ages + 1))
     apart = 2 if length <= SHORT else 3

@@ -14,6 +14,7 @@ import numpy as np
 import sqlalchemy as sa
 from alembic import op
 
+from veilstream.documents import read_json
 from veilstream.storage.ledger.packing import content_of, digest_of, pack, restored
 
 revision = "0002"
@@ -134,7 +135,7 @@ def _describe_streams() -> None:
 
 def _loaded(text: str) -> dict[str, Any]:
     try:
-        loaded: Any = json.loads(text)
+        loaded: Any = read_json(text)
     except ValueError:
         return {}
     return cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else {}
@@ -266,7 +267,7 @@ def _unpack_boxes() -> None:
         )
     ).all()
     for row in found:
-        axes = len(json.loads(row.payload)["shape"])
+        axes = len(read_json(row.payload)["shape"])
         numbers = _array(row.values_array).reshape(-1, 2 * axes + 1)
         std = _array(row.std_array).reshape(numbers.shape)[:, -1]
         corners = numbers[:, :-1].astype(np.int64).reshape(-1, 2, axes)
