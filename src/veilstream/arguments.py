@@ -146,7 +146,7 @@ def _nearest(value: Real) -> float:
         return math.inf
 
 
-def is_extreme(value: Rational | float) -> bool:
+def is_extreme(value: Fraction | float) -> bool:
     """Whether a number is so large, or so near to 0, that its square is lost in floating point.
 
     >>> is_extreme(0), is_extreme(1e-320), is_extreme(Fraction(1, 3)), is_extreme(10**400)
@@ -154,18 +154,16 @@ def is_extreme(value: Rational | float) -> bool:
     """
     if isinstance(value, float) and not math.isfinite(value):
         return False
-    # Numbers of NumPy cannot be compared with larger ones.
-    size = abs(int(value)) if isinstance(value, Integral) else abs(value)
-    return size != 0 and not SMALLEST <= size <= LARGEST
+    return value != 0 and not SMALLEST <= abs(value) <= LARGEST
 
 
 def _refuse_extremes(owner: str, name: str, value: object) -> None:
     if isinstance(value, tuple | list):
         for one in cast("Sequence[object]", value):
             _refuse_extremes(owner, name, one)
-    elif isinstance(value, Rational | float) and is_extreme(value):
+    elif isinstance(value, Fraction | float) and is_extreme(value):
         raise InvalidInputError(name=name, of=owner, value=value, limit=IN_RANGE)
-    elif isinstance(value, Integral) and abs(value) > LARGEST_WHOLE:
+    elif isinstance(value, Integral) and abs(int(value)) > LARGEST_WHOLE:
         raise InvalidInputError(name=name, of=owner, value=value, limit=f"at most {LARGEST_WHOLE:,} is allowed")
 
 

@@ -20,6 +20,7 @@ from veilstream.errors import InvalidInputError, MissingExtraError, VeilstreamEr
 ROWS_AT_ONCE: Final = 100_000
 TRIES: Final = 8
 LONGEST_PAUSE: Final = 10.0
+LONGEST_NAME: Final = 1000
 AGAIN: Final = (408, 429, 502, 503, 504)
 ARROW: Final = "application/vnd.apache.arrow.stream"
 
@@ -128,11 +129,13 @@ class Client:
 def _quoted(stream: str) -> str:
     """A name as a part of an address."""
     try:
-        return quote(stream, safe="")
+        if len(stream) <= LONGEST_NAME:
+            return quote(stream, safe="")
     except UnicodeEncodeError:
-        raise InvalidInputError(
-            name="stream", value=stream, limit="a name of characters is needed; half a character is in it", outcome=""
-        ) from None
+        pass
+    raise InvalidInputError(
+        name="stream", value=stream, limit=f"a name of at most {LONGEST_NAME} whole characters is needed", outcome=""
+    )
 
 
 def _reason(answer: Any) -> str:

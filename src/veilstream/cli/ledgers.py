@@ -23,9 +23,12 @@ Last = Annotated[int, typer.Option("--last", min=1, help="How many of the latest
 def show(ledger: Where, stream: Which = None, last: Last = 12, as_json: Json = False) -> None:
     """Each stream's guarantee in words, what every window spent and has left, and who was charged for what."""
     from veilstream.cli.ledger_accounts import account, print_account, print_total, total
+    from veilstream.storage.ledger.rows import rows_of
 
     with opened_ledger(ledger) as opened:
-        accounts = [account(opened, spec) for spec in chosen_streams(opened, stream)]
+        specs = chosen_streams(opened, stream)
+        with rows_of(opened.label):
+            accounts = [account(opened, spec) for spec in specs]
     if as_json:
         print_json({"streams": accounts, "total": total(accounts)})
         return
@@ -153,14 +156,16 @@ def export(
     from veilstream.release.sinks import replacing
     from veilstream.storage.ledger.exporting import export as export_stream
     from veilstream.storage.ledger.exporting import header
+    from veilstream.storage.ledger.rows import rows_of
 
     with opened_ledger(ledger) as opened:
         specs = chosen_streams(opened, stream)
-        rows = [
-            {"stream": spec.name, **row}
-            for spec in specs
-            for row in (header(opened, spec), *export_stream(opened, spec.name))
-        ]
+        with rows_of(opened.label):
+            rows = [
+                {"stream": spec.name, **row}
+                for spec in specs
+                for row in (header(opened, spec), *export_stream(opened, spec.name))
+            ]
     text = json.dumps(rows) + "\n" if as_json else "".join(json.dumps(row) + "\n" for row in rows)
     if out is None:
         typer.echo(text, nl=False)

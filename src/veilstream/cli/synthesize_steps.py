@@ -170,9 +170,11 @@ def _write(models: list[TableModel], steps: Steps, out: Path, rows: int | None, 
 
 def write_rows(table: pl.DataFrame, path: Path, suffix: str) -> None:
     """Rows as the suffix of their file says."""
-    if suffix.lower() == ".parquet":
-        table.write_parquet(path)
-    elif suffix.lower() == ".csv":
-        table.write_csv(path)
-    else:
-        table.write_ndjson(path)
+    # Polars cannot open names that are not UTF-8.
+    with path.open("wb") as file:
+        if suffix.lower() == ".parquet":
+            table.write_parquet(file)
+        elif suffix.lower() == ".csv":
+            table.write_csv(file)
+        else:
+            table.write_ndjson(file)

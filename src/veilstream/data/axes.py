@@ -8,6 +8,7 @@ how the axis is written in JSON (``to_json``).
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,9 +19,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.arguments import refuses, with_checked_arguments
-from veilstream.errors import InvalidDomainError, InvalidInputError
+from veilstream.errors import InvalidDomainError, InvalidInputError, shown
 
 Category: TypeAlias = str | int | bool
+LARGEST_END: Final = sys.float_info.max
 COLUMN: Final = "it must be a Polars series of texts, numbers or truth values"
 MAX_LOOKUP = 1 << 24
 """Integer categories within a range of this many values are looked up in a table rather than searched."""
@@ -208,8 +210,10 @@ class Grid:
     cells: int
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise InvalidDomainError(f"grid from {self.low} to {self.high}: low must lie below high, both finite")
+        if not -LARGEST_END <= self.low < self.high <= LARGEST_END:
+            raise InvalidDomainError(
+                f"grid from {shown(self.low)} to {shown(self.high)}: low must lie below high, both finite"
+            )
         if type(self.cells) is not int or self.cells < 1:
             raise InvalidDomainError(f"grid of {self.cells} cells: a whole number of at least 1 is needed")
 

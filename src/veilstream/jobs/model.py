@@ -334,6 +334,12 @@ class Job(BaseModel):
             return cls.model_validate(dict(settings))
         except ValidationError as error:
             raise refusal([{**item} for item in error.errors(include_url=False)], known_settings()) from None
+        except UnicodeEncodeError:
+            # Pydantic cannot hand such a text to its patterns.
+            halved = [name for name, value in settings.items() if isinstance(value, str) and not _is_whole(value)]
+            raise InvalidInputError(
+                name=next(iter(halved), "settings"), limit="half a character is in it", outcome="nothing was read"
+            ) from None
 
     @classmethod
     def load(cls, config: Path | None, given: Mapping[str, Any]) -> Self:
@@ -350,6 +356,11 @@ class Job(BaseModel):
             )
         merged = {**dict(cast(Mapping[str, Any], own)), **dict(given.get("set") or {})}
         return cls.build({**settings, **chosen, "set": merged})
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text can be written as UTF-8: half of a pair of surrogates cannot."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def known_settings() -> list[str]:

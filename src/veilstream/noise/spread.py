@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
+from typing import Final
 
 from veilstream.errors import InvalidBudgetError
 from veilstream.noise.scale import LARGEST_SCALE, SMALLEST_SCALE
+
+FAR_ABOVE: Final = LARGEST_SCALE**20
+"""Where floating point ends nearly."""
 
 
 def bounded_scale(scale: Fraction, purpose: str) -> Fraction:
@@ -16,8 +20,8 @@ def bounded_scale(scale: Fraction, purpose: str) -> Fraction:
         raise InvalidBudgetError(
             name="noise for",
             value=purpose,
-            limit=f"scale {float(scale):.3g} is above {float(LARGEST_SCALE):.0e}: the epsilon is too small for "
-            "this many releases",
+            limit=f"scale {float(min(scale, FAR_ABOVE)):.3g} is above {float(LARGEST_SCALE):.0e}: the epsilon is too "
+            "small for this many releases",
         )
     return max(scale, SMALLEST_SCALE)
 

@@ -267,17 +267,19 @@ def write_table(tables: Iterable[pl.DataFrame], path: str | Path) -> int:
 def _write_parquet(tables: Iterator[pl.DataFrame], path: Path) -> int:
     parquet: Any = import_module("pyarrow.parquet")
     rows, writer = 0, None
-    try:
-        for table in tables:
-            arrow: Any = getattr(table, "to_arrow")()  # noqa: B009 (its type is known at run time only)
-            writer = parquet.ParquetWriter(path, arrow.schema, compression="zstd") if writer is None else writer
-            writer.write_table(arrow)
-            rows += len(table)
-    finally:
-        if writer is not None:
-            writer.close()
-    if writer is None:
-        pl.DataFrame().write_parquet(path)
+    # PyArrow and Polars cannot open names that are not UTF-8.
+    with path.open("wb") as file:
+        try:
+            for table in tables:
+                arrow: Any = getattr(table, "to_arrow")()  # noqa: B009 (its type is known at run time only)
+                writer = parquet.ParquetWriter(file, arrow.schema, compression="zstd") if writer is None else writer
+                writer.write_table(arrow)
+                rows += len(table)
+        finally:
+            if writer is not None:
+                writer.close()
+        if writer is None:
+            pl.DataFrame().write_parquet(file)
     return rows
 
 

@@ -43,6 +43,8 @@ TRIGGERS: Final = {
     "UNION ALL SELECT rulename FROM pg_rules WHERE schemaname = current_schema() LIMIT 1",
 }
 
+IMPOSSIBLE: Final[tuple[type[Exception], ...]] = (UnicodeError, OverflowError, NoResultFound, MultipleResultsFound)
+"""What asking for a row raises that cannot be there."""
 SQLITE_BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 SQLITE_NO_ROOM: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE}
 SQLITE_BROKEN: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -138,7 +140,7 @@ class Backend:
             raise self._lost(type(error).__name__) from None
         except VeilstreamError:
             raise
-        except (UnicodeError, OverflowError, NoResultFound, MultipleResultsFound, *damaged) as error:
+        except (*IMPOSSIBLE, *damaged) as error:
             raise LedgerError(
                 name="ledger",
                 value=self.label,

@@ -87,7 +87,7 @@ class Prepared:
         dialect = connection.dialect
         driver: Any = dialect.loaded_dbapi.Error
         known: Any = error
-        return DBAPIError.instance(
+        explained: BaseException = DBAPIError.instance(
             self._compiled[dialect.name].text,
             None,
             known,
@@ -96,6 +96,7 @@ class Prepared:
             connection_invalidated=dialect.is_disconnect(known, connection.connection.driver_connection, cursor),
             dialect=dialect,
         )
+        return explained
 
     def _compile(self, connection: Connection, parameters: Mapping[str, Any]) -> _Text:
         compiled: Any = self._statement.compile(dialect=connection.dialect, column_keys=list(parameters))
