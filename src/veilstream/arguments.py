@@ -154,7 +154,7 @@ def is_extreme(value: Fraction | float) -> bool:
     """
     if isinstance(value, float) and not math.isfinite(value):
         return False
-    return value != 0 and not SMALLEST <= abs(value) <= LARGEST
+    return value != 0 and not (SMALLEST <= value <= LARGEST or SMALLEST <= -value <= LARGEST)
 
 
 def _refuse_extremes(owner: str, name: str, value: object) -> None:
