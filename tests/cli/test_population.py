@@ -58,6 +58,50 @@ def test_the_commands_of_the_document(city: Path) -> None:
     assert "shifts: shared" in listed.out
 
 
+@pytest.fixture
+def taxis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Places of 300 taxis in a city of 40 by 30 km."""
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{taxi},{7 * taxi % 40},{11 * taxi % 30}\n" for taxi in range(300))
+    (tmp_path / "taxis.csv").write_text(f"id,x,y\n{rows}", encoding="utf-8")
+    return tmp_path
+
+
+def test_the_points_of_the_document(taxis: Path) -> None:
+    """A person pays for the four moves of 10 km that cross 40 km, in the pool and on the page."""
+    lines = [shlex.split(line) for line in blocks("sh")[2].replace("\\\n", " ").splitlines() if line.strip()]
+    assert [line[:2] for line in lines] == [["veilstream", "population"], ["veilstream", "points"]]
+    for line in lines:
+        outcome = veilstream(*line[1:])
+        assert outcome.code == 0, outcome.err
+    assert "for epsilon 0.4" in outcome.out
+    assert "Whether one person is among the 500" in outcome.out
+    dry = veilstream(*lines[1][1:], "--dry-run", "--json")
+    assert (dry.json["epsilon"], dry.json["epsilon_of_one_person"]) == ("1/10", "2/5")
+    refused = veilstream(*lines[1][1:], "--stream", "finer", "--distance", "1/10")
+    told = " ".join(refused.err.split())
+    assert refused.code != 0
+    assert "of stream 'finer': a window of population 'drivers' would cost 202/5 of the 1" in told
+    assert "spent there by 'middle' 2/5" in told
+    assert "a person pays for 400 moves by 1/10 across the space" in told
+    (shown,) = veilstream("budget", "points.db", "--json", "--page", "officer.html").json["populations"]
+    spent = {one["stream"]: one["spent_in_fullest_window"] for one in shown["streams"]}
+    assert spent == {"middle": "2/5", "finer": "0"}
+    assert "2026-03-02 to 2026-03-03" in (taxis / "officer.html").read_text(encoding="utf-8")
+    assert "2/5 for one of 500 people, there or not" in " ".join(veilstream("ledger", "show", "points.db").out.split())
+    with Ledger.open("points.db") as ledger:
+        assert verify(ledger) == []
+
+
+def test_points_without_a_number_of_people_leave_nothing_behind(taxis: Path) -> None:
+    line = shlex.split("points taxis.csv --release sorted --at x --low 0 --high 40 --distance 1 --epsilon 1 --user id")
+    refused = veilstream(*line, "--ledger", "b.db", "--population", "drivers")
+    assert refused.code != 0
+    assert "tells how many there are, and so whether one person is among them" in " ".join(refused.err.split())
+    assert "--people" in refused.err
+    assert {path.name for path in taxis.iterdir()} == {"taxis.csv"}
+
+
 def test_the_python_of_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (source,) = blocks("python")
@@ -75,6 +119,7 @@ def test_the_python_of_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "--end 2026-03-04 --epsilon 1 --window 24",
         "histogram visits.csv --user id --domain places.json --epsilon 1",
         "synthesize visits.csv --user id --domain places.json --epsilon 1 --out rows.csv",
+        "points visits.csv --user id --at id --low 0 --high 200 --distance 200 --epsilon 1 --release median --people 200",
     ],
 )
 def test_a_population_that_does_not_exist_leaves_nothing_behind(command: str, defined: bool, city: Path) -> None:

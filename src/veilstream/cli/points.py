@@ -229,9 +229,7 @@ def _mechanism(kind: str, quantile: str | None, cells: int | None) -> PointMecha
             )
 
 
-def _places(
-    file: str | tuple[str, ...], at: list[str], user: str | None, options: ReadOptions, *, empty: bool
-) -> Any:
+def _places(file: str | tuple[str, ...], at: list[str], user: str | None, options: ReadOptions, *, empty: bool) -> Any:
     import numpy as np
     import polars as pl
 

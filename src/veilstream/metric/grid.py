@@ -87,7 +87,6 @@ class HatGrid:
         numbers += (x.count - numbers.sum(axis=-1, keepdims=True)) / grid.size
         return Values(numbers, noisy.std / grid.mass * math.sqrt(1 - 1 / grid.size), NoiseLaw.MIXED)
 
-
     def multiple(self, guarantee: MetricGuarantee, points: int) -> Fraction:
         """How many times epsilon one person costs; noise on nodes is scaled to two points at most, wherever they are."""
         cells, flowing = self._plan(guarantee, points)

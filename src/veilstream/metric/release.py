@@ -88,7 +88,6 @@ class PointRelease:
             return self.metric.guarantee
         return Guarantee(person_price(self.mechanism, self.metric, self.people), None)
 
-
     def __str__(self) -> str:
         return str(self.metric) if self.people is None else person_words(self.metric, self.guarantee, self.people)[0]
 
