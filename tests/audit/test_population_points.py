@@ -41,7 +41,8 @@ class Points(Stream):
         """Publish points of three people, if the pool has what one of them costs; ``naive`` charges one move."""
         distance, epsilon = dice.choice([Fraction(1), Fraction(1, 2), Fraction(3, 10)]), Fraction(1, 16)
         g = MetricGuarantee(epsilon, distance, Space(0, 1))
-        mechanism: PointMechanism = dice.choice([SortedPoints(), HatGrid(CELLS, "flow"), HatGrid(CELLS, "nodes")])
+        choices: list[PointMechanism] = [SortedPoints(), HatGrid(CELLS, "flow"), HatGrid(CELLS, "nodes")]
+        mechanism = dice.choice(choices)
         members = [one.member(once=False) for one in streams]
 
         def fetch(_cells: Span | None, _blocks: Collection[int]) -> PoolDraws:
@@ -75,7 +76,7 @@ class Points(Stream):
 
 
 def run(seed: int, *, naive: bool = False) -> Fraction:
-    """The most that a person loses in one window of a random program who is in every step of it and among the points."""
+    """The most that a person loses in one window of a random program who is in every step and among the points."""
     dice = Dice(seed, 25)
     counted = [Stream(f"s{i}", dice.between(1, 5), dice.between(-3, 3), dice.choice([1, 2, None])) for i in range(2)]
     points = [Points(f"p{i}", dice.between(1, 30), dice.between(-3, 9), None, Scales()) for i in range(4)]

@@ -119,7 +119,7 @@ def test_the_python_of_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "--end 2026-03-04 --epsilon 1 --window 24",
         "histogram visits.csv --user id --domain places.json --epsilon 1",
         "synthesize visits.csv --user id --domain places.json --epsilon 1 --out rows.csv",
-        "points visits.csv --user id --at id --low 0 --high 200 --distance 200 --epsilon 1 --release median --people 200",
+        "points visits.csv --user id --at id --low 0 --high 200 --distance 9 --epsilon 1 --release median --people 200",
     ],
 )
 def test_a_population_that_does_not_exist_leaves_nothing_behind(command: str, defined: bool, city: Path) -> None:

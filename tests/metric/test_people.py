@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, pairwise
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def test_a_chain_of_moves_leads_from_anywhere_to_anywhere() -> None:
             for step in range(g.moves + 1)
         ]
         assert (chain[0], chain[-1]) == ends
-        for one, other in zip(chain, chain[1:], strict=False):
+        for one, other in pairwise(chain):
             assert all(0 <= place <= side for place, side in zip(other, space.sides, strict=True))
             # Lengths are below 2^31, in floating point off by less than 2^-20.
             assert length(metric, [b - a for a, b in zip(one, other, strict=True)]) <= g.reach + Fraction(1, 1 << 20)
@@ -216,6 +217,10 @@ def test_a_person_costs_a_chain_of_moves_or_less() -> None:
     assert {person_price(mechanism, everywhere, 100) for mechanism in MECHANISMS.values()} == {Fraction(1, 4)}
 
 
+def in_all(values: NDArray[Any]) -> float:
+    return round(float(values.sum()), 3)
+
+
 @dataclass(frozen=True)
 class Crowd:
     """Publishes how many points there are, which no move changes: it keeps any promise about moves at no cost."""
@@ -231,16 +236,16 @@ def test_a_promise_about_moves_says_nothing_about_who_is_there() -> None:
     """Without a public number, what is released tells for sure whether a person is there, and a population refuses."""
     g = MetricGuarantee(1, "1/10", LINE)
     with_them, without = [0.1, 0.2, 0.3], [0.1, 0.2]
-    told = [
-        (lambda values: len(values), SortedPoints()),
-        (lambda values: round(float(values.sum()), 3), HatGrid(cells=4, noise="flow")),
-        (lambda values: round(float(values.sum()), 3), HatGrid(cells=4, noise="nodes")),
-        (lambda values: float(values[0]), Crowd()),
+    told: list[tuple[PointMechanism, Callable[[NDArray[Any]], float]]] = [
+        (SortedPoints(), len),
+        (HatGrid(cells=4, noise="flow"), in_all),
+        (HatGrid(cells=4, noise="nodes"), in_all),
+        (Crowd(), in_all),
     ]
-    for test, mechanism in told:
-        assert [test(release_points(some, mechanism, g).values) for some in (with_them, without)] == [3, 2]
-        numbers = [test(release_points(some, mechanism, g, people=5).values) for some in (with_them, without)]
-        assert numbers == [5, 5]
+    for mechanism, number in told:
+        found = [number(release_points(some, mechanism, g).values) for some in (with_them, without)]
+        hidden = [number(release_points(some, mechanism, g, people=5).values) for some in (with_them, without)]
+        assert (found, hidden) == ([3, 2], [5, 5])
     with Ledger.open(None) as ledger:
         everyone = Population("p", 2, window=None)
         with pytest.raises(InvalidInputError, match="whether one person is among them") as caught:

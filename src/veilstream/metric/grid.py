@@ -88,7 +88,7 @@ class HatGrid:
         return Values(numbers, noisy.std / grid.mass * math.sqrt(1 - 1 / grid.size), NoiseLaw.MIXED)
 
     def multiple(self, guarantee: MetricGuarantee, points: int) -> Fraction:
-        """How many times epsilon one person costs; noise on nodes is scaled to two points at most, wherever they are."""
+        """How many times epsilon one person costs. Noise on nodes can hide a point wherever it goes."""
         cells, flowing = self._plan(guarantee, points)
         if flowing:
             return Fraction(guarantee.moves)
