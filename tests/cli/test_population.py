@@ -93,6 +93,36 @@ def test_the_points_of_the_document(taxis: Path) -> None:
         assert verify(ledger) == []
 
 
+def test_every_command_draws_on_the_population(city: Path) -> None:
+    """A look at limits and a series draw from the pool, at the time of their data; own budgets reserve the largest."""
+    veilstream("population", "define", "b.db", "residents", "--epsilon", "3", "--window", "24h")
+    rows = "".join(f"{person},1/2,{'abc'[person % 3]}\n" for person in range(200))
+    (city / "own.csv").write_text(f"id,epsilon,place\n{rows}", encoding="utf-8")
+    dates = "--user id --time ts --start 2026-03-02 --end 2026-03-04"
+    for line in (
+        f"bound visits.csv {dates} --every 1h --epsilon 1/4",
+        f"series visits.csv --count {dates} --every 6h --epsilon 1 --stream people",
+        "personalised own.csv --person id --domain places.json --by place --stream own",
+    ):
+        done = veilstream(*shlex.split(line), "--ledger", "b.db", "--population", "residents")
+        assert done.code == 0, done.err
+    (shown,) = veilstream("budget", "b.db", "--json").json["populations"]
+    seen = {one["stream"]: (one["draw"], Fraction(one["spent_in_fullest_window"])) for one in shown["streams"]}
+    assert seen.keys() == {"bound", "people", "own"}
+    assert seen["bound"] == ("shared", Fraction(1, 4))
+    assert seen["people"][0] == "shared"
+    assert 0 < seen["people"][1] <= 1
+    assert seen["own"][0] == "reserved"
+    assert shown["reserved"] == "1/2"
+    refused = veilstream(
+        *shlex.split("personalised own.csv --person id --domain places.json --by place --stream more"),
+        "--ledger", "b.db", "--population", "nobody",
+    )  # fmt: skip
+    assert "population 'nobody'" in refused.err
+    with Ledger.open("b.db") as ledger:
+        assert verify(ledger) == []
+
+
 def test_points_without_a_number_of_people_leave_nothing_behind(taxis: Path) -> None:
     line = shlex.split("points taxis.csv --release sorted --at x --low 0 --high 40 --distance 1 --epsilon 1 --user id")
     refused = veilstream(*line, "--ledger", "b.db", "--population", "drivers")
