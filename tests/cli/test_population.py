@@ -74,21 +74,22 @@ def test_the_points_of_the_document(taxis: Path) -> None:
     for line in lines:
         outcome = veilstream(*line[1:])
         assert outcome.code == 0, outcome.err
-    assert "for epsilon 0.4" in outcome.out
+    assert "for epsilon 0.8" in outcome.out
     assert "Whether one person is among the 500" in outcome.out
+    assert "whoever is missing of the 500 people is at the lower or the upper corner" in outcome.out
     dry = veilstream(*lines[1][1:], "--dry-run", "--json")
-    assert (dry.json["epsilon"], dry.json["epsilon_of_one_person"]) == ("1/10", "2/5")
+    assert (dry.json["epsilon"], dry.json["epsilon_of_one_person"]) == ("1/5", "4/5")
     refused = veilstream(*lines[1][1:], "--stream", "finer", "--distance", "1/10")
     told = " ".join(refused.err.split())
     assert refused.code != 0
-    assert "of stream 'finer': a window of population 'drivers' would cost 202/5 of the 1" in told
-    assert "spent there by 'middle' 2/5" in told
+    assert "of stream 'finer': a window of population 'drivers' would cost 404/5 of the 2" in told
+    assert "spent there by 'middle' 4/5" in told
     assert "a person pays for 400 moves by 1/10 across the space" in told
     (shown,) = veilstream("budget", "points.db", "--json", "--page", "officer.html").json["populations"]
     spent = {one["stream"]: one["spent_in_fullest_window"] for one in shown["streams"]}
-    assert spent == {"middle": "2/5", "finer": "0"}
+    assert spent == {"middle": "4/5", "finer": "0"}
     assert "2026-03-02 to 2026-03-03" in (taxis / "officer.html").read_text(encoding="utf-8")
-    assert "2/5 for one of 500 people, there or not" in " ".join(veilstream("ledger", "show", "points.db").out.split())
+    assert "4/5 for one of 500 people, there or not" in " ".join(veilstream("ledger", "show", "points.db").out.split())
     with Ledger.open("points.db") as ledger:
         assert verify(ledger) == []
 

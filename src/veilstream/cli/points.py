@@ -282,6 +282,10 @@ def _tell(done: _Done, outputs: list[str], as_json: bool) -> None:
     else:
         typer.echo(f"released '{done.stream}': {len(table):,} number(s) for {cost}")
     typer.echo(done.once.promise())
+    if done.once.people is not None:
+        typer.echo(
+            f"whoever is missing of the {done.once.people} people is at the lower or the upper corner of the space"
+        )
     if done.is_median:
         typer.echo(f"value: {value:.6g}")
     if done.ranks is not None:
