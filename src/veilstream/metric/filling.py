@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
 
-MAX_PEOPLE: Final = 10**8
+MAX_PEOPLE: Final = 10**7
 
 
 @dataclass(frozen=True, slots=True)
