@@ -21,8 +21,14 @@ def counts(places: list[str], bins_per_user: int, counts_per_user: int) -> NDArr
         return np.zeros(4, dtype=np.int64)
     rows = {"id": [1] * len(places), "t": [0] * len(places), "place": places}
     events = read_events(rows, user="id", time="t", by=["place"])
-    limits = {"bins_per_user": bins_per_user, "counts_per_user": counts_per_user}
-    with bound(events, PLACES, Calendar(0, 1, 1), key=b"k" * 32, **limits) as bounded:
+    with bound(
+        events,
+        PLACES,
+        Calendar(0, 1, 1),
+        bins_per_user=bins_per_user,
+        counts_per_user=counts_per_user,
+        key=b"k" * 32,
+    ) as bounded:
         (snapshot,) = bounded.snapshots()
         return open_counts(snapshot)
 
