@@ -27,6 +27,7 @@ HAS = {
     "--out": {*READERS, "plan", "compare", "ledger export"} - {"bound"},
     "--plot": {*READERS, "plan", "advise"} - {"synthesize"},
     "--row-per-person": READERS - {"personalised"},
+    "--population": READERS,
 }
 """Which commands have an option. Left out on purpose: a look at bounds counts rows and writes no table; points are
 clipped instead of dropped; synthetic tables have a page; a comparison draws always; personal

@@ -58,6 +58,81 @@ def test_the_commands_of_the_document(city: Path) -> None:
     assert "shifts: shared" in listed.out
 
 
+@pytest.fixture
+def taxis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Places of 300 taxis in a city of 40 by 30 km."""
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{taxi},{7 * taxi % 40},{11 * taxi % 30}\n" for taxi in range(300))
+    (tmp_path / "taxis.csv").write_text(f"id,x,y\n{rows}", encoding="utf-8")
+    return tmp_path
+
+
+def test_the_points_of_the_document(taxis: Path) -> None:
+    """A person pays for the four moves of 10 km that cross 40 km, in the pool and on the page."""
+    lines = [shlex.split(line) for line in blocks("sh")[2].replace("\\\n", " ").splitlines() if line.strip()]
+    assert [line[:2] for line in lines] == [["veilstream", "population"], ["veilstream", "points"]]
+    for line in lines:
+        outcome = veilstream(*line[1:])
+        assert outcome.code == 0, outcome.err
+    assert "for epsilon 0.8" in outcome.out
+    assert "Whether one person is among the 500" in outcome.out
+    assert "whoever is missing of the 500 people is at the lower or the upper corner" in outcome.out
+    dry = veilstream(*lines[1][1:], "--dry-run", "--json")
+    assert (dry.json["epsilon"], dry.json["epsilon_of_one_person"]) == ("1/5", "4/5")
+    refused = veilstream(*lines[1][1:], "--stream", "finer", "--distance", "1/10")
+    told = " ".join(refused.err.split())
+    assert refused.code != 0
+    assert "of stream 'finer': a window of population 'drivers' would cost 404/5 of the 2" in told
+    assert "spent there by 'middle' 4/5" in told
+    assert "a person pays for 400 moves by 1/10 across the space" in told
+    (shown,) = veilstream("budget", "points.db", "--json", "--page", "officer.html").json["populations"]
+    spent = {one["stream"]: one["spent_in_fullest_window"] for one in shown["streams"]}
+    assert spent == {"middle": "4/5", "finer": "0"}
+    assert "2026-03-02 to 2026-03-03" in (taxis / "officer.html").read_text(encoding="utf-8")
+    assert "4/5 for one of 500 people, there or not" in " ".join(veilstream("ledger", "show", "points.db").out.split())
+    with Ledger.open("points.db") as ledger:
+        assert verify(ledger) == []
+
+
+def test_every_command_draws_on_the_population(city: Path) -> None:
+    """A look at limits and a series draw from the pool, at the time of their data; own budgets reserve the largest."""
+    veilstream("population", "define", "b.db", "residents", "--epsilon", "3", "--window", "24h")
+    rows = "".join(f"{person},1/2,{'abc'[person % 3]}\n" for person in range(200))
+    (city / "own.csv").write_text(f"id,epsilon,place\n{rows}", encoding="utf-8")
+    dates = "--user id --time ts --start 2026-03-02 --end 2026-03-04"
+    for line in (
+        f"bound visits.csv {dates} --every 1h --epsilon 1/4",
+        f"series visits.csv --count {dates} --every 6h --epsilon 1 --stream people",
+        "personalised own.csv --person id --domain places.json --by place --stream own",
+    ):
+        done = veilstream(*shlex.split(line), "--ledger", "b.db", "--population", "residents")
+        assert done.code == 0, done.err
+    (shown,) = veilstream("budget", "b.db", "--json").json["populations"]
+    seen = {one["stream"]: (one["draw"], Fraction(one["spent_in_fullest_window"])) for one in shown["streams"]}
+    assert seen.keys() == {"bound", "people", "own"}
+    assert seen["bound"] == ("shared", Fraction(1, 4))
+    assert seen["people"][0] == "shared"
+    assert 0 < seen["people"][1] <= 1
+    assert seen["own"][0] == "reserved"
+    assert shown["reserved"] == "1/2"
+    refused = veilstream(
+        *shlex.split("personalised own.csv --person id --domain places.json --by place --stream more"),
+        "--ledger", "b.db", "--population", "nobody",
+    )  # fmt: skip
+    assert "population 'nobody'" in refused.err
+    with Ledger.open("b.db") as ledger:
+        assert verify(ledger) == []
+
+
+def test_points_without_a_number_of_people_leave_nothing_behind(taxis: Path) -> None:
+    line = shlex.split("points taxis.csv --release sorted --at x --low 0 --high 40 --distance 1 --epsilon 1 --user id")
+    refused = veilstream(*line, "--ledger", "b.db", "--population", "drivers")
+    assert refused.code != 0
+    assert "tells how many there are, and so whether one person is among them" in " ".join(refused.err.split())
+    assert "--people" in refused.err
+    assert {path.name for path in taxis.iterdir()} == {"taxis.csv"}
+
+
 def test_the_python_of_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (source,) = blocks("python")
@@ -75,6 +150,7 @@ def test_the_python_of_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "--end 2026-03-04 --epsilon 1 --window 24",
         "histogram visits.csv --user id --domain places.json --epsilon 1",
         "synthesize visits.csv --user id --domain places.json --epsilon 1 --out rows.csv",
+        "points visits.csv --user id --at id --low 0 --high 200 --distance 9 --epsilon 1 --release median --people 200",
     ],
 )
 def test_a_population_that_does_not_exist_leaves_nothing_behind(command: str, defined: bool, city: Path) -> None:

@@ -99,6 +99,7 @@ def check(page: str, names: dict[str, Any], folder: Path) -> None:
         assert names["guarantee"].cost(10) == 100
         assert float(names["map_of_points"].values.sum()) == pytest.approx(5000)
         assert (np.diff(names["east"].values) >= 0).all()
+        assert str(names["release"].spent) == "1/10"
         assert (folder / "map.csv").read_text().startswith("x,y,points,low,high,covers\n")
     elif page == "docs/retroactive_grouping.md":
         assert names["errors"]["RetroactiveGrouping"] < names["errors"]["TimeUnit"]

@@ -23,7 +23,7 @@ from veilstream.trusted.block_noise import NoiseBlock
 from veilstream.trusted.correlated import CorrelatedNoise
 from veilstream.trusted.counts import Sealed, UndatedCounts, seal
 from veilstream.trusted.opening import opened
-from veilstream.trusted.points import SIDE, Metric, SealedFlow, SealedPoints
+from veilstream.trusted.points import SIDE, Metric, SealedFlow, SealedPlaces, SealedPoints
 from veilstream.trusted.records import SealedRecords, seal_records
 from veilstream.trusted.rows import SealedRows, SealedTable
 from veilstream.trusted.running import SealedRunning
@@ -47,7 +47,8 @@ SAMPLES: dict[type[Opaque[Any]], Opaque[Any]] = {
     SealedRows: ROWS,
     SealedTable: SealedTable(ROWS, (), 0),
     SealedPoints: POINTS,
-    SealedFlow: SealedFlow(EXACT, (2,), NOW, flow=Fraction(1), l1=Fraction(2), mass=1),
+    SealedPlaces: SealedPlaces(EXACT, NOW, Fraction(1), replaced=Fraction(2)),
+    SealedFlow: SealedFlow(EXACT, (2,), NOW, flow=Fraction(1), mass=1),
     Scores: Scores(EXACT, NOW, Fraction(1)),
     JointScores: JointScores(EXACT, NOW, Fraction(1), np.array([2])),
     Stretches: stretches(seal(EXACT, 0)),

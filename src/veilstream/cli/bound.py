@@ -19,6 +19,7 @@ from veilstream.cli.options import (
     require_people,
     source_of,
 )
+from veilstream.cli.population import HowToDraw, InPopulation, membership_of
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ def bound(
     encoding: Annotated[str | None, job_option("encoding")] = None,
     stream: Annotated[str, option("--stream", description="Name of the look in the ledger. Default: bound.")] = "bound",
     plot: Annotated[Path | None, option("--plot", description="Picture of the limits: .png, .pdf or .svg.")] = None,
+    population: InPopulation = None,
+    draw: HowToDraw = "shared",
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
@@ -66,12 +69,14 @@ def bound(
 
     The look costs epsilon for every person, once: one step of each counts, by how many rows they have in it. It is in
     the ledger, and running it again shows the same figures for nothing. With --publish-epsilon, --window and --count
-    the limit of the least error is suggested, else the least that keeps 95 % of the rows.
+    the limit of the least error is suggested, else the least that keeps 95 % of the rows. In a --population it counts
+    from --start to --end.
     """
     from veilstream.data import ReadOptions
     from veilstream.jobs import limits
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.release.sinks import check_writable
+    from veilstream.storage.requiring import require_population
 
     require_people(user, row_per_person)
     if plot is not None:
@@ -83,6 +88,7 @@ def bound(
         return _tell_one_row(as_json, dry_run)
     if dry_run:
         return tell_dry_run(guarantee, as_json, steps_per_user=steps_per_user, ledger=ledger)
+    require_population(ledger, population)
     found = limits.look(
         source_of(files),
         time=time,
@@ -99,6 +105,7 @@ def bound(
         missing_time=missing_time,
         options=ReadOptions(delimiter, encoding, time_format=time_format),
         to_come=stream_to_come,
+        population=None if population is None else membership_of(population, draw, start, end),
     )
     if plot is not None:
         from veilstream.evaluate.limits_picture import draw_limits

@@ -74,9 +74,9 @@ def _fullest(windows: list[dict[str, Any]], guarantee: Guarantee, lost: bool) ->
 def total(accounts: list[dict[str, Any]]) -> dict[str, Any]:
     """What one person who is in all of these streams has paid at most: the fullest window of each, added up.
 
-    Releases of points are left out: what they promise is about places, not about people.
+    Releases of points are left out: what they promise is about places, unless they are about a number of people.
     """
-    counted = [seen for seen in accounts if not _name_and_settings(seen["mechanism"])[0].endswith("PointRelease")]
+    counted = [seen for seen in accounts if _about_people(*_name_and_settings(seen["mechanism"]))]
     return {
         "streams": len(counted),
         "epsilon": str(sum((Fraction(seen["fullest_window"]) for seen in counted), Fraction(0))),
@@ -97,15 +97,20 @@ def print_total(accounts: list[dict[str, Any]]) -> None:
         )
 
 
+def _about_people(name: str, settings: dict[str, Any]) -> bool:
+    return not name.endswith("PointRelease") or settings.get("people") is not None
+
+
 def _in_words(guarantee: Guarantee, mechanism: dict[str, Any]) -> tuple[str, str]:
     """The guarantee and its promise; of points that move, where the unit is a move and not a person, in those terms."""
     from veilstream.jobs.wording import promise
     from veilstream.metric import MetricGuarantee
+    from veilstream.metric.release import person_words
 
     name, settings = _name_and_settings(mechanism)
     if name.endswith("PointRelease"):
-        metric = MetricGuarantee.from_record(settings["metric"])
-        return str(metric), metric.promise()
+        metric, people = MetricGuarantee.from_record(settings["metric"]), settings.get("people")
+        return (str(metric), metric.promise()) if people is None else person_words(metric, guarantee, people)
     return str(guarantee), promise(guarantee)
 
 

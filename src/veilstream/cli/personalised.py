@@ -19,6 +19,7 @@ from veilstream.cli.options import (
     option,
     source_of,
 )
+from veilstream.cli.population import InPopulation
 from veilstream.cli.reporting import ExitCode, print_json
 from veilstream.data import ReadOptions
 from veilstream.errors import InvalidInputError
@@ -63,17 +64,22 @@ def personalised(
     ] = None,
     plot: Annotated[str | None, option("--plot", description="Picture of the counts: .png, .pdf or .svg.")] = None,
     level: Annotated[float, job_option("level")] = 0.95,
+    population: InPopulation = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = ".",
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
-    """Publish counts once, each person protected by the epsilon in their own row; the epsilons are public."""
+    """Publish counts once, each person protected by the epsilon in their own row; the epsilons are public.
+
+    Of a --population it reserves the largest of them.
+    """
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.personalised import LedgerAccounts, Roster, count_people, release_counts
     from veilstream.release.sinks import WRITERS, check_writable, write_table
     from veilstream.storage.ledger import Ledger
+    from veilstream.storage.requiring import require_population
 
     mechanism = _mechanism(method, threshold, minimum, groups, rounds)
     for path, suffixes in ((out, tuple(WRITERS)), (plot, (".png", ".pdf", ".svg"))):
@@ -84,12 +90,13 @@ def personalised(
     check_level(level)
     if dry_run:
         return tell_facts(as_json, {"epsilon": "everybody's own, at most", "bins": bins.bins, "method": method})
+    require_population(ledger, population)
     read = ReadOptions(delimiter, encoding, decimal)
     table = _table(source_of(files), [person, epsilon_column, *bins.names], read, person)
     roster = Roster(_ids(table[person], person), table[epsilon_column].to_list(), step)
     x = count_people(roster, _ids(table[person], person), _places(bins, table, unknown), bins.bins)
     with Ledger.open(ledger) as opened:
-        accounts = LedgerAccounts(roster, opened, stream=stream)
+        accounts = LedgerAccounts(roster, opened, stream=stream, population=population)
         release = release_counts(x, mechanism, accounts, bins.fingerprint()[:16])
         left = accounts.left()
     counts = _labelled(bins, release, level, method == "minimum")

@@ -22,6 +22,7 @@ from veilstream.cli.options import (
     require_people,
     source_of,
 )
+from veilstream.cli.population import DataFrom, DataTo, HowToDraw, InPopulation, membership_of
 from veilstream.cli.reporting import ExitCode, print_json
 from veilstream.data import ReadOptions
 from veilstream.errors import InvalidInputError
@@ -29,7 +30,8 @@ from veilstream.errors import InvalidInputError
 if TYPE_CHECKING:
     import polars as pl
 
-    from veilstream.metric import MetricGuarantee, PointMechanism
+    from veilstream.metric import PointMechanism
+    from veilstream.metric.release import PointRelease
     from veilstream.values.release import Release
 
 TITLES = {
@@ -75,34 +77,57 @@ def points(
     ] = None,
     plot: Annotated[str | None, option("--plot", description="Picture of the release: .png, .pdf or .svg.")] = None,
     level: Annotated[float, job_option("level")] = 0.95,
+    people: Annotated[
+        int | None,
+        option("--people", description="Public number of people: so many points, whoever is missing. For populations."),
+    ] = None,
+    population: InPopulation = None,
+    draw: HowToDraw = "shared",
+    data_from: DataFrom = None,
+    data_to: DataTo = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = ".",
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
-    """Publish points of a file once; how many there are is public, where each of them is within a distance is not."""
+    """Publish points of a file once; how many there are is public, where each of them is within a distance is not.
+
+    With --people a number stated beforehand is public instead, and one person is protected, there or not, at the price
+    of all moves that cross the space: so it can draw on a --population.
+    """
     from veilstream.cli.points_table import grid_cells, points_table, with_intervals
     from veilstream.metric import MetricGuarantee, Space, release_points
+    from veilstream.metric.release import PointRelease, require_people_for
     from veilstream.release.sinks import write_table
     from veilstream.storage.ledger import Ledger
+    from veilstream.storage.requiring import require_population
 
     require_people(user, row_per_person)
     _check_outputs(files, ledger, out, plot, at)
     guarantee = MetricGuarantee(epsilon, distance, Space(tuple(low), tuple(high), metric))
     mechanism = _mechanism(kind, quantile, cells)
     check_level(level)
+    member = membership_of(population, draw, data_from, data_to)
+    require_people_for(population, people)
+    once = PointRelease(mechanism, guarantee, people)
     if dry_run:
-        return tell_facts(as_json, {"epsilon": str(guarantee.epsilon), "promise": guarantee.promise(), "release": kind})
+        price = {} if people is None else {"people": people, "epsilon_of_one_person": str(once.guarantee.epsilon)}
+        facts = {"epsilon": str(guarantee.epsilon), **price, "promise": once.promise(), "release": kind}
+        return tell_facts(as_json, facts)
+    require_population(ledger, population)
     # Every row is read and checked before the ledger is touched.
-    places = _places(source_of(files), at, user, ReadOptions(delimiter, encoding, decimal))
+    places = _places(source_of(files), at, user, ReadOptions(delimiter, encoding, decimal), empty=people is not None)
+    count = len(places) if people is None else people
     guarantee.space.encode(places, clip=clip)
     with Ledger.open(ledger) as book:
         before = any(spec.name == stream for spec in book.streams()) and book.release_at(stream, 0) is not None
-        release = release_points(places, mechanism, guarantee, book, stream, clip=clip)
-    table = points_table(kind, release, guarantee, at, grid_cells(mechanism, guarantee, len(places)))
-    table = with_intervals(table, mechanism, release, guarantee, len(places), level)
-    done = _Done(release, guarantee, stream, before, table, level)
+        release = release_points(
+            places, mechanism, guarantee, book, stream, clip=clip, people=people, population=member
+        )
+    table = points_table(kind, release, guarantee, at, grid_cells(mechanism, guarantee, count))
+    table = with_intervals(table, mechanism, release, guarantee, count, level)
+    done = _Done(release, once, stream, before, table, level)
     if out is not None:
         write_table([table], out)
     if plot is not None:
@@ -116,7 +141,7 @@ class _Done:
     """What was released, or had been before."""
 
     release: Release
-    guarantee: MetricGuarantee
+    once: PointRelease
     stream: str
     before: bool
     table: pl.DataFrame
@@ -156,7 +181,7 @@ def _check_outputs(files: list[str], ledger: str, out: str | None, plot: str | N
 def _draw(done: _Done, path: str, at: list[str], kind: str) -> None:
     from veilstream.release.plots.points import plot_points
 
-    space, note = done.guarantee.space, done.interval_note or ""
+    space, note = done.once.metric.space, done.interval_note or ""
     if done.ranks is not None:
         note = _between(done)
     plot_points(
@@ -165,7 +190,7 @@ def _draw(done: _Done, path: str, at: list[str], kind: str) -> None:
         coordinates=at,
         ends=(float(space.low[0]), float(space.high[0])),
         title=TITLES[kind].format(at=at[0]),
-        subtitle=str(done.guarantee),
+        subtitle=str(done.once),
         level=done.level,
         note=note,
     )
@@ -204,7 +229,7 @@ def _mechanism(kind: str, quantile: str | None, cells: int | None) -> PointMecha
             )
 
 
-def _places(file: str | tuple[str, ...], at: list[str], user: str | None, options: ReadOptions) -> Any:
+def _places(file: str | tuple[str, ...], at: list[str], user: str | None, options: ReadOptions, *, empty: bool) -> Any:
     import numpy as np
     import polars as pl
 
@@ -213,7 +238,9 @@ def _places(file: str | tuple[str, ...], at: list[str], user: str | None, option
     from veilstream.data.readers import open_batches
 
     batches = list(open_batches(file, at if user is None else [user, *at], options, user=user))
-    if not sum(len(batch) for batch in batches):
+    if empty and not batches:
+        return np.zeros((0, len(at)))
+    if not empty and not sum(len(batch) for batch in batches):
         raise InvalidInputError(
             name="file", limit="no rows, at least 1 point is needed", outcome="nothing was released"
         )
@@ -239,7 +266,7 @@ def _tell(done: _Done, outputs: list[str], as_json: bool) -> None:
                 "stream": done.stream,
                 "released_before": done.before,
                 "spent": str(release.spent),
-                "guarantee": done.guarantee.promise(),
+                "guarantee": done.once.promise(),
                 "noise_std": None if np.isnan(std) else std,
                 "rows": len(table),
                 "value": value if done.is_median else None,
@@ -254,7 +281,11 @@ def _tell(done: _Done, outputs: list[str], as_json: bool) -> None:
         typer.echo(f"nothing new: '{done.stream}' was released before, for {cost}; nothing was spent")
     else:
         typer.echo(f"released '{done.stream}': {len(table):,} number(s) for {cost}")
-    typer.echo(done.guarantee.promise())
+    typer.echo(done.once.promise())
+    if done.once.people is not None:
+        typer.echo(
+            f"whoever is missing of the {done.once.people} people is at the lower or the upper corner of the space"
+        )
     if done.is_median:
         typer.echo(f"value: {value:.6g}")
     if done.ranks is not None:

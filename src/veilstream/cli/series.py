@@ -16,6 +16,7 @@ from veilstream.cli.options import (
     option,
     source_of,
 )
+from veilstream.cli.population import HowToDraw, InPopulation
 from veilstream.cli.publish import publish_job
 from veilstream.jobs.model import Job
 
@@ -66,6 +67,8 @@ def series(
     out: Annotated[str | None, job_option("out")] = None,
     plot: Annotated[str | None, job_option("plot")] = None,
     level: Annotated[float | None, option("--level", description="Level of the error bands. Default: 0.95.")] = None,
+    population: InPopulation = None,
+    draw: HowToDraw = "shared",
     dry_run: Annotated[
         bool, option("--dry-run", description="Show cost and expected error; read nothing private.")
     ] = False,
@@ -118,6 +121,8 @@ def series(
         "out": out,
         "plot": plot,
         "level": level,
+        "population": population,
+        "draw": draw,
     }
     return publish_job(Job.load(None, given), dry_run, as_json)
 

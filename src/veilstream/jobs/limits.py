@@ -16,6 +16,7 @@ from veilstream.jobs.checks import refuse_same_file_twice, refuse_shared_column
 from veilstream.jobs.window import steps_of_window
 from veilstream.mechanisms.streams import Sample
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population import Membership
 from veilstream.privacy.rationals import Exact
 from veilstream.release.publisher import Publisher
 from veilstream.storage.ledger import Ledger
@@ -83,10 +84,12 @@ def look(
     missing_time: Any = "error",
     options: ReadOptions = AS_FOUND,
     to_come: tuple[Facts, Fraction] | None = None,
+    population: Membership | None = None,
 ) -> Limits:
     """Release the histogram of rows per person and step for ``epsilon`` (user level), once, and derive limits from it.
 
-    A second look at the same stream of the ledger reads what the first released and spends nothing.
+    A second look at the same stream of the ledger reads what the first released and spends nothing. With ``population``
+    it draws on one.
     """
     guarantee = Guarantee(epsilon, w=None)
     refuse_shared_column(user, time, Domain({}))
@@ -103,7 +106,15 @@ def look(
         dropped=dropped,
     )
     with Ledger.open(ledger) as book:
-        publisher = Publisher(LEVELS_OF_ROWS, guarantee, Sample(), book, stream=stream, max_contribution=steps_per_user)
+        publisher = Publisher(
+            LEVELS_OF_ROWS,
+            guarantee,
+            Sample(),
+            book,
+            stream=stream,
+            max_contribution=steps_per_user,
+            population=population,
+        )
         before = book.release_at(stream, 0) is not None
         release = publisher.feed(histogram)
     levels = RowLevels.of_release(release)

@@ -4,7 +4,7 @@ from veilstream.metric.dynamic import cost_of_stay
 from veilstream.metric.grid import GridRanges, HatGrid, best_grid, nodes
 from veilstream.metric.guarantee import MetricGuarantee
 from veilstream.metric.median import ChosenMedian, SmoothMedian
-from veilstream.metric.release import PointMechanism, release_points, simulate_points
+from veilstream.metric.release import PointMechanism, person_price, release_points, simulate_points
 from veilstream.metric.sorted_points import SortedPoints, count_between
 from veilstream.metric.space import Space
 from veilstream.trusted.points import Metric
@@ -23,6 +23,7 @@ __all__ = [
     "cost_of_stay",
     "count_between",
     "nodes",
+    "person_price",
     "release_points",
     "simulate_points",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -14,8 +15,8 @@ from veilstream.errors import InvalidInputError
 from veilstream.metric.guarantee import MetricGuarantee
 from veilstream.metric.space import Space
 from veilstream.trusted.meter import Meter
-from veilstream.trusted.points import SIDE, SealedFlow, SealedPoints
-from veilstream.trusted.statistics.metric import MAX_CELLS, hat_counts
+from veilstream.trusted.points import SIDE, SealedPoints
+from veilstream.trusted.statistics.metric import MAX_CELLS, hat_counts, hat_movement
 from veilstream.values.values import NoiseLaw, Values
 
 BLUR = 0.12
@@ -76,9 +77,8 @@ class HatGrid:
 
     def estimate(self, x: SealedPoints, guarantee: MetricGuarantee, meter: Meter) -> Values:
         """Points per node, row-major."""
-        cells, noise = best_grid(guarantee, x.count, self.noise) if self.cells is None else (self.cells, self.noise)
+        cells, flowing = self._plan(guarantee, x.count)
         grid = hat_counts(x, cells)
-        flowing = flow_is_less(grid, cells) if noise is None else noise == "flow"
         if flowing:
             noisy = meter.flow_laplace(grid, guarantee.epsilon, "grid")
             return Values(noisy.numbers / grid.mass, noisy.std / grid.mass, NoiseLaw.MIXED)
@@ -87,15 +87,36 @@ class HatGrid:
         numbers += (x.count - numbers.sum(axis=-1, keepdims=True)) / grid.size
         return Values(numbers, noisy.std / grid.mass * math.sqrt(1 - 1 / grid.size), NoiseLaw.MIXED)
 
+    def multiple(self, guarantee: MetricGuarantee, points: int) -> Fraction:
+        """How many times epsilon one person costs. Noise on nodes can hide a point wherever it goes."""
+        cells, flowing = self._plan(guarantee, points)
+        if flowing:
+            return Fraction(guarantee.moves)
+        flow, mass = _movement(guarantee, cells)
+        return min(Fraction(guarantee.moves), max(Fraction(1), mass / flow))
 
-def flow_is_less(grid: SealedFlow, cells: int) -> bool:
+    def _plan(self, guarantee: MetricGuarantee, points: int) -> tuple[int, bool]:
+        """The number of cells, and whether noise runs along edges: from public numbers alone."""
+        if self.cells is None:
+            cells, kind = best_grid(guarantee, points, self.noise)
+            return cells, kind == "flow"
+        return self.cells, flow_is_less(guarantee, self.cells) if self.noise is None else self.noise == "flow"
+
+
+def flow_is_less(guarantee: MetricGuarantee, cells: int) -> bool:
     """Whether noise on edges is less than on nodes for ranges of r = cells/10 nodes a side, from public numbers alone.
 
     Such a range has 2d·r^{d−1} boundary edges of variance 2F²/ε², F = flow of a move in points, or r^d nodes of 8/ε² at
     least: F² against 2r/d.
     """
-    flow = grid.flow / grid.mass
-    return flow <= 1 or flow**2 * len(grid.shape) * TYPICAL <= 2 * cells
+    flow, mass = _movement(guarantee, cells)
+    part = flow / mass
+    return part <= 1 or part**2 * guarantee.space.axes * TYPICAL <= 2 * cells
+
+
+def _movement(guarantee: MetricGuarantee, cells: int) -> tuple[Fraction, int]:
+    axes = guarantee.space.axes
+    return hat_movement(guarantee.space.metric.total(guarantee.reach, axes), cells, axes)
 
 
 def nodes(space: Space, cells: int) -> tuple[int, ...]:

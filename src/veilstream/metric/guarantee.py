@@ -10,6 +10,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from veilstream.errors import InvalidBudgetError
+from veilstream.metric.filling import Filling
 from veilstream.metric.space import Space
 from veilstream.privacy.charge import Span
 from veilstream.privacy.guarantee import Guarantee
@@ -61,6 +62,11 @@ class MetricGuarantee:
         return self.distance >= self.space.diameter
 
     @property
+    def moves(self) -> int:
+        """How many moves by at most ``distance`` take a point from anywhere to anywhere else."""
+        return math.ceil(self.space.diameter / self.distance)
+
+    @property
     def reach(self) -> Fraction:
         """``distance`` in units of the space's coordinates, rounded up."""
         return self.space.reach(self.distance)
@@ -73,9 +79,13 @@ class MetricGuarantee:
         return math.ceil(length / self.distance) * self.epsilon
 
     @hide_frames
-    def seal(self, points: ArrayLike, t: int = 0, *, clip: bool = False) -> SealedPoints:
-        """Close points of the space, one person each."""
+    def seal(
+        self, points: ArrayLike, t: int = 0, *, clip: bool = False, filling: Filling | None = None
+    ) -> SealedPoints:
+        """Close points of the space, one person each; ``filling`` makes them a public number."""
         exact = self.space.encode(points, clip=clip)
+        if filling is not None:
+            exact = filling.filled(exact, self.space.sides)
         return SealedPoints(exact, self.space.sides, self.reach, self.space.metric, Span(t, t))
 
     def promise(self) -> str:
@@ -86,18 +96,18 @@ class MetricGuarantee:
         most e^1 = 2.718. A longer move pays epsilon 1 for every started 0.01: across the whole space, epsilon 100. Not
         protected: how many points there are, and so whether a person is among them.
         """
-        factor = f"a factor of at most e^{_short(self.epsilon)} = {_power(self.epsilon)}"
+        factor = f"a factor of at most {power(self.epsilon)}"
         open_secret = "Not protected: how many points there are, and so whether a person is among them."
         if self.everywhere:
             return (
                 f"Moving one point anywhere in the space changes the probability of any published result by {factor}: "
                 f"the standard guarantee for one person's value. {open_secret}"
             )
-        step = _short(self.distance)
+        step = short(self.distance)
         return (
             f"Moving one point by up to {step} ({self.space.metric}) changes the probability of any published result "
-            f"by {factor}. A longer move pays epsilon {_short(self.epsilon)} for every started {step}: across the "
-            f"whole space, epsilon {_short(self.cost(self.space.diameter))}. {open_secret}"
+            f"by {factor}. A longer move pays epsilon {short(self.epsilon)} for every started {step}: across the "
+            f"whole space, epsilon {short(self.cost(self.space.diameter))}. {open_secret}"
         )
 
     def __str__(self) -> str:
@@ -114,9 +124,12 @@ class MetricGuarantee:
         return cls(given["epsilon"], given["distance"], Space(space["low"], space["high"], **metric))
 
 
-def _short(value: Fraction) -> str:
+def short(value: Fraction) -> str:
+    """A number for people."""
     return f"{float(value):.4g}"
 
 
-def _power(epsilon: Fraction) -> str:
-    return f"{math.exp(float(epsilon)):.4g}" if epsilon <= 100 else "infinity for all practical purposes"
+def power(epsilon: Fraction) -> str:
+    """The factor that an epsilon stands for."""
+    factor = f"{math.exp(float(epsilon)):.4g}" if epsilon <= 100 else "infinity for all practical purposes"
+    return f"e^{short(epsilon)} = {factor}"

@@ -45,6 +45,10 @@ class SortedPoints:
         guarantee.space.require_line()
         return points
 
+    def multiple(self, guarantee: MetricGuarantee, points: int) -> Fraction:
+        """How many times epsilon one person costs: as many as the line has protected distances."""
+        return min(Fraction(guarantee.moves), max(Fraction(1), guarantee.space.sides[0] / guarantee.reach))
+
     def estimate(self, x: SealedPoints, guarantee: MetricGuarantee, meter: Meter) -> Values:
         """The sorted points, in the space's own lengths; the deviation is that of the noise before regression."""
         guarantee.space.require_line()

@@ -105,6 +105,8 @@ class Space:
     def encode(self, points: ArrayLike, *, clip: bool = False) -> NDArray[np.int64]:
         """Whole coordinates, one row a point. Points outside the box are refused, or ``clip``ped to its boundary."""
         given = np.asarray(points, dtype=np.float64)
+        if not given.size:
+            given = given.reshape(0, self.axes)
         table = given[:, None] if given.ndim == 1 and self.axes == 1 else given
         if table.ndim != 2 or table.shape[1] != self.axes:
             raise InvalidInputError(f"points of shape {given.shape}: {self.axes} numbers each are needed")

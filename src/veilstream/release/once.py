@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from veilstream.mechanisms.session import Session
+from veilstream.mechanisms.session import MakeMeter, Session
 from veilstream.noise import SecureNoise
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
@@ -31,17 +31,22 @@ def release_once(
     recognises: Callable[[str], bool],
     fingerprint: str | None = None,
     population: str | Population | Membership | None = None,
+    make_meter: MakeMeter = Meter,
 ) -> Release:
     """The release of step 0 of the stream ``spec``: from the ledger if it was made before, else ``measure``d.
 
     ``recognises`` and ``fingerprint`` are those of :meth:`Ledger.register`. Another stream of the same name is refused.
-    With ``population`` it draws on one, see ``Publisher``.
+    With ``population`` it draws on one, see ``Publisher``. ``make_meter`` says by what its answers are charged.
     """
     with LedgerHolder(ledger) as holder:
         spec = replace(spec, membership=holder.ledger.populations.membership(population))
         holder.ledger.register(spec, recognises, fingerprint)
         guarantee = Guarantee.from_json(spec.guarantee)
-        book = Book(holder.ledger, spec.name, lambda: Session(Accountant(guarantee, spec.bins), SecureNoise()))
+
+        def session() -> Session:
+            return Session(Accountant(guarantee, spec.bins), SecureNoise(), make_meter)
+
+        book = Book(holder.ledger, spec.name, session)
         with book.transaction() as transaction:
             stored = transaction.release_at(0)
             if stored is not None:

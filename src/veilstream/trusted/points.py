@@ -100,20 +100,39 @@ class SealedPoints(Opaque[NDArray[np.int64]]):
         )
 
 
-class SealedFlow(Sealed):
+class SealedPlaces(Sealed):
+    """A vector made of points, which one move takes by ``l1`` and any other place for one of them by ``replaced``."""
+
+    __slots__ = ("replaced",)
+
+    def __init__(
+        self,
+        exact: NDArray[np.int64],
+        span: Span,
+        l1: Fraction,
+        *,
+        replaced: Fraction,
+        shape: tuple[int, ...] | None = None,
+    ) -> None:
+        super().__init__(exact, span, min(l1, replaced), shape=shape)
+        self.replaced = replaced
+
+
+class SealedFlow(SealedPlaces):
     """Masses on the nodes of a grid, of which one move carries at most ``flow`` over edges in all.
 
     Every change that one unit can make is B·v with ‖v‖₁ ≤ ``flow``, where v has an entry for every edge between
     neighbouring nodes and B takes it from the one and gives it to the other (see ``carried``). ``l1``, the movement of
-    the masses themselves, is at most twice that; ``mass`` is what one point weighs.
+    the masses themselves, is at most twice that; ``mass`` is what one point weighs. A point that is put anywhere else
+    takes it away and brings it back at most: ``replaced`` is twice the mass.
     """
 
     __slots__ = ("flow", "mass")
 
     def __init__(
-        self, exact: NDArray[np.int64], shape: tuple[int, ...], span: Span, *, flow: Fraction, l1: Fraction, mass: int
+        self, exact: NDArray[np.int64], shape: tuple[int, ...], span: Span, *, flow: Fraction, mass: int
     ) -> None:
-        super().__init__(exact, span, min(l1, 2 * flow), shape=shape)
+        super().__init__(exact, span, 2 * flow, replaced=Fraction(2 * mass), shape=shape)
         self.flow = flow
         self.mass = mass
 

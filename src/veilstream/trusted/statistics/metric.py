@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.charge import Span
-from veilstream.trusted.counts import Sealed
 from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.opening import open_points
-from veilstream.trusted.points import BITS, SIDE, SealedFlow, SealedPoints
+from veilstream.trusted.points import BITS, SIDE, SealedFlow, SealedPlaces, SealedPoints
 from veilstream.trusted.sealed import Opaque
 from veilstream.trusted.statistics.base import Scores
 
@@ -51,12 +50,13 @@ class SmoothValue(Opaque[tuple[int, Fraction]]):
 
 
 @hide_frames
-def sorted_points(points: SealedPoints) -> Sealed:
+def sorted_points(points: SealedPoints) -> SealedPlaces:
     """The coordinates of points on a line, sorted.
 
     One point moves by at most the reach r. If x ≤ y in every place, the same holds once both are sorted, and sorting
     keeps the sum; so a point that moves up moves no sorted value down, and all of them together by exactly as far as
-    it went, ≤ min{r, length of the line}. Down is the same from the other side.
+    it went, ≤ min{r, length of the line}. Down is the same from the other side. Put anywhere else, a point goes no
+    farther than the line is long.
 
     >>> from veilstream.trusted.points import Metric
     >>> two = SealedPoints(np.array([[9], [3]]), (SIDE,), Fraction(5), Metric.EUCLIDEAN, Span(0, 0))
@@ -64,7 +64,7 @@ def sorted_points(points: SealedPoints) -> Sealed:
     Sealed(size=2, span=0..0, l1=5)
     """
     x = np.sort(_line(points))
-    return Sealed(x, points.span, min(points.reach, Fraction(points.sides[0])))
+    return SealedPlaces(x, points.span, points.reach, replaced=Fraction(points.sides[0]))
 
 
 @hide_frames
@@ -231,10 +231,18 @@ def hat_counts(points: SealedPoints, cells: int) -> SealedFlow:
         for axis, upper in enumerate(corner):
             weight *= share[:, axis] if upper else WEIGHT - share[:, axis]
         np.add.at(masses, at + sum(stride for stride, upper in zip(strides, corner, strict=True) if upper), weight)
-    steps = math.ceil(points.total_reach * (cells << WEIGHT_BITS) / SIDE) + axes - 1
-    mass = WEIGHT**axes
-    flow = Fraction(WEIGHT ** (axes - 1) * steps)
-    return SealedFlow(masses, shape, points.span, flow=flow, l1=Fraction(2 * mass), mass=mass)
+    flow, mass = hat_movement(points.total_reach, cells, axes)
+    return SealedFlow(masses, shape, points.span, flow=flow, mass=mass)
+
+
+def hat_movement(total_reach: Fraction, cells: int, axes: int) -> tuple[Fraction, int]:
+    """How much one move carries over edges in ``hat_counts``, which has the proof, and what one point weighs.
+
+    >>> hat_movement(Fraction(SIDE, 100), 10, 1)
+    (Fraction(1639, 1), 16384)
+    """
+    steps = math.ceil(total_reach * (cells << WEIGHT_BITS) / SIDE) + axes - 1
+    return Fraction(WEIGHT ** (axes - 1) * steps), WEIGHT**axes
 
 
 def _line(points: SealedPoints) -> NDArray[np.int64]:
