@@ -44,6 +44,7 @@ SUITES: Final = {
     "ledger": "benchmarks.ledger",
     "population": "benchmarks.population",
     "serve": "benchmarks.serve",
+    "serve-page": "benchmarks.serve_page",
     "serve-load": "benchmarks.serve_load",
 }
 """Suite name -> module with ``run``, imported when asked for: no suite needs another's peers."""

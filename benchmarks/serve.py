@@ -1,10 +1,9 @@
-"""Batches over HTTP into the durable spool, against bare decoding and fsync; and the page's first picture."""
+"""Batches over HTTP into the durable spool, against bare decoding and fsync."""
 
 from __future__ import annotations
 
 import io
 import os
-import shutil
 import tempfile
 import time
 import tomllib
@@ -22,13 +21,11 @@ from benchmarks.serve_breakdown import TOGETHER, breakdown, contract_rate
 from benchmarks.serve_floor import bare_rate
 from benchmarks.serve_process import Served, bare_server, served, stream_toml
 from veilstream.data.bounding.choice import Rows
-from veilstream.live import StreamDefinition, open_stream
-from veilstream.live.clock import SettableClock, WallClock, moment
+from veilstream.live import StreamDefinition
 from veilstream.live.rows import pack
 from veilstream.server.bodies import ARROW, CSV, NDJSON, PARQUET
 
 ROWS, BATCHES, CLIENTS, BINS, ROUNDS = 50_000, 40, 4, 1_000, 5
-PAGE_STEPS, PAGE_BINS = 10_000, 12
 
 
 def rows(seed: int) -> pl.DataFrame:
@@ -136,50 +133,6 @@ def _parts(lines: list[list[str]]) -> Table:
     return Table("Where the processor time of a batch goes", notes, BREAKDOWN, lines)
 
 
-def fill(folder: Path) -> None:
-    """A stream of many steps that are all published."""
-    minute = 60_000_000
-    start = WallClock().now() // minute * minute - PAGE_STEPS * minute
-    definition = {
-        "user": "id",
-        "domain": {"bin": [f"bin {n}" for n in range(PAGE_BINS)]},
-        "start": moment(start),
-        "every": "1m",
-        "epsilon": "1",
-        "window": 10,
-        "delay": "2s",
-        "public": True,
-    }
-    clock = SettableClock(start)
-    with open_stream(folder / "budget.db", "steps", definition, clock=clock) as stream:
-        clock.tick = start + PAGE_STEPS * minute + 10_000_000
-        stream.close_due()
-
-
-def page_table(folder: Path) -> Table:
-    """From asking for the page until the chart of all steps is drawn, in Chromium on the same machine."""
-    from playwright.sync_api import sync_playwright
-
-    progress("filling a stream for the page")
-    fill(folder)
-    spans: list[float] = []
-    with served(folder, "") as server, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        for _ in range(5):
-            page = browser.new_page()
-            began = time.perf_counter()
-            page.goto(f"{server.url}/streams/steps#chart")
-            page.wait_for_selector(".uplot canvas")
-            spans.append(time.perf_counter() - began)
-            page.close()
-        browser.close()
-    title = f"The page's first picture, {PAGE_STEPS:,} steps of {PAGE_BINS} bins, loopback"
-    notes = f"From asking for the page until the chart is drawn, in Chromium on the same machine. {machine()}"
-    return Table(title, notes, ["first visit (s)", "best of five (s)"], [[f"{spans[0]:.2f}", f"{min(spans):.2f}"]])
-
-
 def run() -> list[Table]:
-    # The page is not asked how fast a disk is: its stream is filled in memory where that is to be had.
-    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory(dir=memory) as two:
-        return [*ingest_tables(Path(one)), page_table(Path(two))]
+    with tempfile.TemporaryDirectory() as folder:
+        return ingest_tables(Path(folder))

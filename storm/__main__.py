@@ -22,7 +22,7 @@ from typing import Final
 from storm.children import Notes, begin, poll
 from storm.live import warm_live
 from storm.outcome import Outcome
-from storm.plan import ATTACKS, FAILING, KILLS, STATES, Arena, Attack
+from storm.plan import ATTACKS, FAILING, KILLS, STATES, Arena, Attack, Failing
 from storm.servers import Server
 from storm.subjects import Accounts, Groups, OneStream, OneTime, Place, Subject, Together
 from storm.tally import ROOT, Tally, write_page
@@ -55,14 +55,16 @@ class Storm:
     wanted: dict[str, int]
     every: int
     jobs: int
+    attacks: Sequence[Attack] = ATTACKS
+    failing: Sequence[Failing] = FAILING
     folder: Path = field(default_factory=Path)
     servers: tuple[Server, ...] = ()
     running: list[Round] = field(default_factory=list[Round])
 
     def has_work(self) -> bool:
         """Whether anything is missing."""
-        left = self.every and len(self.tally.done) < len(FAILING)
-        return bool(left) or any(self._missing(attack) >= 1 for attack in ATTACKS)
+        left = self.every and len(self.tally.done) < len(self.failing)
+        return bool(left) or any(self._missing(attack) >= 1 for attack in self.attacks)
 
     def blow(self) -> None:
         """Start rounds as others end; what is finished is kept at once."""
@@ -83,11 +85,12 @@ class Storm:
     def progress(self) -> str:
         """A line that says how far it is."""
         parts = [f"{self._tried(unit):,} of {wanted:,} {unit}" for unit, wanted in self.wanted.items()]
-        calls = f"{len(self.tally.done)} of {len(FAILING)} kinds of failing calls" if self.every else "no failing calls"
+        done, kinds = len(self.tally.done), len(self.failing)
+        calls = f"{done} of {kinds} kinds of failing calls" if self.every else "no failing calls"
         return f"{', '.join(parts)}, {calls}, {self.tally.violations} violations"
 
     def _tried(self, unit: str) -> int:
-        return sum(self.tally.tried(attack.row) for attack in ATTACKS if attack.unit == unit)
+        return sum(self.tally.tried(attack.row) for attack in self.attacks if attack.unit == unit)
 
     def _start(self) -> bool:
         """Start rounds until there are enough; whether any was started."""
@@ -97,7 +100,7 @@ class Storm:
         return len(self.running) > before
 
     def _start_one(self) -> bool:
-        attack = max(ATTACKS, key=self._missing_share)
+        attack = max(self.attacks, key=self._missing_share)
         if self._start_failing(self._missing_share(attack)):
             return True
         missing = self._missing(attack)
@@ -110,8 +113,8 @@ class Storm:
     def _start_failing(self, share: float) -> bool:
         """Start the next kind of failing calls if they lag behind the attacks, which still lack a share."""
         under_way = {one.done for one in self.running}
-        left = [one for one in FAILING if one.name not in self.tally.done and one.name not in under_way]
-        if not self.every or len(left) <= share * len(FAILING):
+        left = [one for one in self.failing if one.name not in self.tally.done and one.name not in under_way]
+        if not self.every or len(left) <= share * len(self.failing):
             return False
         self._begin(left[0].row, 0, lambda arena: left[0].run(arena, self.every), done=left[0].name)
         return True
@@ -176,7 +179,10 @@ def main(given: Sequence[str] | None = None) -> int:
 
 def _run(tally: Tally, options: argparse.Namespace) -> None:
     wanted = {KILLS: options.kills, STATES: options.states}
-    storm = Storm(tally, options.state / "state.json", wanted, options.calls_every, options.jobs)
+    attacks = [one for one in ATTACKS if _chosen(one.row, options.only)]
+    failing = [one for one in FAILING if _chosen(one.row, options.only)]
+    every = options.calls_every if failing else 0
+    storm = Storm(tally, options.state / "state.json", wanted, every, options.jobs, attacks, failing)
     if not storm.has_work():
         print(storm.progress())
         return
@@ -191,16 +197,26 @@ def _run(tally: Tally, options: argparse.Namespace) -> None:
             server.stop()
 
 
+def _chosen(row: str, only: Sequence[str]) -> bool:
+    return not only or any(words in row for words in only)
+
+
 def _options(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m storm", description=__doc__)
     parser.add_argument("--kills", type=int, default=10_000, help="processes and backends to kill")
     parser.add_argument("--states", type=int, default=10_000, help="disks after a loss of power to open")
     parser.add_argument("--calls-every", type=int, default=1, help="let every n-th system call fail in turn, 0: none")
+    parser.add_argument("--only", action="append", default=[], help="rows with these words alone, with their shares")
     parser.add_argument("--seed", type=int, default=1, help="what instants and states are drawn from")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="rounds at once")
     parser.add_argument("--state", type=Path, default=ROOT / ".storm", help="folder of finished rounds")
     parser.add_argument("--page", type=Path, default=None, help="Markdown page whose table to write")
-    return parser.parse_args(given)
+    options = parser.parse_args(given)
+    if options.only and options.page is not None:
+        parser.error("--page: its table is of all rows, so not with --only")
+    if not any(_chosen(attack.row, options.only) for attack in ATTACKS):
+        parser.error("--only: no attack has these words in its row")
+    return options
 
 
 def _warm(server: Server) -> None:

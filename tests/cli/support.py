@@ -38,6 +38,16 @@ def veilstream(*args: object) -> Outcome:
     return Outcome(result.exit_code, result.stdout, result.stderr)
 
 
+def overridden(usual: Sequence[object], *more: object) -> list[object]:
+    """The usual words, without the options that are given anew with their values, and the new ones."""
+    kept = list(usual)
+    for flag in more:
+        if str(flag).startswith("--") and flag in kept:
+            place = kept.index(flag)
+            del kept[place : place + 2]
+    return [*kept, *more]
+
+
 def rows(hours: int = 6, people: int = 5) -> list[str]:
     return [
         f"2024-01-01T{hour:02d}:{person * 7:02d}:00,{person},{'harbour' if person % 2 else 'market'},{20 * person}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from .support import veilstream
+from .support import overridden, veilstream
 
 
 def write_stream(folder: Path) -> Path:
@@ -19,7 +19,7 @@ def options(path: Path, *more: object) -> list[object]:
     place = path.parent / "comparison"
     columns = ["--time", "day", "--every", 1, "--by", "place", "--value", "visits", "--window", 4]
     speed = ["--mechanism", "uniform", "--mechanism", "sample", "--runs", 2, "--workers", 1, "--epsilon", 1]
-    return ["compare", path, *columns, *speed, "--out", place, *more]
+    return ["compare", path, *overridden([*columns, *speed, "--out", place], *more)]
 
 
 def test_private_files_are_refused_and_not_read(tmp_path: Path) -> None:

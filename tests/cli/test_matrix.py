@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from fuzz.commands import model
-from tests.cli.support import City, Outcome, rows, veilstream
+from tests.cli.support import City, Outcome, overridden, rows, veilstream
 
 READERS = {"publish", "series", "histogram", "synthesize", "personalised", "points", "bound"}
 """Commands that read private rows and release something."""
@@ -67,7 +67,8 @@ RUNS = {
 
 
 def run(name: str, *more: str) -> Outcome:
-    return veilstream(name, *RUNS[name].split(), "--delimiter", ";", "--encoding", "utf-16", *more)
+    usual = [*RUNS[name].split(), "--delimiter", ";", "--encoding", "utf-16"]
+    return veilstream(name, *overridden(usual, *more))
 
 
 @pytest.mark.parametrize("name", sorted(READERS))
@@ -112,7 +113,8 @@ def test_files_of_an_unquoted_glob_are_one_input(name: str, city: City) -> None:
     words = RUNS[name].replace(whole, "one.csv two.csv")
     done = veilstream(name, *words.split(), "--delimiter", ";", "--encoding", "utf-16", "--json")
     assert done.code == 0, done.err
-    twice = veilstream(name, *words.replace("two.csv", "one.csv").split(), "--ledger", "c.db", "--json")
+    words = words.replace("two.csv", "one.csv")
+    twice = veilstream(name, *overridden(words.split(), "--ledger", "c.db", "--json"))
     if name in ("publish", "series", "histogram", "bound"):
         assert (twice.code, twice.json["error"]["name"]) == (2, "file")
 

@@ -13,7 +13,7 @@ from veilstream.jobs.advice import advise
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.verifying import verify
 
-from .support import Outcome, veilstream
+from .support import Outcome, overridden, veilstream
 
 DAYS = 12
 RANGE = ("--time", "day", "--user", "id", "--every", "1d", "--start", "2024-01-01", "--end", f"2024-01-{DAYS + 1}")
@@ -92,7 +92,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_read(
 def renew(visits: Path, *more: object) -> Outcome:
     ledger = visits.parent / "budget.db"
     usual = ("--epsilon", 1, "--per", 3, "--presence", 2, "--blocks", 2, "--mechanism", "uniform", "--ledger", ledger)
-    return veilstream("presence", "renew", visits, *RANGE, *usual, *more)
+    return veilstream("presence", "renew", visits, *overridden([*RANGE, *usual], *more))
 
 
 def test_a_renewal_is_recorded_and_its_table_goes_over_all_epochs(visits: Path) -> None:

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+
+from veilstream.cli import app
+from veilstream.cli.problems import UsageError
+from veilstream.errors import InvalidInputError
 
 from .support import City, Outcome, veilstream
 
@@ -139,3 +147,52 @@ def test_a_decimal_comma_is_answered_with_a_point(city: City) -> None:
     outcome = city.publish("--json", epsilon="0,5")
     refused(outcome, 2, "epsilon")
     assert outcome.json["error"]["next_step"] == "write 0.5"
+
+
+def test_a_mistyped_file_is_told_also_when_all_is_published(city: City) -> None:
+    assert city.publish().code == 0
+    before = city.released()
+    city.events.rename(city.folder / "moved.csv")
+    for name in ("visits.csv", "visits*.csv"):
+        told = veilstream("publish", city.folder / name, *city.options(), "--json")
+        assert (told.code, told.json["error"]["type"]) == (2, "InvalidInputError")
+        assert name in told.json["error"]["message"]
+    assert city.released() == before
+    assert "nothing new" in veilstream("publish", city.folder / "moved.csv", *city.options()).out
+
+
+def commands(group: Any) -> Iterator[Any]:
+    context = group.make_context("veilstream", [], resilient_parsing=True)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        yield from commands(found) if hasattr(found, "list_commands") else [found]
+
+
+def test_an_option_of_one_value_is_given_once() -> None:
+    """Of two values the last would be taken without a word; options that may be repeated go on."""
+    seen = {True: 0, False: 0}
+    for command in commands(typer.main.get_command(app)):
+        for option in command.params:
+            if option.param_type_name != "option" or option.is_flag:
+                continue
+            seen[option.multiple] += 1
+            given = [option.opts[-1], *["1"] * option.nargs]
+            with pytest.raises((InvalidInputError, UsageError)) as told:
+                command.make_context(command.name, [*given, *given, "--no-such-option"])
+            assert isinstance(told.value, UsageError)
+            with pytest.raises(InvalidInputError) if not option.multiple else suppress(UsageError) as told:
+                command.make_context(command.name, [*given, *given])
+            if told is not None:
+                assert (told.value.name, told.value.next_step) == (option.name, f"give {option.opts[0]} once")
+    assert seen[True] >= 10
+    assert seen[False] >= 100
+
+
+def test_a_repeated_option_is_told_in_one_line(city: City) -> None:
+    told = city.publish("--epsilon", "2")
+    assert told.code == 2
+    assert (
+        told.err
+        == "error: epsilon: given 2 times, and it takes one value; nothing was read. Next: give --epsilon once\n"
+    )
+    assert city.untouched()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -198,6 +199,25 @@ def test_names_in_paths_inject_nothing(server: Running, path: str) -> None:
         assert answer.status_code in (403, 404, 422, 500) or answer.json()
         assert answer.status_code != 500
         assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize("name", ["x%0d%0aSet-Cookie:%20a=b", "%3e%3b rel=stylesheet,", "%22%3e%00", "ü"])
+def test_names_in_the_header_that_announces_requests_are_quoted(server: Running, name: str) -> None:
+    with server.client() as client:
+        answer = client.get(f"/streams/{name}")
+        assert answer.status_code == 200
+        assert "set-cookie" not in answer.headers
+        for part in answer.headers["link"].split(", "):
+            assert re.fullmatch(r"</v1/streams/[\w.%~-]+[\w/?&=]*>; rel=preload; as=fetch; crossorigin=anonymous", part)
+
+
+def test_a_file_of_the_page_is_sent_once_and_again_when_it_changed(server: Running) -> None:
+    with server.client() as client:
+        first = client.get("/assets/app.js")
+        again = client.get("/assets/app.js", headers={"if-none-match": first.headers["etag"]})
+        other = client.get("/assets/app.js", headers={"if-none-match": '"of another version"'})
+    assert (first.status_code, again.status_code, other.status_code) == (200, 304, 200)
+    assert (again.content, other.content) == (b"", first.content)
 
 
 def test_headers_cannot_be_split_or_grow_without_limit(server: Running) -> None:

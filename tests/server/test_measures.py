@@ -14,7 +14,7 @@ from tests.server.conftest import Running, StartServer, definition
 from tests.server.test_guide import REQUEST
 from tests.server.test_ingest import CSV, body, send
 from tests.server.test_page import browser, page
-from tests.server.test_read import events
+from tests.server.test_read import arrays, events
 from veilstream.server.demo import Replay, definitions
 
 __all__ = ["browser", "page"]
@@ -59,6 +59,9 @@ def test_statistics_with_intervals_in_every_format(start_server: StartServer) ->
             assert table.columns[2:7] == ["place", "measure", "value", "low", "high"]
             assert table["value"].to_list() == [value for row in found["values"] for value in row]
             assert table["measure"].to_list()[::2] == LABELS * 2
+        drawn = arrays(client.get("/v1/streams/visits/releases", params={"format": "columns"}).content)
+        for name in ("values", "low", "high"):
+            assert np.allclose(drawn[name].T, np.array(found[name], float), equal_nan=True)
     (event,) = events(server.url, "/v1/streams/visits/live?after=-1", 1)
     assert event[1]["values"] == found["values"][:1]
 

@@ -18,6 +18,7 @@ from playwright.sync_api import expect, sync_playwright
 
 from tests.server.conftest import Running, StartServer, definition
 from tests.server.test_ingest import CSV, body, frame, send
+from veilstream.server.assets import FIRST_RELEASES
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 MISSING = "no Chromium here: apt-get install chromium"
@@ -228,6 +229,9 @@ def test_nothing_is_loaded_from_elsewhere(start_server: StartServer, page: Any) 
     page.wait_for_selector("[data-head='2']")
     assert asked
     assert {urlsplit(url).netloc for url in asked} == {urlsplit(server.url).netloc}
+    # What the page's header announced is what its script asked for: once, and before the scripts.
+    assert [url.endswith(FIRST_RELEASES) for url in asked].count(True) == 1
+    assert asked.index(f"{server.url}/v1/streams/visits/{FIRST_RELEASES}") < asked.index(f"{server.url}/assets/app.js")
 
 
 def test_two_numeric_attributes_are_a_map(start_server: StartServer, page: Any) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import threading
 import time
+from datetime import datetime
 from typing import Any
 
 import httpx
+import numpy as np
 import polars as pl
 import pytest
+from numpy.typing import NDArray
 
 from tests.server.conftest import Running, StartServer, definition
 from tests.server.test_ingest import CSV, body, frame, send
@@ -22,6 +26,20 @@ def published(start_server: StartServer, steps: int = 5, **changes: Any) -> Runn
         send(client, body(frame(*range(7)), CSV))
     server.until_visible("visits", steps - 1)
     return server
+
+
+def arrays(body: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of a body of columns by their names."""
+    length = int.from_bytes(body[:8], "little")
+    place, found = 8 + length, dict[str, NDArray[Any]]()
+    for column in json.loads(body[8:place])["columns"]:
+        kind = np.dtype(column["type"])
+        assert place % kind.itemsize == 0
+        count = math.prod(column["shape"])
+        found[column["name"]] = np.frombuffer(body, kind, count, place).reshape(column["shape"])
+        place += count * kind.itemsize
+    assert place == len(body)
+    return found
 
 
 def test_releases_in_pages_without_gaps(start_server: StartServer) -> None:
@@ -42,6 +60,11 @@ def test_releases_in_pages_without_gaps(start_server: StartServer) -> None:
         assert newest["step"] == [3, 4]
         part = client.get("/v1/streams/visits/releases", params={"from": 1, "to": 2}).json()
         assert (part["step"], part["next"]) == ([1, 2], None)
+        drawn = arrays(client.get("/v1/streams/visits/releases", params={"format": "columns"}).content)
+        assert drawn["values"].T.tolist() == whole["values"]
+        assert (drawn["step"].tolist(), drawn["fresh"].tolist()) == (whole["step"], [1] * 5)
+        assert drawn["time"].tolist() == [datetime.fromisoformat(text).timestamp() for text in whole["time"]]
+        assert np.allclose(drawn["half"], np.array(whole["half"]).T)
 
 
 def test_revisions_of_what_is_shown(start_server: StartServer) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from veilstream import __version__
 from veilstream.cli.examples import with_examples
+from veilstream.cli.groups import Commands
 from veilstream.cli.problems import MEANING
 from veilstream.cli.reporting import ReportingGroup
 
@@ -70,7 +71,7 @@ def _command(name: str) -> Any:
     if isinstance(target, typer.Typer):
         target.info.name = name
         return typer.main.get_command(target)
-    one = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+    one = Commands(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
     one.command(name)(target)
     return with_examples(typer.main.get_command(one), name)
 

@@ -104,9 +104,23 @@ def _files(source: str | Path) -> list[Path]:
     return found
 
 
-def _read_file(path: Path, columns: Sequence[str], options: ReadOptions) -> Iterator[pl.DataFrame]:
+def require_files(source: Any) -> None:
+    """Refuse names of files that are not there; nothing is read, and other sources are left alone."""
+    if isinstance(source, tuple | list):
+        for part in cast("Sequence[Any]", source):
+            require_files(part)
+    elif isinstance(source, str | Path) and str(source) != STANDARD_INPUT:
+        for path in _files(source):
+            _require_file(path)
+
+
+def _require_file(path: Path) -> None:
     if not path.exists() or path.is_dir():
         raise InvalidInputError(f"{path}: there is no such file", name="file", next_step="check its name and folder")
+
+
+def _read_file(path: Path, columns: Sequence[str], options: ReadOptions) -> Iterator[pl.DataFrame]:
+    _require_file(path)
     if path.is_file() and path.stat().st_size == 0:
         raise UnreadableFileError(f"{path}: 0 bytes, a header at least is needed")
     if path.name.endswith(PARQUET_SUFFIXES):

@@ -7,12 +7,15 @@ from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any, Final
 
+from veilstream.data.measures import ValueMeasures
 from veilstream.errors import InvalidInputError, LedgerMismatchError
+from veilstream.mechanisms.histograms.cuts import QuantileCuts
 from veilstream.mechanisms.identity import rebuilt, recognises
 from veilstream.mechanisms.named import build_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams import STREAMS
 from veilstream.mechanisms.streams.model.periods import calendar_periods
+from veilstream.mechanisms.streams.uniform import Uniform
 from veilstream.privacy.durations import MICROSECONDS, MONTHS, parse_duration
 
 AUTO: Final = "auto"
@@ -41,6 +44,30 @@ def chosen_mechanism(
     if histogram is None and counts:
         return automatic_mechanism(every, settings)
     return build_mechanism(PLAIN, histogram, settings)
+
+
+def chosen_cuts(
+    measures: ValueMeasures | None, mechanism: str, histogram: str | None, settings: Mapping[str, Any]
+) -> StreamMechanism[Any]:
+    """The quantiles of one column by choice of an edge, in every step."""
+    if mechanism not in (AUTO, PLAIN) or histogram is not None or settings:
+        raise InvalidInputError(
+            name="quantiles_by",
+            value="choice",
+            limit="edges are chosen in every step; it takes no mechanism and no histogram",
+            outcome="nothing was read",
+            next_step="leave the mechanism out, or take quantiles from cells",
+        )
+    asked = None if measures is None else measures.single_quantiles
+    if asked is None:
+        raise InvalidInputError(
+            name="quantiles_by",
+            value="choice",
+            limit="a choice of edges is for the quantiles of one column and nothing besides",
+            outcome="nothing was read",
+        )
+    column, shares = asked
+    return Uniform(QuantileCuts(column.cells, shares))
 
 
 def automatic_mechanism(every: str | int, settings: Mapping[str, Any]) -> StreamMechanism[Any]:

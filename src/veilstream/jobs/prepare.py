@@ -16,14 +16,13 @@ from veilstream.data.measures import ValueMeasures
 from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError
 from veilstream.extras import PLOT, require
-from veilstream.jobs.automatic import AUTO, PLAIN, chosen_mechanism
+from veilstream.jobs.automatic import AUTO, PLAIN, chosen_cuts, chosen_mechanism
 from veilstream.jobs.checks import refuse_same_file_twice, refuse_shared_column, require_drawable
 from veilstream.jobs.model import Job, Moment
 from veilstream.jobs.outputs import refuse_overwriting
-from veilstream.mechanisms.histograms.cuts import QuantileCuts
 from veilstream.mechanisms.named import find_mechanism
 from veilstream.mechanisms.protocols import StreamMechanism, revises
-from veilstream.mechanisms.streams import STREAMS, Uniform
+from veilstream.mechanisms.streams import STREAMS
 from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.measure import Measure
@@ -204,24 +203,8 @@ def _mechanism(job: Job, calendar: Calendar) -> StreamMechanism[Any]:
             )
         settings["window"] = job.sums
     if job.quantiles_by == "choice":
-        return _chosen_cuts(job)
+        return chosen_cuts(job.measures, job.mechanism, job.histogram, settings)
     return chosen_mechanism(job.mechanism, job.histogram, settings, calendar.every, counts=job.measures is None)
-
-
-def _chosen_cuts(job: Job) -> StreamMechanism[Any]:
-    """The quantiles of one column by choice of an edge, in every step."""
-    if job.mechanism not in (AUTO, PLAIN) or job.histogram is not None or job.settings:
-        raise InvalidInputError(
-            name="quantiles_by",
-            value=job.quantiles_by,
-            limit="edges are chosen in every step; it takes no mechanism and no histogram",
-            outcome="nothing was read",
-            next_step="leave the mechanism out, or take quantiles from cells",
-        )
-    asked = None if job.measures is None else job.measures.single_quantiles
-    assert asked is not None
-    column, shares = asked
-    return Uniform(QuantileCuts(column.cells, shares))
 
 
 def _domain(job: Job, rows: Any) -> Domain:

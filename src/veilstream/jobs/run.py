@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from veilstream.data.readers import require_files
 from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerBusyError, LedgerError, LedgerMismatchError
 from veilstream.jobs.automatic import AUTO, recorded_mechanism
 from veilstream.jobs.prepare import PreparedJob, database_file, require_ledger
@@ -69,6 +70,8 @@ def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> 
     before = 0 if head is None else min(head + 1, steps)
     summary = Summary(job.stream, steps, prepared.bins, before, prepared.measure.label)
     if summary.before == summary.steps:
+        # Nothing is read any more, but a mistyped name is told all the same.
+        require_files(prepared.source)
         with Ledger.open(url) as ledger:
             write_outputs(prepared, ledger, summary)
         return summary

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from difflib import get_close_matches
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final, Literal, Self, TypeAlias
@@ -17,10 +16,11 @@ from veilstream.data.bounding.choice import Limit
 from veilstream.data.bounding.distinct import movement_of_people
 from veilstream.data.measures import QuantileOptions, ValueMeasures
 from veilstream.errors import InvalidInputError, LedgerMismatchError
-from veilstream.jobs.automatic import AUTO, chosen_mechanism
+from veilstream.jobs.automatic import AUTO, chosen_cuts, chosen_mechanism
 from veilstream.jobs.measured import measures_of
 from veilstream.jobs.window import steps_of_distinct, steps_of_window
 from veilstream.live.clock import ClockKind, Timetable, duration
+from veilstream.live.elsewhere import refuse_setting
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.draws import Draw
@@ -33,8 +33,13 @@ from veilstream.values.choices import SO_FAR, SO_FAR_SETTINGS, STATISTICS, STEP
 Measured: TypeAlias = str | Sequence[str] | Mapping[str, Any] | None
 """Columns to measure: names, names with a range such as fare=0..100, or a range for each name."""
 BadRows: TypeAlias = Literal["drop", "refuse"]
+CHOICES: Final = {
+    "bad_rows": ("drop", "refuse"),
+    "clock": ("wall", "manual"),
+    "quantiles_by": ("cells", "choice"),
+}
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-WORDS: Final = ("title", "description", "unit", "units", "public", "webhooks")
+WORDS: Final = ("title", "description", "unit", "units", "smooth", "public", "webhooks")
 """Fields that may change from one opening to the next: they decide nothing about which rows count or what it costs."""
 
 
@@ -60,7 +65,8 @@ class StreamDefinition:
 
     ``sum``, ``mean``, ``variance``, ``count``, ``median`` and ``quantiles`` name columns to measure instead of counting
     rows, with the settings that ``publish`` has for them (docs/measures.md). A row without such a value is a bad row.
-    ``units`` says in which units columns are, for readers.
+    ``units`` says in which units columns are, for readers, and ``smooth`` whether quantiles that they see lean on
+    earlier steps; both may change.
 
     ``distinct`` counts people by their ids: of a ``step``, of so many last steps or a duration such as ``7d``, or
     ``so-far``; ``window`` is then that of what people do (docs/measures.md).
@@ -105,6 +111,8 @@ class StreamDefinition:
     at: Sequence[Any] | None = None
     cells: int | None = None
     edges: Sequence[Any] | None = None
+    quantiles_by: Literal["cells", "choice"] = "cells"
+    smooth: bool = False
     between: Sequence[Any] | None = None
     most_per_user: str | int | float | None = None
     title: str = ""
@@ -120,7 +128,7 @@ class StreamDefinition:
             raise InvalidInputError(
                 name="stream name", value=self.name, limit="1 to 100 letters, digits, '.', '_' or '-' are needed"
             )
-        for name, choices in (("bad_rows", ("drop", "refuse")), ("clock", ("wall", "manual"))):
+        for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise InvalidInputError(name=name, value=getattr(self, name), limit=f"choose {' or '.join(choices)}")
         object.__setattr__(self, "webhooks", tuple(self.webhooks))
@@ -170,6 +178,8 @@ class StreamDefinition:
 
     def _check_measures(self) -> None:
         check_names(self.bound_domain, self.measures)
+        if self.smooth and (self.quantiles_by == "choice" or not (self.quantiles or self.median)):
+            raise InvalidInputError(name="smooth", value=True, limit="it is for quantiles and medians from cells")
         if self.measures is None:
             for name in ("at", "cells", "edges", "between", "most_per_user"):
                 if getattr(self, name) is not None:
@@ -194,6 +204,7 @@ class StreamDefinition:
             usual.shares if self.at is None else tuple(rational(share, "at") for share in self.at),
             usual.cells if self.cells is None else self.cells,
             None if self.edges is None else tuple(self.edges),
+            grouped=self.quantiles_by == "cells",
         )
         asked = {name: _columns(getattr(self, name)) for name in STATISTICS}
         return measures_of(asked, self.between, options)
@@ -278,6 +289,8 @@ class StreamDefinition:
 
     def make_mechanism(self) -> StreamMechanism[Any]:
         """The mechanism as the definition names it; ``auto`` means what it means to ``publish``."""
+        if self.quantiles_by == "choice":
+            return chosen_cuts(self.measures, self.mechanism, self.histogram, self.settings)
         counts = self.measures is None
         return chosen_mechanism(self.mechanism, self.histogram, self.settings, self.every, counts=counts)
 
@@ -295,9 +308,7 @@ class StreamDefinition:
             given["settings"] = given.pop("set")
         for name in given:
             if name not in known:
-                near = get_close_matches(name, known, n=1)
-                hint = f"did you mean '{near[0]}'?" if near else f"the settings are {', '.join(sorted(known))}"
-                raise InvalidInputError(name="stream setting", value=name, limit=f"unknown, {hint}")
+                raise refuse_setting(name, known)
         try:
             return cls(**given)
         except TypeError:

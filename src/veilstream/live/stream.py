@@ -19,7 +19,8 @@ from veilstream.live.rows import Fates, encode_batch
 from veilstream.live.spool import Spool
 from veilstream.live.spool_writing import Arrival
 from veilstream.live.spooled import Moved, SpooledStream
-from veilstream.release.estimates import Estimate, estimates
+from veilstream.release.estimates import Estimate, estimates_of_all
+from veilstream.release.smoothing import Smoothing
 from veilstream.storage.ledger import Ledger
 from veilstream.values.release import Release
 
@@ -122,8 +123,12 @@ class LiveStream(Inlet):
         """What was published of measured columns, in order: values with intervals at ``level``."""
         if self.definition.measures is None:
             raise InvalidInputError(name="stream", value=self.name, limit="it measures no columns; see releases")
-        for release in self.releases(after):
-            yield release, estimates(release, self.definition.measures, level)
+        past = Smoothing() if self.definition.smooth else None
+        # What leans on earlier steps is made from the first one on.
+        for release in self.releases(after if past is None else 0):
+            (found,) = estimates_of_all([release], self.definition.measures, level, past)
+            if release.seq > after:
+                yield release, found
 
     @property
     def fates(self) -> Fates:

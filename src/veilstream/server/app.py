@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from importlib.resources import files
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from veilstream.errors import (
@@ -23,6 +22,7 @@ from veilstream.errors import (
 )
 from veilstream.server import events, guide, operate, readers, revisions
 from veilstream.server.access import Access, DeniedError
+from veilstream.server.assets import add_page
 from veilstream.server.bodies import BodyTooLargeError, UnknownFormatError
 from veilstream.server.events import SlowBodyError, TooFastError
 from veilstream.server.guard import Endpoint, Guard, Message, Receive, Send
@@ -45,25 +45,6 @@ STATUS: Final[tuple[tuple[type[VeilstreamError], int], ...]] = (
     (InvalidInputError, 422),
     (LedgerError, 503),
 )
-ASSETS: Final = {
-    "app.js": "text/javascript",
-    "charts.js": "text/javascript",
-    "guide.js": "text/javascript",
-    "heat.js": "text/javascript",
-    "operate.js": "text/javascript",
-    "plan.js": "text/javascript",
-    "series.js": "text/javascript",
-    "start.js": "text/javascript",
-    "stream.js": "text/javascript",
-    "views.js": "text/javascript",
-    "words.js": "text/javascript",
-    "style.css": "text/css",
-    "uplot.js": "text/javascript",
-    "uplot.css": "text/css",
-    "uplot-license.txt": "text/plain",
-    "icon.svg": "image/svg+xml",
-}
-PAGES: Final = ("/", "/streams/{name}", "/embed/{name}", "/operate", "/guide")
 
 
 def make_app(service: Service) -> Guard:
@@ -90,7 +71,7 @@ def make_app(service: Service) -> Guard:
     app.include_router(revisions.router(service, access))
     app.include_router(operate.router(service, access))
     app.include_router(guide.router(service, access))
-    _page_routes(app)
+    add_page(app)
     app.add_exception_handler(VeilstreamError, _explain)
     app.add_exception_handler(RequestValidationError, _explain_parameters)
     app.add_exception_handler(HTTPException, _explain_http)
@@ -109,23 +90,6 @@ def _straight(batches: events.Batches) -> Endpoint:
         await answer(scope, receive, send)
 
     return take
-
-
-def _page_routes(app: FastAPI) -> None:
-    folder = files("veilstream") / "server" / "page"
-
-    async def page() -> Response:
-        return Response((folder / "index.html").read_bytes(), media_type="text/html; charset=utf-8")
-
-    for path in PAGES:
-        app.add_api_route(path, page, include_in_schema=False)
-
-    @app.get("/assets/{name}", include_in_schema=False)
-    async def asset(name: str) -> Response:
-        if name not in ASSETS:
-            raise HTTPException(404)
-        headers = {"cache-control": "no-cache"}
-        return Response((folder / name).read_bytes(), media_type=ASSETS[name], headers=headers)
 
 
 def _answer(status: int, kind: str, message: str, headers: dict[str, str] | None = None) -> JSONResponse:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.live.definition import StreamDefinition
-from veilstream.server.shown import LEVEL, Shown, numbers, shown
+from veilstream.server.shown import LEVEL, Past, Shown, numbers, shown
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.as_of import speaks_of_its_step
 from veilstream.values.release import Release
@@ -41,6 +41,8 @@ class StreamBoard:
         self.most_bytes = CACHE_BYTES
         self._totals: OrderedDict[int, tuple[float, bool]] = OrderedDict()
         self._news = asyncio.Event()
+        self._past = Past() if definition.smooth else None
+        self._seen = first - 1
         known = ledger.releases(definition.name)
         while page := list(islice(known, READ_AT_ONCE)):
             for one in self.prepared(page):
@@ -63,7 +65,10 @@ class StreamBoard:
             self._as_of = release.t if speaks_of_its_step(release) or self._as_of is None else self._as_of
             self._of_step[release.t] = self._as_of
         as_of = [self._of_step[release.t] for release in releases]
-        made = shown(releases, as_of, self.definition.measures)
+        # A step that was taken up again after an error teaches nothing twice; readers have it already.
+        past = self._past if releases[0].t > self._seen else None
+        self._seen = max(self._seen, releases[-1].t)
+        made = shown(releases, as_of, self.definition.measures, past)
         return [(release.seq, one) for release, one in zip(releases, made, strict=True)]
 
     def add(self, prepared: tuple[int, Shown]) -> None:
@@ -115,14 +120,22 @@ class StreamBoard:
                 yield kept
                 step += 1
                 continue
-            place = step - self.first
-            after = self._seqs[place - 1] if place else 0
-            many = min(READ_AT_ONCE, last - step + 1)
-            page = list(self._ledger.releases(self.definition.name, after=after, limit=many))
-            as_of = [self._of_step[release.t] for release in page]
-            for one in shown(page, as_of, self.definition.measures):
+            for one in self._read_anew(step, last):
                 yield one
                 step = one.step + 1
+
+    def _read_anew(self, first: int, last: int) -> Iterator[Shown]:
+        """Some releases from the ledger. Those that lean on the past are made from the first one on."""
+        past = None if self._past is None else Past()
+        step = first if past is None else self.first
+        while step <= (first if past is None else last):
+            place = step - self.first
+            many = min(READ_AT_ONCE, last - step + 1)
+            after = self._seqs[place - 1] if place else 0
+            page = list(self._ledger.releases(self.definition.name, after=after, limit=many))
+            as_of = [self._of_step[release.t] for release in page]
+            yield from (one for one in shown(page, as_of, self.definition.measures, past) if one.step >= first)
+            step += many
 
     def totals(self) -> list[tuple[int, float, bool]]:
         """Sums over the bins of the last visible releases, for a small picture."""

@@ -14,6 +14,7 @@ from veilstream.live.clock import Clock
 from veilstream.server import tables
 from veilstream.server.access import Access
 from veilstream.server.board import StreamBoard, dumps, page_json
+from veilstream.server.columns import COLUMNS, column_bytes
 from veilstream.server.describe import budget, stream_info
 from veilstream.server.service import Service
 from veilstream.server.shapes import Budget, ProblemBody, ReleasePage, StreamInfo, StreamList
@@ -25,6 +26,7 @@ LARGEST: Final = (1 << 53) - 1
 HEARTBEAT_SECONDS: Final = 15.0
 TABLES: Final = {"csv": tables.CSV, "parquet": tables.PARQUET, "arrow": tables.ARROW}
 JSON: Final = "application/json"
+KINDS: Final = {"json": JSON, "columns": COLUMNS, **TABLES}
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     401: {"model": ProblemBody, "description": "no valid token"},
     403: {"model": ProblemBody, "description": "the token lacks the scope"},
@@ -35,7 +37,7 @@ PAGE: Final[dict[int | str, dict[str, Any]]] = {
     **PROBLEMS,
     200: {
         "model": ReleasePage,
-        "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in TABLES.values()},
+        "content": {kind: {"schema": {"type": "string", "format": "binary"}} for kind in (*TABLES.values(), COLUMNS)},
         "description": "releases by step",
     },
     304: {"description": "nothing new since the entity tag that was sent"},
@@ -82,7 +84,7 @@ def router(service: Service, access: Access) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=MOST_STEPS, description="Most steps of this page.")] = 1000,
         numbers: Annotated[int, Query(ge=1, le=MOST_NUMBERS, description="Most steps times bins.")] = MOST_NUMBERS,
         newest: Annotated[bool, Query(description="Count the limit from the end of the range.")] = False,
-        form: Annotated[Literal["json", "csv", "parquet", "arrow"], Query(alias="format")] = "json",
+        form: Annotated[Literal["json", "csv", "parquet", "arrow", "columns"], Query(alias="format")] = "json",
         digits: Annotated[int | None, Query(ge=3, le=15, description="Digits that count of numbers in JSON.")] = None,
         if_none_match: Annotated[str | None, Header()] = None,
     ) -> Response:
@@ -90,16 +92,16 @@ def router(service: Service, access: Access) -> APIRouter:
         board = access.readable(request, name)
         low, high = _range(board, first, last, min(limit, numbers // board.numbers), newest)
         upto = board.visible if last is None else min(last, board.visible)
-        key = (name, low, high, upto, form, (board.visible, digits) if form == "json" else None)
+        key = (name, low, high, upto, form, (board.visible, digits) if form not in TABLES else None)
         body, tag = await service.cache.get(key, lambda: _render(board, low, high, upto, form, digits))
         # Private streams must not stay in a shared cache.
         control = "public, max-age=1" if board.definition.public else "private, no-cache"
         headers = {"etag": tag, "cache-control": control, "vary": "authorization, cookie"}
         if if_none_match is not None and tag in [part.strip() for part in if_none_match.split(",")]:
             return Response(status_code=304, headers=headers)
-        if form != "json":
+        if form in TABLES:
             headers["content-disposition"] = f'attachment; filename="{name}-{low}-{high}.{form}"'
-        return Response(body, headers=headers, media_type=TABLES.get(form, JSON))
+        return Response(body, headers=headers, media_type=KINDS[form])
 
     @routes.get("/streams/{name}/live", responses=LIVE, response_class=StreamingResponse)
     async def follow_stream(
@@ -140,6 +142,8 @@ def _render(board: StreamBoard, low: int, high: int, upto: int, form: str, digit
     releases = list(board.read(low, high)) if low <= high else list[Shown]()
     if form == "json":
         return dumps(page_json(board, releases, upto, digits))
+    if form == "columns":
+        return column_bytes(board, releases)
     return tables.write(tables.table(board, releases), TABLES[form])
 
 

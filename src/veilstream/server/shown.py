@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from veilstream.data.measures import ValueMeasures
 from veilstream.release.estimates import Estimate, estimates_of_all
+from veilstream.release.smoothing import Smoothing
 from veilstream.values.release import Release
 from veilstream.values.values import Values
 
@@ -56,16 +58,34 @@ class Shown:
         return self.values + self.half if self.ends is None else self.ends[1]
 
 
-def shown(releases: Sequence[Release], as_of: Sequence[int], measures: ValueMeasures | None) -> list[Shown]:
-    """What readers get of releases whose values are those of the steps ``as_of``."""
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What was released so far, where quantiles lean on it: of each bin, and of all bins together."""
+
+    bins: Smoothing = field(default_factory=Smoothing)
+    together: Smoothing = field(default_factory=Smoothing)
+
+
+def shown(
+    releases: Sequence[Release],
+    as_of: Sequence[int],
+    measures: ValueMeasures | None,
+    past: Past | None = None,
+) -> list[Shown]:
+    """What readers get of releases whose values are those of the steps ``as_of``.
+
+    With a ``past`` quantiles lean on the releases that it has seen, and it sees these.
+    """
     if not releases:
         return []
     if measures is None:
         return [_counts(release, step) for release, step in zip(releases, as_of, strict=True)]
-    found = estimates_of_all(releases, measures, LEVEL)
-    wholes = estimates_of_all([_of_all_bins(release, measures) for release in releases], measures.drawn(), LEVEL)
+    seen, seen_together = (None, None) if past is None else (past.bins, past.together)
+    together = [_of_all_bins(release, measures) for release in releases]
+    found = estimates_of_all(releases, measures, LEVEL, seen)
+    wholes = estimates_of_all(together, measures.drawn(), LEVEL, seen_together)
     return [
-        _measured(release, step, several, _middle(whole))
+        _measured(release, step, several, _middle(whole) if _adds_up(release, measures) else math.nan)
         for release, step, several, whole in zip(releases, as_of, found, wholes, strict=True)
     ]
 
@@ -102,6 +122,11 @@ def _of_all_bins(release: Release, measures: ValueMeasures) -> Release:
     spread = np.broadcast_to(np.asarray(release.std), release.values.shape).reshape(parts.shape)
     std = np.sqrt((spread**2).sum(axis=0))
     return replace(release, payload=Values(parts.sum(axis=0), std, release.law, release.fresh))
+
+
+def _adds_up(release: Release, measures: ValueMeasures) -> bool:
+    """Whether parts of several bins are parts of all their rows: not where edges were chosen bin by bin."""
+    return release.values.size == measures.parts or not np.isnan(np.asarray(release.std)).any()
 
 
 def _middle(estimates: Sequence[Estimate]) -> float:

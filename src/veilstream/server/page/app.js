@@ -1,23 +1,25 @@
 // The page: routes, the session, the connection that brings news, light and dark.
 import { streamView } from "./stream.js";
 import { streamsView } from "./views.js";
-import { operateView } from "./operate.js";
-import { guideView } from "./guide.js";
 
 const main = document.getElementById("main");
 export const state = { session: null, view: null, heads: null };
 
-export async function api(path, options = {}) {
+export async function ask(path, options = {}) {
   const headers = { ...(options.headers || {}) };
   if (options.method && options.method !== "GET" && state.session?.csrf) headers["x-csrf-token"] = state.session.csrf;
-  const early = options.method ? null : await window.veilstream.take(path);
-  const answer = early ?? await fetch(path, { ...options, headers, credentials: "same-origin" });
+  const answer = await fetch(path, { ...options, headers, credentials: "same-origin" });
   if (!answer.ok) {
     const problem = await answer.json().catch(() => null);
     const error = new Error(problem?.error?.message || `the server answered ${answer.status}`);
     error.status = answer.status;
     throw error;
   }
+  return answer;
+}
+
+export async function api(path, options = {}) {
+  const answer = await ask(path, options);
   return answer.status === 204 ? null : answer.json();
 }
 
@@ -74,8 +76,8 @@ async function show() {
   document.getElementById("connection").hidden = path === "/guide";
   try {
     if (path.startsWith("/streams/") || path.startsWith("/embed/")) state.view = await streamView(main, name);
-    else if (path === "/operate") state.view = await operateView(main);
-    else if (path === "/guide") state.view = await guideView(main);
+    else if (path === "/operate") state.view = await (await import("./operate.js")).operateView(main);
+    else if (path === "/guide") state.view = await (await import("./guide.js")).guideView(main);
     else state.view = await streamsView(main);
   } catch (error) {
     if (error.status === 401) {

@@ -68,6 +68,20 @@ function finish(fan, measures) {
   fan.line = measures[fan.middle].label;
 }
 
+const KINDS = { "<f8": Float64Array, "<f4": Float32Array, "|u1": Uint8Array };
+
+// The arrays of a body by their names; they are used where they lie.
+function arrays(buffer) {
+  const length = Number(new DataView(buffer).getBigUint64(0, true)), found = {};
+  const { columns } = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
+  let place = 8 + length;
+  for (const { name, type, shape } of columns) {
+    found[name] = new KINDS[type](buffer, place, shape.reduce((size, side) => size * side, 1));
+    place += found[name].byteLength;
+  }
+  return found;
+}
+
 // The numbers of a release are those of all bins of the first measure, then those of the second, and so on.
 export class Series {
   constructor(info) {
@@ -79,6 +93,28 @@ export class Series {
     this.fresh = [];
     const count = info.bins * (info.measures?.length ?? 1), columns = () => Array.from({ length: count }, () => []);
     Object.assign(this, { values: columns(), low: columns(), high: columns() });
+  }
+
+  /** The releases that were there before the page, from the arrays that the server sends (columns.py). */
+  fill(buffer) {
+    const found = arrays(buffer), steps = found.step.length, known = (v) => (Number.isNaN(v) ? null : v);
+    this.step = Array.from(found.step);
+    this.time = Array.from(found.time);
+    this.fresh = Array.from(found.fresh, Boolean);
+    const part = (array, n) => array.subarray(n * steps, (n + 1) * steps);
+    for (let n = 0; n < this.values.length; n++) {
+      const values = part(found.values, n);
+      this.values[n] = Array.from(values, known);
+      if (found.half) {
+        const half = found.half.length > steps ? part(found.half, n) : found.half;
+        this.low[n] = Array.from(values, (v, i) => v - half[i]);
+        this.high[n] = Array.from(values, (v, i) => v + half[i]);
+      } else {
+        this.low[n] = Array.from(part(found.low, n), known);
+        this.high[n] = Array.from(part(found.high, n), known);
+      }
+    }
+    this.forget();
   }
 
   append(page) {

@@ -1,5 +1,5 @@
 // One stream: charts, heat map, map, table; what it protects, and its budget.
-import { api, announce, element, follow } from "./app.js";
+import { api, announce, ask, element, follow } from "./app.js";
 import { Brush, LineChart } from "./charts.js";
 import { HeatMap } from "./heat.js";
 import { Plan } from "./plan.js";
@@ -7,6 +7,8 @@ import { MOST_FANS, Series, colour, moment, round } from "./series.js";
 import { countdown, fraction, plural, short, windowWords } from "./words.js";
 
 const MOST_MULTIPLES = 12;
+// The server announces this request with the page, so that its answer is here before the scripts are.
+const FIRST = "releases?newest=true&limit=10000&numbers=240000&format=columns";
 
 class StreamPage {
   constructor(main, info, series) {
@@ -278,9 +280,9 @@ class StreamPage {
 
 export async function streamView(main, name) {
   const base = `/v1/streams/${encodeURIComponent(name)}`;
-  const [info, releases] = await Promise.all([api(base), api(`${base}/${window.veilstream.all}`)]);
+  const [info, releases] = await Promise.all([api(base), ask(`${base}/${FIRST}`).then((answer) => answer.arrayBuffer())]);
   const series = new Series(info);
-  series.append(releases);
+  series.fill(releases);
   const page = new StreamPage(main, info, series);
   const after = () => `${base}/live?after=${series.step[series.step.length - 1] ?? info.first - 1}`;
   const stop = follow(after, "release", (one) => page.take(one));
