@@ -35,7 +35,7 @@ def run(quick: bool = False) -> Sequence[Table]:
     return [
         *sums,
         _coverage(trials),
-        *(quantiles.errors(every, runs) for every in ("1mo", "1d")),
+        *quantiles.errors(runs),
         quantiles.coverage(trials),
     ]
 

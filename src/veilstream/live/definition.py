@@ -34,7 +34,7 @@ Measured: TypeAlias = str | Sequence[str] | Mapping[str, Any] | None
 """Columns to measure: names, names with a range such as fare=0..100, or a range for each name."""
 BadRows: TypeAlias = Literal["drop", "refuse"]
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-WORDS: Final = ("title", "description", "unit", "units", "public", "webhooks")
+WORDS: Final = ("title", "description", "unit", "units", "public", "webhooks", "smooth")
 """Fields that may change from one opening to the next: they decide nothing about which rows count or what it costs."""
 
 
@@ -60,7 +60,8 @@ class StreamDefinition:
 
     ``sum``, ``mean``, ``variance``, ``count``, ``median`` and ``quantiles`` name columns to measure instead of counting
     rows, with the settings that ``publish`` has for them (docs/measures.md). A row without such a value is a bad row.
-    ``units`` says in which units columns are, for readers.
+    Quantiles lean on the releases of earlier steps unless ``smooth`` is false. ``units`` says in which units columns
+    are, for readers.
 
     ``distinct`` counts people by their ids: of a ``step``, of so many last steps or a duration such as ``7d``, or
     ``so-far``; ``window`` is then that of what people do (docs/measures.md).
@@ -105,6 +106,7 @@ class StreamDefinition:
     at: Sequence[Any] | None = None
     cells: int | None = None
     edges: Sequence[Any] | None = None
+    smooth: bool | None = None
     between: Sequence[Any] | None = None
     most_per_user: str | int | float | None = None
     title: str = ""
@@ -176,9 +178,13 @@ class StreamDefinition:
                     raise InvalidInputError(
                         name=name, value=getattr(self, name), limit="only with settings that measure a column"
                     )
-        elif self.user in self.measures.names:
+        if self.smooth is not None and not (self.median or self.quantiles):
+            raise InvalidInputError(name="smooth", value=self.smooth, limit="it is for quantiles and medians")
+        if self.measures is None:
+            return
+        if self.user in self.measures.names:
             raise InvalidInputError(f"column '{self.user}': it is the person's id and cannot be measured")
-        elif self.most is not None and (
+        if self.most is not None and (
             any(column.parts > 1 for column in self.measures.columns)
             or any(steps < 1 for steps in self.measures.most_steps(self.most))
         ):
@@ -197,6 +203,12 @@ class StreamDefinition:
         )
         asked = {name: _columns(getattr(self, name)) for name in STATISTICS}
         return measures_of(asked, self.between, options)
+
+    @cached_property
+    def smooths(self) -> bool:
+        """Whether readers get quantiles that lean on earlier releases."""
+        single = Traits.of(self.make_mechanism()).single_steps
+        return self.smooth is not False and single and bool(self.median or self.quantiles)
 
     @property
     def distinct_steps(self) -> int | None:

@@ -19,7 +19,9 @@ from veilstream.live.rows import Fates, encode_batch
 from veilstream.live.spool import Spool
 from veilstream.live.spool_writing import Arrival
 from veilstream.live.spooled import Moved, SpooledStream
-from veilstream.release.estimates import Estimate, estimates
+from veilstream.release.estimates import Estimate, estimates_of_all, learn
+from veilstream.release.past import releases_before
+from veilstream.release.smoothing import Smoothing
 from veilstream.storage.ledger import Ledger
 from veilstream.values.release import Release
 
@@ -119,11 +121,20 @@ class LiveStream(Inlet):
         return self.ledger.releases(self.name, after=after)
 
     def estimates(self, after: int = 0, level: float = 0.95) -> Iterator[tuple[Release, list[Estimate]]]:
-        """What was published of measured columns, in order: values with intervals at ``level``."""
-        if self.definition.measures is None:
+        """What was published of measured columns, in order: values with intervals at ``level``.
+
+        Quantiles lean on the releases before theirs, also on those up to ``after``, unless ``smooth`` is false.
+        """
+        measures = self.definition.measures
+        if measures is None:
             raise InvalidInputError(name="stream", value=self.name, limit="it measures no columns; see releases")
+        smoothing: Smoothing | None = None
         for release in self.releases(after):
-            yield release, estimates(release, self.definition.measures, level)
+            if smoothing is None and self.definition.smooths:
+                smoothing = Smoothing()
+                for earlier in releases_before(self.ledger, release):
+                    learn(earlier, measures, smoothing)
+            yield release, estimates_of_all([release], measures, level, smoothing)[0]
 
     @property
     def fates(self) -> Fates:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.data.measures import ValueMeasures
-from veilstream.release.estimates import Estimate, estimates_of_all
+from veilstream.release.estimates import Estimate, estimates_of_all, learn
+from veilstream.release.smoothing import Smoothing
 from veilstream.values.release import Release
 from veilstream.values.values import Values
 
@@ -56,17 +57,34 @@ class Shown:
         return self.values + self.half if self.ends is None else self.ends[1]
 
 
-def shown(releases: Sequence[Release], as_of: Sequence[int], measures: ValueMeasures | None) -> list[Shown]:
-    """What readers get of releases whose values are those of the steps ``as_of``."""
+@dataclass(frozen=True, slots=True)
+class ReadersPast:
+    """What releases so far say of the next one: of each bin, and of all rows."""
+
+    bins: Smoothing = field(default_factory=Smoothing)
+    whole: Smoothing = field(default_factory=Smoothing)
+
+    def learn(self, release: Release, measures: ValueMeasures) -> None:
+        """A release that is not shown now."""
+        learn(release, measures, self.bins)
+        learn(_of_all_bins(release, measures), measures.drawn(), self.whole)
+
+
+def shown(
+    releases: Sequence[Release], as_of: Sequence[int], measures: ValueMeasures | None, past: ReadersPast | None = None
+) -> list[Shown]:
+    """What readers get of releases whose values are those of the steps ``as_of``; quantiles lean on the ``past``."""
     if not releases:
         return []
     if measures is None:
         return [_counts(release, step) for release, step in zip(releases, as_of, strict=True)]
-    found = estimates_of_all(releases, measures, LEVEL)
-    wholes = estimates_of_all([_of_all_bins(release, measures) for release in releases], measures.drawn(), LEVEL)
+    bins, whole = (None, None) if past is None else (past.bins, past.whole)
+    found = estimates_of_all(releases, measures, LEVEL, bins)
+    wholes = [_of_all_bins(release, measures) for release in releases]
+    wholes_found = estimates_of_all(wholes, measures.drawn(), LEVEL, whole)
     return [
-        _measured(release, step, several, _middle(whole))
-        for release, step, several, whole in zip(releases, as_of, found, wholes, strict=True)
+        _measured(release, step, several, _middle(one))
+        for release, step, several, one in zip(releases, as_of, found, wholes_found, strict=True)
     ]
 
 
