@@ -131,6 +131,7 @@ PARAMETERS: Final = {
     "share": "The part of ε, between 0 and 1.",
     "sigma": "The share of the population that the error may reach.",
     "snapshots": "Counts as steps × bins, whole numbers.",
+    "smooth": "Whether quantiles lean on the releases of earlier steps.",
     "source": "A mapping, a text, or the path of a file.",
     "spacing": "The part of w/C steps without a decision after a release.",
     "spec": "What the stream is, compared on every open.",
