@@ -1,4 +1,4 @@
-"""Real purchases over time, and what we and Tumult release of them."""
+"""Real purchases and taxis over time, and what we and Tumult release of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -33,6 +34,26 @@ RECORDS: Final = ROOT / "build" / "measures-benchmark"
 """What Tumult found, which takes minutes and does not depend on our code."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """One row of each person and step, with its step in a column ``step``, and what is measured of it."""
+
+    about: str
+    frame: pl.DataFrame
+    user: str
+    time: str
+    value: str
+    calendar: Calendar
+    every: str
+    low: float
+    high: float
+
+    @property
+    def parts(self) -> list[NDArray[np.float64]]:
+        """The values of every step."""
+        return parts_of(self.frame, self.calendar.steps, self.value)
+
+
 def purchases(every: str) -> pl.DataFrame:
     """One purchase of each customer and step, so that no library leaves anything out, with its step."""
     frame = pl.read_csv(DATA / "cdnow_purchases.csv.gz")
@@ -41,9 +62,28 @@ def purchases(every: str) -> pl.DataFrame:
     return frame.unique(["customer_id", "step"], keep="first", maintain_order=True)
 
 
-def parts_of(frame: pl.DataFrame, steps: int) -> list[NDArray[np.float64]]:
+def purchase_rows(every: str) -> Rows:
+    """What customers of a shop spend."""
+    about, calendar = "CDNOW, {rows:,} purchases", Calendar(START, END, every)
+    return Rows(about, purchases(every), "customer_id", "date", "dollar_value", calendar, every, LOW, HIGH)
+
+
+def taxi_rows() -> Rows:
+    """How far taxis are from the middle of Beijing, in kilometres, minute by minute of one hour."""
+    calendar = Calendar("2008-02-02T16:00", "2008-02-02T17:00", "1m")
+    frame = pl.read_parquet(DATA / "tdrive_beijing_2008-02-02_16h.parquet").sort("time", "taxi_id")
+    north, east = (pl.col("lat") - 39.9087) * 110.57, (pl.col("lon") - 116.3975) * 111.32 * 0.767
+    frame = frame.with_columns(km=(north**2 + east**2).sqrt(), step=pl.Series(calendar.step_of(frame["time"])))
+    # The file has the next place of every taxi after the hour too.
+    frame = frame.filter(pl.col("step").is_between(0, calendar.steps - 1))
+    frame = frame.unique(["taxi_id", "step"], keep="first", maintain_order=True)
+    about = "T-Drive, {rows:,} places of taxis in kilometres from the middle of Beijing"
+    return Rows(about, frame, "taxi_id", "time", "km", calendar, "1m", 0.0, 30.0)
+
+
+def parts_of(frame: pl.DataFrame, steps: int, value: str = "dollar_value") -> list[NDArray[np.float64]]:
     """The values of every step."""
-    groups = {int(step): part["dollar_value"].to_numpy() for (step,), part in frame.group_by(["step"])}
+    groups = {int(step): part[value].to_numpy() for (step,), part in frame.group_by(["step"])}
     return [np.asarray(groups.get(step, np.zeros(0)), dtype=np.float64) for step in range(steps)]
 
 
@@ -76,12 +116,24 @@ def releases(
     measures: ValueMeasures,
     rows: int = 1,
     most: Fraction | None = None,
+) -> list[Release]:
+    """Our releases of purchases at every step; of a customer so many rows count, and ``most`` in a sum."""
+    given = Rows("", frame, "customer_id", "date", "dollar_value", Calendar(START, END, every), every, LOW, HIGH)
+    return releases_of(given, epsilon, measures, rows, most)
+
+
+def releases_of(
+    given: Rows,
+    epsilon: float,
+    measures: ValueMeasures,
+    rows: int = 1,
+    most: Fraction | None = None,
     mechanism: StreamMechanism[Any] | None = None,
 ) -> list[Release]:
-    """Our releases at every step, with secure noise; of a customer so many rows count, and ``most`` in a sum."""
-    calendar, guarantee = Calendar(START, END, every), Guarantee(epsilon, w=1)
-    events = read_events(frame, user="customer_id", time="date", by=["dollar_value"])
-    session = StreamSession(mechanism or STREAMS["uniform"](), guarantee, measures.parts, SecureNoise())
-    with bound(events, Domain({}), calendar, measures=measures, counts_per_user=rows, most=most) as held:
+    """Our releases at every step, with secure noise; of a person so many rows count, and ``most`` in a sum."""
+    events = read_events(given.frame, user=given.user, time=given.time, by=[given.value])
+    promise = Guarantee(epsilon, w=1)
+    session = StreamSession(mechanism or STREAMS["uniform"](), promise, measures.parts, SecureNoise())
+    with bound(events, Domain({}), given.calendar, measures=measures, counts_per_user=rows, most=most) as held:
         values = [session.step(snapshot, t) for t, snapshot in enumerate(held.snapshots())]
     return [Release("", t, t, value, Fraction(0), Fraction(0)) for t, value in enumerate(values)]

@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from importlib import import_module
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.measures_data import END, EPSILONS, HIGH, LOW, START, parts_of, purchases, releases, tumult
+from benchmarks.measures_data import EPSILONS, Rows, purchase_rows, releases_of, taxi_rows, tumult
 from benchmarks.report import Table, progress
-from veilstream.data import Calendar
 from veilstream.data.cells import CellColumn
 from veilstream.data.measures import QuantileOptions, ValueMeasures
 from veilstream.mechanisms.histograms.cuts import QuantileCuts
@@ -25,44 +23,43 @@ from veilstream.release.smoothing import Smoothing
 
 Reals = NDArray[np.float64]
 Steps = Sequence[Reals]
-Method = Callable[[pl.DataFrame, Steps, str, float], Reals]
-"""Rows, rows by step, the length of a step and epsilon -> quantiles (steps × shares)."""
+Method = Callable[[Rows, Steps, float], Reals]
+"""Rows, values by step and epsilon -> quantiles (steps × shares)."""
 
 SHARES: Final = (0.1, 0.5, 0.9)
 CELLS: Final = 64
-MIDDLE: Final = (LOW + HIGH) / 2
-
-
-def _measures(column: CellColumn | None = None) -> ValueMeasures:
-    options = QuantileOptions(tuple(Fraction(str(share)) for share in SHARES), CELLS)
-    asked = ValueMeasures.of({"quantiles": {"dollar_value": (0, 100)}}, options)
-    return asked if column is None else ValueMeasures((column,), asked.asked)
-
-
-TREE: Final = _measures()
-FLAT: Final = _measures(CellColumn("dollar_value", tuple(Fraction(100 * i, CELLS) for i in range(CELLS + 1))))
-
-
 CUTS: Final = Uniform(QuantileCuts(CELLS, tuple(str(share) for share in SHARES)))
 
 
-def _from_cells(measures: ValueMeasures, mechanism: Uniform | None = None, *, smooth: bool = False) -> Method:
-    def published(frame: pl.DataFrame, _steps: Steps, every: str, epsilon: float) -> Reals:
-        past = Smoothing() if smooth else None
-        made = releases(frame, every, epsilon, measures, mechanism=mechanism)
-        found = estimates_of_all(made, measures, smoothing=past)
+def _measures(rows: Rows, *, grouped: bool = True) -> ValueMeasures:
+    options = QuantileOptions(tuple(Fraction(str(share)) for share in SHARES), CELLS)
+    ends = Fraction(rows.low), Fraction(rows.high)
+    asked = ValueMeasures.of({"quantiles": {rows.value: ends}}, options)
+    edges = tuple(ends[0] + (ends[1] - ends[0]) * Fraction(i, CELLS) for i in range(CELLS + 1))
+    return asked if grouped else ValueMeasures((CellColumn(rows.value, edges),), asked.asked)
+
+
+def _middle(rows: Rows) -> float:
+    return (rows.low + rows.high) / 2
+
+
+def _from_cells(mechanism: Uniform | None = None, *, smooth: bool = False, grouped: bool = True) -> Method:
+    def published(rows: Rows, _steps: Steps, epsilon: float) -> Reals:
+        measures = _measures(rows, grouped=grouped)
+        made = releases_of(rows, epsilon, measures, mechanism=mechanism)
+        found = estimates_of_all(made, measures, smoothing=Smoothing() if smooth else None)
         values = np.array([[estimate.value[0] for estimate in of_step] for of_step in found])
         # What is not given is taken for the middle of the range.
-        return np.where(np.isnan(values), MIDDLE, values)
+        return np.where(np.isnan(values), _middle(rows), values)
 
     return published
 
 
-def _opendp(_frame: pl.DataFrame, steps: Steps, _every: str, epsilon: float) -> Reals:
+def _opendp(rows: Rows, steps: Steps, epsilon: float) -> Reals:
     dp: Any = import_module("opendp.prelude")
     dp.enable_features("contrib")
     domain: Any = dp.vector_domain(dp.atom_domain(T=float, nan=False))
-    candidates = np.linspace(LOW, HIGH, CELLS + 1).tolist()
+    candidates = np.linspace(rows.low, rows.high, CELLS + 1).tolist()
     queries: list[Any] = []
     for share in SHARES:
         scores: Any = dp.t.make_quantile_score_candidates(domain, dp.symmetric_distance(), candidates, share)
@@ -72,20 +69,20 @@ def _opendp(_frame: pl.DataFrame, steps: Steps, _every: str, epsilon: float) -> 
 
         query: Any = dp.binary_search_chain(noisy, d_in=1, d_out=epsilon / 3, T=float)
         queries.append(query)
-    clipped = [np.clip(rows, LOW, HIGH).tolist() for rows in steps]
-    return np.array([[candidates[int(query(rows))] for query in queries] for rows in clipped])
+    clipped = [np.clip(values, rows.low, rows.high).tolist() for values in steps]
+    return np.array([[candidates[int(query(values))] for query in queries] for values in clipped])
 
 
-def _diffprivlib(_frame: pl.DataFrame, steps: Steps, _every: str, epsilon: float) -> Reals:
+def _diffprivlib(rows: Rows, steps: Steps, epsilon: float) -> Reals:
     tools: Any = import_module("diffprivlib.tools")
-    found = np.full((len(steps), 3), MIDDLE)
-    for t, rows in enumerate(steps):
-        if len(rows):
-            found[t] = [float(tools.quantile(rows, share, epsilon=epsilon / 3, bounds=(LOW, HIGH))) for share in SHARES]
+    found, bounds = np.full((len(steps), 3), _middle(rows)), (rows.low, rows.high)
+    for t, values in enumerate(steps):
+        if len(values):
+            found[t] = [float(tools.quantile(values, share, epsilon=epsilon / 3, bounds=bounds)) for share in SHARES]
     return np.sort(found, axis=1)
 
 
-def _pipeline_dp(_frame: pl.DataFrame, steps: Steps, _every: str, epsilon: float) -> Reals:
+def _pipeline_dp(rows: Rows, steps: Steps, epsilon: float) -> Reals:
     peer: Any = import_module("pipeline_dp")
     accountant = peer.NaiveBudgetAccountant(total_epsilon=epsilon, total_delta=1e-12)
     engine = peer.DPEngine(accountant, peer.LocalBackend())
@@ -94,76 +91,93 @@ def _pipeline_dp(_frame: pl.DataFrame, steps: Steps, _every: str, epsilon: float
         noise_kind=peer.NoiseKind.LAPLACE,
         max_partitions_contributed=1,
         max_contributions_per_partition=1,
-        min_value=LOW,
-        max_value=HIGH,
+        min_value=rows.low,
+        max_value=rows.high,
     )
     extractors = peer.DataExtractors(
         privacy_id_extractor=itemgetter(0), partition_extractor=itemgetter(1), value_extractor=itemgetter(2)
     )
     public = list(range(len(steps)))
-    result = engine.aggregate(list(_rows(steps)), parameters, extractors, public_partitions=public)
+    result = engine.aggregate(list(_numbered(steps)), parameters, extractors, public_partitions=public)
     accountant.compute_budgets()
     found = dict(result)
     return np.array([[found[t].percentile_10, found[t].percentile_50, found[t].percentile_90] for t in public])
 
 
-def _rows(steps: Steps) -> Iterator[tuple[int, int, float]]:
+def _numbered(steps: Steps) -> Iterator[tuple[int, int, float]]:
     number = 0
-    for step, rows in enumerate(steps):
-        for value in rows.tolist():
+    for step, values in enumerate(steps):
+        for value in values.tolist():
             yield number, step, float(value)
             number += 1
 
 
+SEEN: Final = {
+    "dollar_value": "Tumult is measured once, by months, in seconds of the clock. The smoothing over time was adjusted "
+    "on other columns: numbers of discs, gaps between messages, lengths of trips, drawn streams. Discs are of the same "
+    "purchases, and an earlier smoothing was tried on this column too: it is not untouched.",
+    "km": "Nothing was adjusted on this file.",
+}
+"""What a table says of how the methods came to be."""
+
 METHODS: Final[dict[str, Method]] = {
-    "veilstream, two levels (default)": _from_cells(TREE),
-    "veilstream, two levels, smoothed over time": _from_cells(TREE, smooth=True),
-    "veilstream, cells alone": _from_cells(FLAT),
-    "veilstream, by choice": _from_cells(FLAT, CUTS),
+    "veilstream (default)": _from_cells(smooth=True),
+    "veilstream, each step by itself (`--no-smooth`)": _from_cells(),
+    "veilstream, by itself and cells alone": _from_cells(grouped=False),
+    "veilstream, by choice": _from_cells(CUTS, grouped=False),
     "OpenDP, exponential mechanism": _opendp,
     "PipelineDP, tree": _pipeline_dp,
     "diffprivlib, exponential mechanism": _diffprivlib,
 }
 
 
-def errors(every: str, runs: int) -> Table:
-    """The error of three quantiles at every step."""
-    frame, count = purchases(every), Calendar(START, END, every).steps
-    steps = parts_of(frame, count)
-    here = np.array([len(rows) > 0 for rows in steps])
-    truth = np.array(
-        [np.quantile(np.clip(rows, LOW, HIGH), SHARES) if len(rows) else np.full(3, np.nan) for rows in steps]
-    )
+def errors(runs: int) -> list[Table]:
+    """The error of three quantiles at every step, of purchases and of taxis."""
+    return [_errors(rows, runs) for rows in (purchase_rows("1mo"), purchase_rows("1d"), taxi_rows())]
+
+
+def _errors(rows: Rows, runs: int) -> Table:
+    steps = rows.parts
+    here = np.array([len(values) > 0 for values in steps])
+    truth = _truth(rows, steps, "linear")
     table: list[list[str]] = []
     for epsilon in EPSILONS:
         for name, method in METHODS.items():
             start = time.process_time()
-            found = np.array([method(frame, steps, every, epsilon) for _ in range(runs)])
+            found = np.array([method(rows, steps, epsilon) for _ in range(runs)])
             seconds = (time.process_time() - start) / runs
             gaps = (found - truth)[:, here]
             each = np.sqrt((gaps**2).mean(axis=(0, 1)))
             order = float((np.diff(found, axis=2) < 0).any(axis=2).mean())
             cells = [f"{epsilon:g}", name, *(f"{error:.2f}" for error in each), f"{np.sqrt((gaps**2).mean()):.2f}"]
             table.append([*cells, f"{order:.1%}", f"{seconds:.2f}"])
-            progress(f"quantiles {every} | " + " | ".join(table[-1]))
-        table.extend(_tumult_row(every, epsilon, truth, here))
-    sizes = sorted(len(rows) for rows in steps)
+            progress(f"quantiles of {rows.value}, {rows.every} | " + " | ".join(table[-1]))
+        table.extend(_tumult_row(rows, epsilon, truth, here))
+    sizes = sorted(len(values) for values in steps)
     notes = (
-        f"CDNOW, {len(frame):,} purchases in {count} steps of {sizes[0]:,} to {sizes[-1]:,}, values between 0 and 100 "
-        f"in {CELLS} cells; one customer and step is protected. Root mean squared error of the 10 %, 50 % and 90 % "
-        f"quantiles over all steps with rows, {runs} runs, all three within the budget; how often they were out of "
-        "order, and seconds of processor time. diffprivlib's are sorted afterwards, and it has no candidates but the "
-        "values themselves. Tumult is measured once, by months, in seconds of the clock. Ours gives intervals and the "
-        "number of rows besides, and where it gives no value the middle of the range is taken. The smoothing was "
-        "adjusted on other columns: numbers of discs, gaps between messages, lengths of trips, two drawn streams. "
-        "Discs are of the same purchases, and a first sketch was tried on this column too: it is not untouched."
+        f"{rows.about.format(rows=len(rows.frame))} in {len(steps)} steps of {sizes[0]:,} to {sizes[-1]:,}, values "
+        f"between {rows.low:g} and {rows.high:g} in {CELLS} cells; one person and step is protected. Root mean squared "
+        f"error of the 10 %, 50 % and 90 % quantiles over all steps with rows, {runs} runs, all three within the "
+        "budget; how often they were out of order, and seconds of processor time. diffprivlib's are sorted afterwards, "
+        "and it has no candidates but the values themselves. Ours gives intervals and the number of rows besides, and "
+        "where it gives no value the middle of the range is taken; it reads, checks and bounds the rows within its "
+        "time, as PipelineDP does, while the others get arrays that are ready. Where noise is small, errors are those of "
+        "rows taken to be spread evenly within a cell, and trees with narrower cells or values of rows themselves may be "
+        f"nearer in one of the three quantiles. {SEEN[rows.value]}"
     )
     columns = ["ε", "method", "10 %", "50 %", "90 %", "all", "out of order", "seconds"]
-    return Table(f"Quantiles of purchases, steps of {every}", notes, columns, table)
+    return Table(f"Quantiles of {rows.value.replace('_', ' ')}, steps of {rows.every}", notes, columns, table)
 
 
-def _tumult_row(every: str, epsilon: float, truth: Reals, here: NDArray[np.bool_]) -> list[list[str]]:
-    answers = tumult(every, epsilon)
+def _truth(rows: Rows, steps: Steps, method: Literal["linear", "inverted_cdf"]) -> Reals:
+    clipped = [np.clip(values, rows.low, rows.high) for values in steps]
+    return np.array(
+        [np.quantile(values, SHARES, method=method) if len(values) else np.full(3, np.nan) for values in clipped]
+    )
+
+
+def _tumult_row(rows: Rows, epsilon: float, truth: Reals, here: NDArray[np.bool_]) -> list[list[str]]:
+    answers = tumult(rows.every, epsilon) if rows.value == "dollar_value" else None
     if answers is None:
         return []
     found = np.array([answers[f"{share}"] for share in SHARES]).T
@@ -178,21 +192,12 @@ def _tumult_row(every: str, epsilon: float, truth: Reals, here: NDArray[np.bool_
 def coverage(runs: int) -> Table:
     """How often the intervals of ours hold the exact quantiles."""
     table: list[list[str]] = []
-    for every in ("1mo", "1d"):
-        frame = purchases(every)
-        steps = parts_of(frame, Calendar(START, END, every).steps)
-        truth = np.array(
-            [
-                np.quantile(np.clip(rows, LOW, HIGH), SHARES, method="inverted_cdf")
-                if len(rows)
-                else np.full(3, np.nan)
-                for rows in steps
-            ]
-        )
+    for rows in (purchase_rows("1mo"), purchase_rows("1d"), taxi_rows()):
+        truth, measures = _truth(rows, rows.parts, "inverted_cdf"), _measures(rows)
         for epsilon in EPSILONS:
             hits, known, widths = np.zeros(3), 0, 0.0
-            for _ in range(max(2, runs // (1 if every == "1mo" else 10))):
-                found = estimates_of_all(releases(frame, every, epsilon, TREE), TREE)
+            for _ in range(max(2, runs // (10 if len(truth) > 100 else 1))):
+                found = estimates_of_all(releases_of(rows, epsilon, measures), measures, smoothing=Smoothing())
                 low, high, value = (
                     np.array([[getattr(e, end)[0] for e in of_step] for of_step in found])
                     for end in ("low", "high", "value")
@@ -202,7 +207,7 @@ def coverage(runs: int) -> Table:
                 known += int(here.sum())
                 widths += float((high - low)[here].mean()) * int(here.sum())
             cells = [
-                every,
+                f"{rows.value.replace('_', ' ')}, {rows.every}",
                 f"{epsilon:g}",
                 *(f"{hit / known:.1%}" for hit in hits),
                 f"{widths / known:.1f}",
@@ -214,5 +219,5 @@ def coverage(runs: int) -> Table:
         "How often the 95 % intervals hold the exact quantile, where a value is given. Ends lie at the edges of cells, "
         "which makes intervals wider than the noise alone would."
     )
-    columns = ["steps of", "ε", "10 %", "50 %", "90 %", "mean width", "intervals each"]
+    columns = ["column, steps of", "ε", "10 %", "50 %", "90 %", "mean width", "intervals each"]
     return Table("Coverage of quantiles on real data", notes, columns, table)

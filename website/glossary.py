@@ -130,6 +130,7 @@ PARAMETERS: Final = {
     "shape": "The public shape of the bins, one length per attribute.",
     "share": "The part of ε, between 0 and 1.",
     "sigma": "The share of the population that the error may reach.",
+    "smooth": "Whether quantiles lean on the releases of earlier steps.",
     "snapshots": "Counts as steps × bins, whole numbers.",
     "source": "A mapping, a text, or the path of a file.",
     "spacing": "The part of w/C steps without a decision after a release.",

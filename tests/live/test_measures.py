@@ -169,7 +169,7 @@ def values(steps: Iterable[list[Estimate]]) -> NDArray[np.float64]:
 
 def test_smoothed_quantiles_are_those_of_a_published_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same from Python, from a server that keeps all steps, and from one that reads them anew."""
-    with open_stream(tmp_path / "b.db", "s", definition(smooth=True)) as stream:
+    with open_stream(tmp_path / "b.db", "s", definition()) as stream:
         stream.add(trips())
         stream.close_until(STEPS + 1)
         measures, releases = stream.definition.measures, list(stream.releases())
@@ -186,8 +186,8 @@ def test_smoothed_quantiles_are_those_of_a_published_table(tmp_path: Path, monke
             for first in range(STEPS + 1):
                 read = [one.values.reshape(wanted.shape[1:]) for one in board.read(first, STEPS)]
                 np.testing.assert_allclose(read, wanted[first:])
-    with open_stream(tmp_path / "b.db", "s", definition()) as plain:
-        assert not plain.definition.smooth
+    with open_stream(tmp_path / "b.db", "s", definition(smooth=False)) as plain:
+        assert not plain.definition.smooths
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import shlex
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
 from playwright.sync_api import expect
 
 from tests.server.conftest import Running, StartServer, definition
@@ -15,6 +17,12 @@ from tests.server.test_guide import REQUEST
 from tests.server.test_ingest import CSV, body, send
 from tests.server.test_page import browser, page
 from tests.server.test_read import arrays, events
+from veilstream.data import Calendar
+from veilstream.live import open_stream
+from veilstream.release import smoothing
+from veilstream.release.sinks import release_tables
+from veilstream.server import board as board_module
+from veilstream.server.board import StreamBoard
 from veilstream.server.demo import Replay, definitions
 
 __all__ = ["browser", "page"]
@@ -104,3 +112,36 @@ def test_the_demo_measures_ages_and_adds_up_visits() -> None:
     years = Replay().week(0)["years of age"].to_numpy()
     assert ((years > 0) & (years < 95)).all()
     assert 5 < np.median(years) < 50
+
+
+def test_readers_programs_and_tables_have_the_same_quantiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smoothing, "BLOCK", 2)
+    monkeypatch.setattr(board_module, "READ_AT_ONCE", 3)
+    asked = {"user": "id", "time": "step", "start": 0, "every": 1, "epsilon": 1, "window": 1, "clock": "manual"}
+    asked |= {"quantiles": "fare", "between": [0, 100], "cells": 64}
+    rows = pl.DataFrame({"id": range(900), "step": [t for t in range(9) for _ in range(100)], "fare": [40.0] * 900})
+    found: dict[bool, list[list[float]]] = {}
+    for smooth in (True, False):
+        # What readers see may change from one opening to the next: it decides nothing about what was released.
+        with open_stream(tmp_path / "b.db", "s", {**asked, "smooth": smooth}) as stream:
+            if smooth:
+                stream.add(rows)
+                stream.close_until(9)
+            whole = [[float(one.value[0]) for one in estimates] for _, estimates in stream.estimates()]
+            middle = list(stream.releases())[4].seq
+            later = [[float(one.value[0]) for one in estimates] for _, estimates in stream.estimates(after=middle)]
+            board = StreamBoard(stream.definition, stream.ledger, 0)
+            board.advance(0)
+            first = [one.values.tolist() for one in board.read(0, 8)]
+            board._kept.clear()
+            again = [one.values.tolist() for one in (*board.read(3, 8), *board.read(0, 2))]
+            calendar, domain = Calendar(0, 9, 1), stream.definition.bound_domain
+            measures = stream.definition.measures
+            tables = release_tables(stream.ledger, "s", domain, calendar, measures=measures, smooth=smooth)
+        table = pl.concat(tables)["value"].to_numpy().reshape(9, 3)
+        np.testing.assert_allclose(whole[5:], later, rtol=1e-9)
+        for other in (first, again[6:] + again[:6], table):
+            np.testing.assert_allclose(whole, other, rtol=1e-9)
+        found[smooth] = whole
+    # Equal only if all of 24 values of steps by themselves lie outside their cells' insides: far below 1e-6.
+    assert found[True][1:] != found[False][1:]

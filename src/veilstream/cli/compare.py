@@ -36,6 +36,9 @@ def compare(
         str | None,
         option("--measure", description="What to compare of the column --value, e.g. mean=0..100; not its counts."),
     ] = None,
+    smooth: Annotated[
+        bool, option("--smooth/--no-smooth", description="With a median: lean on earlier releases, as publish does.")
+    ] = True,
     zone: Annotated[str, job_option("zone")] = "UTC",
     epsilon: Annotated[
         list[str] | None,
@@ -115,6 +118,7 @@ def compare(
         histograms=[] if histogram == ["none"] else histogram,
         workers=workers,
         measures=measures,
+        smooth=smooth,
     )
     table, picture = out / "comparison.csv", out / "comparison.png"
     write_table([found.ranking], table)
@@ -127,7 +131,7 @@ def compare(
         sums=sums,
         per_person=per_person,
         counted_before=value is not None and measure is None,
-        measured="" if measure is None else _asked(measure, value),
+        measured="" if measure is None else _asked(measure, value, smooth),
     )
     if as_json:
         print_json(
@@ -166,11 +170,12 @@ def _shape(data: PublicCounts, measures: ValueMeasures | None) -> tuple[int, ...
     return (data.domain.shape or None) if measures is None else (*data.domain.shape, measures.parts)
 
 
-def _asked(measure: str, column: str | None) -> str:
+def _asked(measure: str, column: str | None, smooth: bool) -> str:
     """The options of ``publish`` for what was compared."""
     statistic, ends = measure.split("=", 1)
     low, high = ends.split("..", 1)
-    return f"--{statistic.strip()} {column} --between {low.strip()} {high.strip()}"
+    plain = " --no-smooth" if not smooth and statistic.strip() == "median" else ""
+    return f"--{statistic.strip()} {column} --between {low.strip()} {high.strip()}{plain}"
 
 
 def _tell(found: Comparison, metric: str, measure: str | None) -> None:

@@ -87,13 +87,16 @@ def _parameter(name: str, field: FieldInfo, argument: str) -> inspect.Parameter:
     kind = _kind(field)
     if name == argument:
         given: Any = Annotated[kind | None, typer.Argument(help=_description(field), show_default=False)]
-    elif kind is bool:
+    elif kind is bool and field.default is False:
         return inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
             default=False,
             annotation=Annotated[bool, option(_flag(name), description=_description(field))],
         )
+    elif kind is bool:
+        both = f"{_flag(name)}/{_flag(f'no_{name}')}"
+        given = Annotated[bool | None, option(both, description=_description(field))]
     else:
         given = Annotated[kind | None, option(_flag(name), description=_description(field))]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=given)
@@ -113,7 +116,7 @@ def _kind(field: FieldInfo) -> Any:
 
 
 def _given(field: FieldInfo, value: Any) -> Any:
-    if value is None or value is False or value == []:
+    if value is None or (value is False and field.default is False) or value == []:
         return None
     if isinstance(value, list):
         texts = cast(list[str], value)

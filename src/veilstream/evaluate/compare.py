@@ -70,6 +70,7 @@ def compare(
     sums: int | None = None,
     per_person: int = 1,
     measures: ValueMeasures | None = None,
+    smooth: bool = True,
     runs: int = 5,
     metric: str = "absolute",
     mechanisms: Sequence[str] | None = None,
@@ -83,7 +84,7 @@ def compare(
     empty sequence). ``sums`` asks for the sums of as many last units instead of the counts of each step. Results are
     recorded below ``directory``: the same call goes on where it was interrupted. With ``measures`` the ``counts`` are
     the parts of one statistic (``veilstream.data.public``), ``per_person`` is a number of rows, and errors are those
-    of the statistic.
+    of the statistic; quantiles lean on earlier releases as ``publish`` has them, unless ``smooth`` is false.
 
     >>> import tempfile
     >>> calm = np.full((40, 8), 500)
@@ -113,7 +114,7 @@ def compare(
             Measurement(
                 {"mechanism": name, "epsilon": float(guarantee.epsilon), "w": w, "seed": seed},
                 _trial,
-                (mechanism, guarantee, store, seed, per_person, sums, measures),
+                (mechanism, guarantee, store, seed, per_person, sums, measures, smooth),
             )
             for guarantee in guarantees
             for seed in range(runs)
@@ -269,12 +270,13 @@ def _trial(
     per_person: int,
     sums: int | None,
     measures: ValueMeasures | None,
+    smooth: bool,
 ) -> Measures:
     counts = store.load()
     if measures is not None:
         moved = movement_on_grid(measures, per_person)
         found = simulate(mechanism, guarantee, counts, seed, max_contribution=moved, shape=store.shape)
-        return errors_of_statistic(measures, found, counts)
+        return errors_of_statistic(measures, found, counts, smooth and Traits.of(mechanism).single_steps)
     released = simulate(mechanism, guarantee, counts, seed, max_contribution=per_person, shape=store.shape)
     given, exact = np.asarray(released), _wanted(counts, sums)
     ranges = random_ranges(store.shape, QUERIES, seed)

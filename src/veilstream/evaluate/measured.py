@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -14,6 +15,7 @@ from veilstream.errors import InvalidInputError
 from veilstream.evaluate.metrics import average_relative_error, mean_absolute_error
 from veilstream.evaluate.runner import Measures
 from veilstream.release.estimates import estimates_of_all
+from veilstream.release.smoothing import Smoothing
 from veilstream.testing.simulation import Simulated
 from veilstream.values.release import Release
 from veilstream.values.values import NoiseLaw, Values
@@ -42,15 +44,27 @@ def check_single(measures: ValueMeasures, metric: str) -> None:
         )
 
 
-def errors_of_statistic(measures: ValueMeasures, released: Simulated, exact: NDArray[np.int64]) -> Measures:
+def errors_of_statistic(
+    measures: ValueMeasures, released: Simulated, exact: NDArray[np.int64], smooth: bool = True
+) -> Measures:
     """Errors of the one statistic that is asked for, over all steps and bins that have one.
 
     ``released`` and ``exact`` are parts (steps × bins·parts) in multiples of 2⁻¹⁶. Where no value is released, the
-    middle of the range is taken.
+    middle of the range is taken. With ``smooth`` quantiles lean on earlier releases, as ``publish`` has them.
     """
     column, _ = measures.column(*measures.asked[0])
-    given = _values(measures, np.asarray(released) / ONE, released.noise_std / ONE)
-    truth = _values(measures, exact / ONE, np.full(len(exact), NO_NOISE))
+    std = np.maximum(released.noise_std / ONE, NO_NOISE)
+    given = _values(
+        measures,
+        [
+            Values(row, float(spread), law, bool(fresh))
+            for row, spread, law, fresh in zip(
+                np.asarray(released) / ONE, std, released.laws, released.fresh, strict=True
+            )
+        ],
+        Smoothing() if smooth else None,
+    )
+    truth = _values(measures, [Values(row / ONE, NO_NOISE, NoiseLaw.LAPLACE) for row in exact])
     known = ~np.isnan(truth)
     found = np.where(np.isnan(given), float(column.low + column.high) / 2, given)[known]
     return {
@@ -60,10 +74,7 @@ def errors_of_statistic(measures: ValueMeasures, released: Simulated, exact: NDA
     }
 
 
-def _values(measures: ValueMeasures, parts: Reals, std: Reals) -> Reals:
+def _values(measures: ValueMeasures, steps: Sequence[Values], smoothing: Smoothing | None = None) -> Reals:
     """The statistic of every step and bin, NaN where there is none."""
-    releases = [
-        Release("", t, t, Values(row, max(float(spread), NO_NOISE), NoiseLaw.LAPLACE), Fraction(0), Fraction(0))
-        for t, (row, spread) in enumerate(zip(parts, std, strict=True))
-    ]
-    return np.array([of_step[0].value for of_step in estimates_of_all(releases, measures)])
+    releases = [Release("", t, t, values, Fraction(0), Fraction(0)) for t, values in enumerate(steps)]
+    return np.array([of_step[0].value for of_step in estimates_of_all(releases, measures, smoothing=smoothing)])

@@ -81,8 +81,8 @@ class Job(BaseModel):
     quantiles_by: Literal["cells", "choice"] = Field(
         "cells", description="From noisy 'cells' with intervals (default), or by 'choice' of an edge, without."
     )
-    smooth: bool = Field(
-        False, description="With --quantiles: lean on the releases of earlier steps; intervals stay as they are."
+    smooth: bool | None = Field(
+        None, description="With --quantiles: lean on the releases of earlier steps (default), or not."
     )
     between: tuple[Number, Number] | None = Field(
         None, description="Public range of measured columns: two numbers; values outside count as its ends."
@@ -308,7 +308,7 @@ class Job(BaseModel):
         asked = self.measures
         if self.quantiles_by == "choice" and (asked is None or asked.single_quantiles is None):
             raise ValueError("quantiles_by: a choice of edges is for the quantiles of one column and nothing besides")
-        if self.smooth and (self.quantiles_by == "choice" or not (self.quantiles or self.median)):
+        if self.smooth is not None and (self.quantiles_by == "choice" or not (self.quantiles or self.median)):
             raise ValueError("smooth: it is for quantiles and medians from cells")
         if asked is None:
             for name in ("between", "most_per_user", "edges"):

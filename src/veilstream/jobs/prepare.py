@@ -66,6 +66,11 @@ class PreparedJob:
         return self.job.vintages if revises(self.mechanism) else "first"
 
     @property
+    def smooth(self) -> bool:
+        """Whether quantiles lean on earlier releases."""
+        return self.job.smooth is not False and Traits.of(self.mechanism).single_steps
+
+    @property
     def promised(self) -> Guarantee:
         """What the people in the data are promised about what they do.
 

@@ -89,7 +89,7 @@ class Releases(Sequence[Release]):
                 measures=prepared.measures,
                 measure=prepared.measure.label,
                 vintages=vintages or prepared.vintages,
-                smooth=prepared.job.smooth,
+                smooth=prepared.smooth,
             )
             return pl.concat(list(tables))
 

@@ -83,7 +83,7 @@ def write_outputs(prepared: PreparedJob, ledger: Ledger, summary: Summary) -> No
             measures=prepared.measures,
             measure=prepared.measure.label,
             vintages=prepared.vintages,
-            smooth=job.smooth,
+            smooth=prepared.smooth,
         )
         summary.outputs[job.out] = write_table(tables, job.out)
     if job.plot is not None:
@@ -110,7 +110,7 @@ def draw_releases(prepared: PreparedJob, ledger: Ledger, path: str | Path) -> No
             bins=shown,
             measures=measures,
             vintages=vintages,
-            smooth=job.smooth,
+            smooth=prepared.smooth,
         )
         return pl.concat(tables)
 

@@ -65,8 +65,8 @@ class StreamDefinition:
 
     ``sum``, ``mean``, ``variance``, ``count``, ``median`` and ``quantiles`` name columns to measure instead of counting
     rows, with the settings that ``publish`` has for them (docs/measures.md). A row without such a value is a bad row.
-    ``units`` says in which units columns are, for readers, and ``smooth`` whether quantiles that they see lean on
-    earlier steps; both may change.
+    ``units`` says in which units columns are, for readers. Quantiles that they see lean on the releases of earlier steps
+    unless ``smooth`` is false. Both may change.
 
     ``distinct`` counts people by their ids: of a ``step``, of so many last steps or a duration such as ``7d``, or
     ``so-far``; ``window`` is then that of what people do (docs/measures.md).
@@ -112,7 +112,7 @@ class StreamDefinition:
     cells: int | None = None
     edges: Sequence[Any] | None = None
     quantiles_by: Literal["cells", "choice"] = "cells"
-    smooth: bool = False
+    smooth: bool | None = None
     between: Sequence[Any] | None = None
     most_per_user: str | int | float | None = None
     title: str = ""
@@ -178,17 +178,21 @@ class StreamDefinition:
 
     def _check_measures(self) -> None:
         check_names(self.bound_domain, self.measures)
-        if self.smooth and (self.quantiles_by == "choice" or not (self.quantiles or self.median)):
-            raise InvalidInputError(name="smooth", value=True, limit="it is for quantiles and medians from cells")
         if self.measures is None:
             for name in ("at", "cells", "edges", "between", "most_per_user"):
                 if getattr(self, name) is not None:
                     raise InvalidInputError(
                         name=name, value=getattr(self, name), limit="only with settings that measure a column"
                     )
-        elif self.user in self.measures.names:
+        if self.smooth is not None and (self.quantiles_by == "choice" or not (self.median or self.quantiles)):
+            raise InvalidInputError(
+                name="smooth", value=self.smooth, limit="it is for quantiles and medians from cells"
+            )
+        if self.measures is None:
+            return
+        if self.user in self.measures.names:
             raise InvalidInputError(f"column '{self.user}': it is the person's id and cannot be measured")
-        elif self.most is not None and (
+        if self.most is not None and (
             any(column.parts > 1 for column in self.measures.columns)
             or any(steps < 1 for steps in self.measures.most_steps(self.most))
         ):
@@ -208,6 +212,12 @@ class StreamDefinition:
         )
         asked = {name: _columns(getattr(self, name)) for name in STATISTICS}
         return measures_of(asked, self.between, options)
+
+    @cached_property
+    def smooths(self) -> bool:
+        """Whether readers get quantiles that lean on earlier releases."""
+        from_cells = self.quantiles_by == "cells" and bool(self.median or self.quantiles)
+        return self.smooth is not False and from_cells and Traits.of(self.make_mechanism()).single_steps
 
     @property
     def distinct_steps(self) -> int | None:

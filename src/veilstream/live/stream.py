@@ -19,7 +19,8 @@ from veilstream.live.rows import Fates, encode_batch
 from veilstream.live.spool import Spool
 from veilstream.live.spool_writing import Arrival
 from veilstream.live.spooled import Moved, SpooledStream
-from veilstream.release.estimates import Estimate, estimates_of_all
+from veilstream.release.estimates import Estimate, estimates_of_all, learn
+from veilstream.release.past import releases_before
 from veilstream.release.smoothing import Smoothing
 from veilstream.storage.ledger import Ledger
 from veilstream.values.release import Release
@@ -120,15 +121,20 @@ class LiveStream(Inlet):
         return self.ledger.releases(self.name, after=after)
 
     def estimates(self, after: int = 0, level: float = 0.95) -> Iterator[tuple[Release, list[Estimate]]]:
-        """What was published of measured columns, in order: values with intervals at ``level``."""
-        if self.definition.measures is None:
+        """What was published of measured columns, in order: values with intervals at ``level``.
+
+        Quantiles lean on the releases before theirs, also on those up to ``after``, unless ``smooth`` is false.
+        """
+        measures = self.definition.measures
+        if measures is None:
             raise InvalidInputError(name="stream", value=self.name, limit="it measures no columns; see releases")
-        past = Smoothing() if self.definition.smooth else None
-        # What leans on earlier steps is made from the first one on.
-        for release in self.releases(after if past is None else 0):
-            (found,) = estimates_of_all([release], self.definition.measures, level, past)
-            if release.seq > after:
-                yield release, found
+        smoothing: Smoothing | None = None
+        for release in self.releases(after):
+            if smoothing is None and self.definition.smooths:
+                smoothing = Smoothing()
+                for earlier in releases_before(self.ledger, release):
+                    learn(earlier, measures, smoothing)
+            yield release, estimates_of_all([release], measures, level, smoothing)[0]
 
     @property
     def fates(self) -> Fates:

@@ -37,6 +37,11 @@ class Traits:
     unbiased: bool = False
     """A histogram whose values are the counts plus noise and nothing else: their intervals hold the counts."""
 
+    @property
+    def single_steps(self) -> bool:
+        """Whether a release is of one step, and not of several that another release shares."""
+        return not (self.window_sums or self.cumulative)
+
     @classmethod
     def of(cls, mechanism: object) -> Traits:
         """The traits of a mechanism or of its class; one that depends on parameters is not known of the class."""

@@ -10,7 +10,7 @@ range, and it has no value.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, cast
 
 import numpy as np
@@ -69,34 +69,47 @@ def estimates_of_all(
         numbers = np.stack([np.asarray(releases[index].values, dtype=np.float64) for index in same])
         stds = [np.broadcast_to(np.asarray(releases[index].std), numbers.shape[1:]) for index in same]
         rows, spread = numbers.reshape(-1, measures.parts), np.stack(stds).reshape(-1, measures.parts)
-        past = None if smoothing is None else _Stretch(smoothing, [releases[index].fresh for index in same])
-        ends = _ends_of_asked(measures, rows, spread, law, level, past)
+        ends = _ends_of_asked(measures, rows, spread, law, level)
         for label, asked in zip(measures.labels, ends, strict=True):
             value, low, high = (end.reshape(len(same), -1) for end in asked)
             for position, index in enumerate(same):
                 found[index].append(Estimate(label, value[position], low[position], high[position]))
+    if smoothing is not None:
+        for release, of_release in zip(releases, found, strict=True):
+            for place, value in learn(release, measures, smoothing).items():
+                of_release[place] = _within(value, of_release[place])
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Stretch:
-    """Successive steps, of which some are fresh, and what is known from before."""
+def learn(release: Release, measures: ValueMeasures, smoothing: Smoothing) -> dict[int, Reals]:
+    """Show ``smoothing`` the next release; the values of its quantiles, by their places among what was asked for.
 
-    smoothing: Smoothing
-    fresh: list[bool]
+    Mechanisms with other laws of noise lean on the past themselves, or have errors that steps share.
+    """
+    found: dict[int, Reals] = {}
+    if release.law not in (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN):
+        return found
+    numbers = np.asarray(release.values, dtype=np.float64)
+    std = np.broadcast_to(np.asarray(release.std), numbers.shape).reshape(-1, measures.parts)
+    numbers = numbers.reshape(-1, measures.parts)
+    for name in dict.fromkeys(name for statistic, name in measures.asked if share_of(statistic) is not None):
+        wanted = [(at, share_of(pair[0])) for at, pair in enumerate(measures.asked) if pair[1] == name]
+        places = {at: float(share) for at, share in wanted if share is not None}
+        column, where = measures.column(measures.asked[next(iter(places))][0], name)
+        if isinstance(column, CellColumn) and not np.isnan(std[:, where]).any():
+            shares = tuple(places.values())
+            values = smoothing.quantiles(column, numbers[:, where], std[:, where], shares, release.t, release.fresh)
+            found.update(zip(places, values.T, strict=True))
+    return found
 
-    def drawn(self, cells: CellEstimates, shares: Sequence[float], found: list[Ends]) -> list[Ends]:
-        """The quantiles with values that lean on the past, within their intervals."""
-        if np.isnan(cells.std).any():
-            return found
-        steps, parts = len(self.fresh), cells.numbers.shape[1]
-        numbers, std = (one.reshape(steps, -1, parts) for one in (cells.numbers, cells.std))
-        values = self.smoothing.quantiles(cells.column, numbers, std, shares, self.fresh).reshape(-1, len(shares))
-        return [(np.clip(value, low, high), low, high) for value, (_, low, high) in zip(values.T, found, strict=True)]
+
+def _within(value: Reals, plain: Estimate) -> Estimate:
+    """A value that leans on the past, within its interval; what the step shows by itself where the past is silent."""
+    return replace(plain, value=np.where(np.isnan(value), plain.value, np.clip(value, plain.low, plain.high)))
 
 
 def _ends_of_asked(
-    measures: ValueMeasures, rows: Reals, spread: Reals, law: NoiseLaw, level: float, past: _Stretch | None
+    measures: ValueMeasures, rows: Reals, spread: Reals, law: NoiseLaw, level: float
 ) -> list[tuple[Reals, Reals, Reals]]:
     """Value and ends of the interval of every statistic, in the order in which they were asked for."""
     known: dict[tuple[str, str], tuple[Reals, Reals, Reals]] = {}
@@ -108,18 +121,16 @@ def _ends_of_asked(
         elif share_of(statistic) is None:
             known[statistic, name] = CellEstimates(column, numbers, std, law, level).count()
         elif (statistic, name) not in known:
-            known.update(_quantiles(measures, CellEstimates(column, numbers, std, law, level), past))
+            known.update(_quantiles(measures, CellEstimates(column, numbers, std, law, level)))
     return [known[pair] for pair in measures.asked]
 
 
-def _quantiles(measures: ValueMeasures, cells: CellEstimates, past: _Stretch | None) -> dict[tuple[str, str], Ends]:
+def _quantiles(measures: ValueMeasures, cells: CellEstimates) -> dict[tuple[str, str], Ends]:
     """All quantiles of one column together, so that they are in order."""
     column: CellColumn = cells.column
     wanted = {pair: share_of(pair[0]) for pair in measures.asked if pair[1] == column.name}
     shares = sorted({share for share in wanted.values() if share is not None})
-    numbers = [float(share) for share in shares]
-    values = cells.quantiles(numbers)
-    found = dict(zip(shares, values if past is None else past.drawn(cells, numbers, values), strict=True))
+    found = dict(zip(shares, cells.quantiles([float(share) for share in shares]), strict=True))
     return {pair: found[share] for pair, share in wanted.items() if share is not None}
 
 

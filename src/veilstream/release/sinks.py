@@ -46,7 +46,7 @@ def release_tables(
     measures: ValueMeasures | None = None,
     measure: str | None = None,
     vintages: Vintages = "first",
-    smooth: bool = False,
+    smooth: bool = True,
 ) -> Iterator[pl.DataFrame]:
     """Tidy tables of a stream's releases within the calendar, a bounded number of rows at a time.
 
@@ -56,7 +56,7 @@ def release_tables(
     ``measures`` there is a row for each of them, named in the column ``measure``; a value that nothing is known of is
     null, and its interval is all that it can be. With a ``measure`` in words two columns more say ``as_of`` which step
     a value is, and what is ``counted``. ``vintages`` other than the first give steps the values of later revisions, and
-    a column ``version``. With ``smooth`` quantiles lean on earlier steps (docs/measures.md).
+    a column ``version``. Quantiles lean on earlier steps, unless ``smooth`` is false (docs/measures.md).
 
     >>> from veilstream import Guarantee, Publisher
     >>> from veilstream.data import Categories
@@ -73,7 +73,7 @@ def release_tables(
     labels = domain.labels()
     labels = labels[kept] if domain.axes else labels
     steps_at_once = max(1, ROWS_AT_ONCE // max(1, len(kept)))
-    smoothing = Smoothing() if smooth else None
+    smoothing = Smoothing() if smooth and measures is not None else None
 
     def tables(page: list[Release], as_of: dict[int, int]) -> Iterator[pl.DataFrame]:
         versions = with_versions(ledger, stream, page, vintages)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.live.definition import StreamDefinition
-from veilstream.server.shown import LEVEL, Past, Shown, numbers, shown
+from veilstream.release.past import releases_before
+from veilstream.server.shown import LEVEL, ReadersPast, Shown, numbers, shown
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.as_of import speaks_of_its_step
 from veilstream.values.release import Release
@@ -41,7 +42,7 @@ class StreamBoard:
         self.most_bytes = CACHE_BYTES
         self._totals: OrderedDict[int, tuple[float, bool]] = OrderedDict()
         self._news = asyncio.Event()
-        self._past = Past() if definition.smooth else None
+        self._past = ReadersPast() if definition.smooths else None
         self._seen = first - 1
         known = ledger.releases(definition.name)
         while page := list(islice(known, READ_AT_ONCE)):
@@ -113,29 +114,32 @@ class StreamBoard:
     def read(self, first: int, last: int) -> Iterator[Shown]:
         """The releases of steps ``first`` to ``last``, as far as they are visible. Runs in any thread."""
         first, last = max(first, self.first), min(last, self.visible)
-        step = first
+        step, past = first, None
         while step <= last:
             kept = self._kept.get(step)
             if kept is not None:
                 yield kept
-                step += 1
+                step, past = step + 1, None
                 continue
-            for one in self._read_anew(step, last):
+            place = step - self.first
+            after = self._seqs[place - 1] if place else 0
+            many = min(READ_AT_ONCE, last - step + 1)
+            page = list(self._ledger.releases(self.definition.name, after=after, limit=many))
+            as_of = [self._of_step[release.t] for release in page]
+            past = self._past_of(page[0]) if past is None and page else past
+            for one in shown(page, as_of, self.definition.measures, past):
                 yield one
                 step = one.step + 1
 
-    def _read_anew(self, first: int, last: int) -> Iterator[Shown]:
-        """Some releases from the ledger. Those that lean on the past are made from the first one on."""
-        past = None if self._past is None else Past()
-        step = first if past is None else self.first
-        while step <= (first if past is None else last):
-            place = step - self.first
-            many = min(READ_AT_ONCE, last - step + 1)
-            after = self._seqs[place - 1] if place else 0
-            page = list(self._ledger.releases(self.definition.name, after=after, limit=many))
-            as_of = [self._of_step[release.t] for release in page]
-            yield from (one for one in shown(page, as_of, self.definition.measures, past) if one.step >= first)
-            step += many
+    def _past_of(self, release: Release) -> ReadersPast | None:
+        """What the release leans on, read again."""
+        measures = self.definition.measures
+        if measures is None or not self.definition.smooths:
+            return None
+        past = ReadersPast()
+        for earlier in releases_before(self._ledger, release):
+            past.learn(earlier, measures)
+        return past
 
     def totals(self) -> list[tuple[int, float, bool]]:
         """Sums over the bins of the last visible releases, for a small picture."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.data.measures import ValueMeasures
-from veilstream.release.estimates import Estimate, estimates_of_all
+from veilstream.release.estimates import Estimate, estimates_of_all, learn
 from veilstream.release.smoothing import Smoothing
 from veilstream.values.release import Release
 from veilstream.values.values import Values
@@ -59,34 +59,33 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
-    """What was released so far, where quantiles lean on it: of each bin, and of all bins together."""
+class ReadersPast:
+    """What releases so far say of the next one: of each bin, and of all rows."""
 
     bins: Smoothing = field(default_factory=Smoothing)
-    together: Smoothing = field(default_factory=Smoothing)
+    whole: Smoothing = field(default_factory=Smoothing)
+
+    def learn(self, release: Release, measures: ValueMeasures) -> None:
+        """A release that is not shown now."""
+        learn(release, measures, self.bins)
+        learn(_of_all_bins(release, measures), measures.drawn(), self.whole)
 
 
 def shown(
-    releases: Sequence[Release],
-    as_of: Sequence[int],
-    measures: ValueMeasures | None,
-    past: Past | None = None,
+    releases: Sequence[Release], as_of: Sequence[int], measures: ValueMeasures | None, past: ReadersPast | None = None
 ) -> list[Shown]:
-    """What readers get of releases whose values are those of the steps ``as_of``.
-
-    With a ``past`` quantiles lean on the releases that it has seen, and it sees these.
-    """
+    """What readers get of releases whose values are those of the steps ``as_of``; quantiles lean on the ``past``."""
     if not releases:
         return []
     if measures is None:
         return [_counts(release, step) for release, step in zip(releases, as_of, strict=True)]
-    seen, seen_together = (None, None) if past is None else (past.bins, past.together)
-    together = [_of_all_bins(release, measures) for release in releases]
-    found = estimates_of_all(releases, measures, LEVEL, seen)
-    wholes = estimates_of_all(together, measures.drawn(), LEVEL, seen_together)
+    bins, whole = (None, None) if past is None else (past.bins, past.whole)
+    found = estimates_of_all(releases, measures, LEVEL, bins)
+    wholes = [_of_all_bins(release, measures) for release in releases]
+    wholes_found = estimates_of_all(wholes, measures.drawn(), LEVEL, whole)
     return [
-        _measured(release, step, several, _middle(whole) if _adds_up(release, measures) else math.nan)
-        for release, step, several, whole in zip(releases, as_of, found, wholes, strict=True)
+        _measured(release, step, several, _middle(one) if _adds_up(release, measures) else math.nan)
+        for release, step, several, one in zip(releases, as_of, found, wholes_found, strict=True)
     ]
 
 

@@ -23,6 +23,7 @@ from veilstream.release.publisher import checked_counts
 from veilstream.testing.batch import BatchMeter
 from veilstream.trusted.counts import seal
 from veilstream.trusted.meter import Meter
+from veilstream.values.values import NoiseLaw
 
 
 class SeededSource:
@@ -42,15 +43,16 @@ class Simulated(np.ndarray[Any, np.dtype[np.float64]]):
     """Simulated values, steps × bins (or runs × steps × bins). Ledgers and sinks take Releases, never these.
 
     ``fresh`` tells which steps released anew, ``spent`` the epsilon charged at each step, ``noise_std`` the
-    noise's standard deviation per step (the mean over bins where it varies).
+    noise's standard deviation per step (the mean over bins where it varies), ``laws`` its law.
     """
 
     fresh: NDArray[np.bool_]
     spent: list[Fraction]
     noise_std: NDArray[np.float64]
+    laws: list[NoiseLaw]
 
     def __array_finalize__(self, obj: Any) -> None:
-        for name in ("fresh", "spent", "noise_std"):
+        for name in ("fresh", "spent", "noise_std", "laws"):
             setattr(self, name, getattr(obj, name, None))
 
 
@@ -68,10 +70,11 @@ class _Run:
     fresh: NDArray[np.bool_]
     spent: list[Fraction]
     std: NDArray[np.float64]
+    laws: list[NoiseLaw]
 
     def as_array(self) -> Simulated:
         result = self.values.view(Simulated)
-        result.fresh, result.spent, result.noise_std = self.fresh, self.spent, self.std
+        result.fresh, result.spent, result.noise_std, result.laws = self.fresh, self.spent, self.std, self.laws
         return result
 
 
@@ -93,13 +96,14 @@ def _run(
         raise InvalidInputError(f"shape {shape} for {bins} bins: its product must be {bins}")
     meter = partial(BatchMeter, batch=batch) if batch else Meter
     session = StreamSession(mechanism, guarantee, bins, ExactSampler(SeededSource(seed)), meter)
-    run = _Run(np.empty((steps, *batch, bins)), np.zeros(steps, dtype=np.bool_), [], np.zeros(steps))
+    run = _Run(np.empty((steps, *batch, bins)), np.zeros(steps, dtype=np.bool_), [], np.zeros(steps), [])
     for t in range(steps):
         values = session.step(seal(checked_counts(snapshots[t], bins), t, max_contribution, shape), t)
         run.values[t] = values.numbers
         run.fresh[t] = values.fresh
         run.spent.append(session.spent)
         run.std[t] = np.mean(values.std)
+        run.laws.append(values.law)
     return run
 
 
@@ -154,11 +158,12 @@ def simulate_many(
     if all(Traits.of(part).oblivious for part in (mechanism, getattr(mechanism, "histogram", mechanism))):
         run = _run(mechanism, guarantee, array, seed, max_contribution, shape, batch=(runs,))
         run_first = np.ascontiguousarray(run.values.transpose(1, 0, 2))
-        return _Run(run_first, run.fresh, run.spent, run.std).as_array()
+        return _Run(run_first, run.fresh, run.spent, run.std, run.laws).as_array()
     each = [_run(mechanism, guarantee, array, (seed, number), max_contribution, shape) for number in range(runs)]
     return _Run(
         np.stack([run.values for run in each]),
         np.stack([run.fresh for run in each]),
         each[0].spent,
         np.stack([run.std for run in each]),
+        each[0].laws,
     ).as_array()
