@@ -115,28 +115,30 @@ def _check(owner: str, name: str, value: object, hint: Any) -> None:
 
 def _plain(value: Any, hint: Any) -> Any:
     """A number as Python has it: of NumPy's kinds, and fractions where a float is asked for."""
-    if isinstance(value, tuple | list) and get_origin(hint) in (tuple, list):
-        part = get_args(hint)[0] if get_args(hint) else Any
-        held = [_plain(one, part) for one in cast("Sequence[Any]", value)]
-        return tuple(held) if isinstance(value, tuple) else held
+    given: object = value
+    if isinstance(given, tuple | list) and get_origin(hint) in (tuple, list):
+        parts = get_args(hint)
+        alike = len(parts) == 1 or parts[1:] == (...,)
+        held = [_plain(one, parts[0] if alike else Any) for one in cast("Sequence[Any]", given)]
+        return tuple(held) if isinstance(given, tuple) else held
     if type(value) in (int, float, bool) or not isinstance(value, Real):
         return value
     if isinstance(value, Integral):
         return int(value)
-    if not isinstance(value, Rational) or not allows_exact(hint):
+    if not isinstance(value, Rational) or asks_for_float(hint):
         return _nearest(value)
     return value
 
 
-def allows_exact(hint: Any) -> bool:
-    """Whether an annotation names exact numbers that are not whole.
+def asks_for_float(hint: Any) -> bool:
+    """Whether an annotation asks for floating point, and not for exact numbers as well.
 
-    >>> allows_exact(float | None), allows_exact(float | Fraction)
-    (False, True)
+    >>> asks_for_float(float | None), asks_for_float(float | Fraction), asks_for_float(Any)
+    (True, False, False)
     """
     hint = plain_hint(hint)
     parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    return Any in parts or any(isinstance(part, type) and issubclass(part, Fraction) for part in parts)
+    return float in parts and Fraction not in parts
 
 
 def _nearest(value: Real) -> float:

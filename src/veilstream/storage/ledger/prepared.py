@@ -87,7 +87,8 @@ class Prepared:
         dialect = connection.dialect
         driver: Any = dialect.loaded_dbapi.Error
         known: Any = error
-        explained: BaseException = DBAPIError.instance(
+        make: Any = DBAPIError.instance
+        explained: BaseException = make(
             self._compiled[dialect.name].text,
             None,
             known,
