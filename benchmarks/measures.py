@@ -174,7 +174,8 @@ def _coverage(runs: int) -> Table:
                     here = ~np.isnan(value) & ~np.isnan(exact)
                     hits[index] += int(((low <= exact) & (exact <= high))[here].sum())
                     known[index] += int(here.sum())
-                whole += int(((low <= 0) & (high >= LARGEST_VARIANCE))[here].sum())
+                    if ASKED.asked[index][0] == "variance":
+                        whole += int(((low <= 0) & (high >= LARGEST_VARIANCE))[here].sum())
             cells = [every, f"{epsilon:g}", *(f"{hit / count:.1%}" for hit, count in zip(hits, known, strict=True))]
             cells += [f"{whole / known[2]:.1%}", f"{(hits[2] - whole) / (known[2] - whole):.1%}"]
             progress(" | ".join(cells))

@@ -161,9 +161,9 @@ def _errors(rows: Rows, runs: int) -> Table:
         "budget; how often they were out of order, and seconds of processor time. diffprivlib's are sorted afterwards, "
         "and it has no candidates but the values themselves. Ours gives intervals and the number of rows besides, and "
         "where it gives no value the middle of the range is taken; it reads, checks and bounds the rows within its "
-        "time, as PipelineDP does, while the others get arrays that are ready. Where noise is small, errors are those of "
-        "rows taken to be spread evenly within a cell, and trees with narrower cells or values of rows themselves may be "
-        f"nearer in one of the three quantiles. {SEEN[rows.value]}"
+        "time, as PipelineDP does, while the others get arrays that are ready. Where noise is small, errors are those "
+        "of rows taken to be spread evenly within a cell, and trees with narrower cells or values of rows themselves "
+        f"may be nearer in one of the three quantiles. {SEEN[rows.value]}"
     )
     columns = ["ε", "method", "10 %", "50 %", "90 %", "all", "out of order", "seconds"]
     return Table(f"Quantiles of {rows.value.replace('_', ' ')}, steps of {rows.every}", notes, columns, table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,6 +46,11 @@ def table(found: list[Release], past: Smoothing | None) -> Reals:
     return np.array(
         [[(e.value[0], e.low[0], e.high[0]) for e in of] for of in estimates_of_all(found, ASKED, smoothing=past)]
     )
+
+
+def changed(release: Release, **changes: Any) -> Release:
+    assert isinstance(release.payload, Values)
+    return replace(release, payload=replace(release.payload, **changes))
 
 
 def test_smoothed_quantiles_are_nearer_inside_their_intervals_and_in_order() -> None:
@@ -91,7 +97,7 @@ def test_values_that_jump_are_followed_at_once() -> None:
 
 def test_repeated_steps_have_the_values_of_the_step_they_repeat() -> None:
     found, _ = releases(steps=6)
-    repeated = [replace(found[3], t=t, payload=replace(found[3].payload, fresh=False)) for t in (4, 5, 6)]
+    repeated = [replace(changed(found[3], fresh=False), t=t) for t in (4, 5, 6)]
     with_them = table([*found[:4], *repeated, replace(found[4], t=7)], Smoothing())
     np.testing.assert_array_equal(with_them[4:7], np.repeat(with_them[3:4], 3, axis=0))
     np.testing.assert_array_equal(with_them[7], table(found[:5], Smoothing())[4])
@@ -109,7 +115,7 @@ def test_a_value_is_found_from_a_bounded_number_of_releases() -> None:
 
 def test_bins_are_smoothed_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     found, _ = releases(steps=5)
-    wide = [replace(r, payload=replace(r.payload, numbers=np.tile(np.asarray(r.values), 3))) for r in found]
+    wide = [changed(release, numbers=np.tile(np.asarray(release.values), 3)) for release in found]
     monkeypatch.setattr(smoothing, "BINS_AT_ONCE", 2)
     values = [of_step[0].value for of_step in estimates_of_all(wide, ASKED, smoothing=Smoothing())]
     np.testing.assert_allclose(values, np.repeat(table(found, Smoothing())[:, :1, 0], 3, axis=1))
@@ -117,7 +123,7 @@ def test_bins_are_smoothed_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_models_and_other_laws_stay_as_they_are() -> None:
     found, _ = releases(steps=5)
-    others = [replace(r, payload=replace(r.payload, law=NoiseLaw.MIXED)) for r in found]
+    others = [changed(release, law=NoiseLaw.MIXED) for release in found]
     np.testing.assert_array_equal(table(others, Smoothing()), table(others, None))
 
 

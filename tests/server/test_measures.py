@@ -18,7 +18,7 @@ from tests.server.test_ingest import CSV, body, send
 from tests.server.test_page import browser, page
 from tests.server.test_read import arrays, events
 from veilstream.data import Calendar
-from veilstream.live import open_stream
+from veilstream.live import LiveStream, open_stream
 from veilstream.release import smoothing
 from veilstream.release.sinks import release_tables
 from veilstream.server import board as board_module
@@ -114,6 +114,13 @@ def test_the_demo_measures_ages_and_adds_up_visits() -> None:
     assert 5 < np.median(years) < 50
 
 
+def board_with(monkeypatch: pytest.MonkeyPatch, stream: LiveStream, kept_bytes: int) -> StreamBoard:
+    monkeypatch.setattr(board_module, "CACHE_BYTES", kept_bytes)
+    board = StreamBoard(stream.definition, stream.ledger, 0)
+    board.advance(0)
+    return board
+
+
 def test_readers_programs_and_tables_have_the_same_quantiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smoothing, "BLOCK", 2)
     monkeypatch.setattr(board_module, "READ_AT_ONCE", 3)
@@ -130,11 +137,9 @@ def test_readers_programs_and_tables_have_the_same_quantiles(tmp_path: Path, mon
             whole = [[float(one.value[0]) for one in estimates] for _, estimates in stream.estimates()]
             middle = list(stream.releases())[4].seq
             later = [[float(one.value[0]) for one in estimates] for _, estimates in stream.estimates(after=middle)]
-            board = StreamBoard(stream.definition, stream.ledger, 0)
-            board.advance(0)
-            first = [one.values.tolist() for one in board.read(0, 8)]
-            board._kept.clear()
-            again = [one.values.tolist() for one in (*board.read(3, 8), *board.read(0, 2))]
+            kept, forgetful = (board_with(monkeypatch, stream, size) for size in (1 << 20, 0))
+            first = [one.values.tolist() for one in kept.read(0, 8)]
+            again = [one.values.tolist() for one in (*forgetful.read(3, 8), *forgetful.read(0, 2))]
             calendar, domain = Calendar(0, 9, 1), stream.definition.bound_domain
             measures = stream.definition.measures
             tables = release_tables(stream.ledger, "s", domain, calendar, measures=measures, smooth=smooth)

@@ -126,7 +126,7 @@ class _Cuts:
 
     def running(self, parts: Reals) -> Reals:
         """The numbers of rows below each cut, all rows last."""
-        return parts @ self._weights.T
+        return np.asarray(parts @ self._weights.T)
 
     def noise(self, below: Reals, variance: Reals) -> Reals:
         """The variance of C − P·N for the shares P that are ``below`` each cut."""
@@ -189,7 +189,7 @@ class _Filters:
         inner = slice(1, -1)
         each = np.log(total[..., inner]) + error[..., inner] ** 2 / total[..., inner]
         found = -0.5 * min(INDEPENDENT, each.shape[-1]) * each.mean(axis=-1)
-        return np.exp(found - found.max(axis=0))
+        return np.asarray(np.exp(found - found.max(axis=0)))
 
 
 class _UsualRows:
