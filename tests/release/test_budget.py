@@ -66,6 +66,7 @@ def test_the_promise_in_words() -> None:
     words = in_words(Population("p", 1, window="24h"))
     assert "whatever comes from one person within any 24 hours changes the probability" in words
     assert "e^1 = 2.718" in words
+    assert "reach beyond such a time count with all their data" in words
     assert "within each day of the calendar" in in_words(Population("p", 1, window="1d"))
     assert "one device changes" in in_words(Population("p", 1, window=None, unit="devices"))
     assert "except with a probability of about 1e-06" in in_words(Population("p", 1, "24h", delta="1e-6"))

@@ -218,7 +218,12 @@ def in_words(population: Population) -> str:
     when = "" if population.grid is None else f" {population.window}"
     factor = f"e^{float(promise.epsilon):.4g} = {math.exp(min(float(promise.epsilon), 700.0)):.4g}"
     slack = f", except with a probability of about {float(promise.delta):.1g}" if promise.delta else ""
-    after = "" if population.grid is None else " What lies further apart is protected window by window."
+    after = (
+        ""
+        if population.grid is None
+        else " Steps of a stream that reach beyond such a time count with all their data. "
+        "What lies further apart is protected window by window."
+    )
     return (
         f"Everything published together, whatever {did} {one}{when} changes the probability of any result by a factor "
         f"of at most {factor}{slack}.{after}"
