@@ -133,7 +133,8 @@ class _Cuts:
     def noise(self, below: Reals, variance: Reals) -> Reals:
         """The variance of C − P·N for the shares P that are ``below`` each cut."""
         own, shared = variance @ self._own.T, variance @ self._shared.T
-        return np.maximum(own - 2 * below * shared + below**2 * self.noise_of_rows(variance)[:, None], 0.0)
+        found = own - 2 * below * shared + below**2 * self.noise_of_rows(variance)[:, None]
+        return np.asarray(np.maximum(found, 0.0))
 
     def noise_of_rows(self, variance: Reals) -> Reals:
         """The variance of the number of rows."""
