@@ -78,9 +78,11 @@ class Smoothing:
 
         ``numbers`` and ``std`` are bins × parts. A step that is not ``fresh`` repeats another and has its values.
         """
-        past = self._columns.setdefault(column.name, _Blocks(column, len(numbers)))
+        past = self._columns.get(column.name)
+        if past is None:
+            past = self._columns[column.name] = _Blocks(column, len(numbers))
         below, some = past.next(numbers, std**2, step, fresh)
-        edges = np.array([float(edge) for edge in column.edges])
+        edges = past.cuts.edges
         values = np.stack([crossing(below, np.full(len(below), share), edges) for share in shares], axis=1)
         return np.where(some[:, None], values, np.nan)
 
@@ -89,13 +91,13 @@ class _Blocks:
     """The filters of one column: those that began with the block before this one are asked."""
 
     def __init__(self, column: CellColumn, bins: int) -> None:
-        self._cuts = _Cuts(column)
+        self.cuts = _Cuts(column)
         self._parts = [slice(first, min(first + BINS_AT_ONCE, bins)) for first in range(0, bins, BINS_AT_ONCE)]
         self._block = -1
         self._asked = self._learning = self._new()
 
     def _new(self) -> list[_Filters]:
-        return [_Filters(self._cuts, part.stop - part.start) for part in self._parts]
+        return [_Filters(self.cuts, part.stop - part.start) for part in self._parts]
 
     def next(self, numbers: Reals, variance: Reals, step: int, fresh: bool) -> tuple[Reals, NDArray[np.bool_]]:
         """The shares below every cut (bins × cuts), and whether there are rows."""
@@ -118,8 +120,8 @@ class _Cuts:
     """The weights of the parts in the numbers of rows below each cut, and what they make of the parts' variances."""
 
     def __init__(self, column: CellColumn) -> None:
-        edges = np.array([float(edge) for edge in column.edges])
-        self.even: Reals = (edges - edges[0]) / (edges[-1] - edges[0])
+        self.edges: Reals = np.array([float(edge) for edge in column.edges])
+        self.even: Reals = (self.edges - self.edges[0]) / (self.edges[-1] - self.edges[0])
         self._weights = cut_weights(column)
         total = self._weights[-1]
         self._own, self._shared, self._of_rows = self._weights**2, self._weights * total, total**2
@@ -131,7 +133,8 @@ class _Cuts:
     def noise(self, below: Reals, variance: Reals) -> Reals:
         """The variance of C − P·N for the shares P that are ``below`` each cut."""
         own, shared = variance @ self._own.T, variance @ self._shared.T
-        return np.maximum(own - 2 * below * shared + below**2 * self.noise_of_rows(variance)[:, None], 0.0)
+        found = own - 2 * below * shared + below**2 * self.noise_of_rows(variance)[:, None]
+        return np.asarray(np.maximum(found, 0.0))
 
     def noise_of_rows(self, variance: Reals) -> Reals:
         """The variance of the number of rows."""

@@ -68,7 +68,8 @@ class ReadersPast:
     def learn(self, release: Release, measures: ValueMeasures) -> None:
         """A release that is not shown now."""
         learn(release, measures, self.bins)
-        learn(_of_all_bins(release, measures), measures.drawn(), self.whole)
+        if _has_several_bins(release, measures):
+            learn(_of_all_bins(release, measures), measures.drawn(), self.whole)
 
 
 def shown(
@@ -81,8 +82,12 @@ def shown(
         return [_counts(release, step) for release, step in zip(releases, as_of, strict=True)]
     bins, whole = (None, None) if past is None else (past.bins, past.whole)
     found = estimates_of_all(releases, measures, LEVEL, bins)
-    wholes = [_of_all_bins(release, measures) for release in releases]
-    wholes_found = estimates_of_all(wholes, measures.drawn(), LEVEL, whole)
+    drawn = measures.drawn()
+    if _has_several_bins(releases[0], measures):
+        wholes = [_of_all_bins(release, measures) for release in releases]
+        wholes_found = estimates_of_all(wholes, drawn, LEVEL, whole)
+    else:
+        wholes_found = [[one for one in of_step if one.label in drawn.labels] for of_step in found]
     return [
         _measured(release, step, several, _middle(one) if _adds_up(release, measures) else math.nan)
         for release, step, several, one in zip(releases, as_of, found, wholes_found, strict=True)
@@ -113,6 +118,10 @@ def _shown(
 ) -> Shown:
     spent, left = str(release.spent), str(release.left)
     return Shown(release.t, values, half, ends, total, release.fresh, spent, left, release.covers, as_of)
+
+
+def _has_several_bins(release: Release, measures: ValueMeasures) -> bool:
+    return len(release.values) > measures.parts
 
 
 def _of_all_bins(release: Release, measures: ValueMeasures) -> Release:
