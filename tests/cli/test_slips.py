@@ -177,13 +177,15 @@ def test_an_option_of_one_value_is_given_once() -> None:
                 continue
             seen[option.multiple] += 1
             given = [option.opts[-1], *["1"] * option.nargs]
-            with pytest.raises((InvalidInputError, UsageError)) as told:
+            with pytest.raises(UsageError):
                 command.make_context(command.name, [*given, *given, "--no-such-option"])
-            assert isinstance(told.value, UsageError)
-            with pytest.raises(InvalidInputError) if not option.multiple else suppress(UsageError) as told:
+            if option.multiple:
+                with suppress(UsageError):
+                    command.make_context(command.name, [*given, *given])
+                continue
+            with pytest.raises(InvalidInputError) as told:
                 command.make_context(command.name, [*given, *given])
-            if told is not None:
-                assert (told.value.name, told.value.next_step) == (option.name, f"give {option.opts[0]} once")
+            assert (told.value.name, told.value.next_step) == (option.name, f"give {option.opts[0]} once")
     assert seen[True] >= 10
     assert seen[False] >= 100
 

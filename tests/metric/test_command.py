@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.cli.support import Outcome, veilstream
+from tests.cli.support import Outcome, overridden, veilstream
 from tests.metric.support import uniform_points
 
 SECRET = "31.4159"
@@ -77,7 +77,9 @@ def test_the_first_row_of_a_person_counts(tmp_path: Path) -> None:
 
 
 def refused(folder: Path, rows: list[str] | None, *options: object) -> Outcome:
-    outcome = veilstream(*write(folder, rows), *options)
+    usual = write(folder, rows)
+    # A second column is one more, a second distance would be one too many.
+    outcome = veilstream(*([*usual, *options] if "--at" in options else overridden(usual, *options)))
     assert outcome.code == 2, outcome.out
     assert SECRET not in outcome.out + outcome.err
     assert not (folder / "budget.db").exists()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from storm.__main__ import main
 from storm.disk import Call
 from storm.images import MODES, Disk, Recorder
 from storm.power import lose_power
@@ -75,3 +76,12 @@ def test_the_storm_finds_no_violation(tmp_path: Path) -> None:
     again = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert again.returncode == 0, again.stdout + again.stderr
     assert page.read_text(encoding="utf-8") == table
+
+
+@pytest.mark.parametrize("given", [["--only", "no such row"], ["--only", "the service", "--page", "table.md"]])
+def test_rows_that_are_run_alone_exist_and_write_no_table_of_all(
+    given: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(given)
+    assert f"error: {given[-2]}:" in capsys.readouterr().err

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from tests.cli.support import overridden
 from veilstream.cli import app
 from veilstream.storage.ledger import Ledger
 
@@ -153,7 +154,9 @@ REFUSED: dict[str, tuple[list[str], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_bad_options_are_refused_in_one_line_before_anything_is_spent(folder: Path, name: str) -> None:
     options, words = REFUSED[name]
-    code, said, complaint = run(folder, "--epsilon", "1", "--out", str(folder / "o.csv"), *options)
+    code, said, complaint = run(
+        folder, *map(str, overridden(["--epsilon", "1", "--out", str(folder / "o.csv")], *options))
+    )
     assert code == 2
     assert said == ""
     assert words in complaint

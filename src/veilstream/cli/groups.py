@@ -41,7 +41,7 @@ class Commands(typer.Typer):
     """Commands by their functions."""
 
     def command(self, name: str | None = None, **settings: Any) -> Any:
-        return super().command(name, **{"cls": Command, **settings})
+        return super().command(name, cls=Command, **settings)
 
 
 class CommandGroup(TyperGroup):
