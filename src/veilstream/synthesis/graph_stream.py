@@ -139,7 +139,7 @@ class _Refresh:
         known = replace(before, margins=noisy.margins(total))
         if not known.tables and pairs:
             # No table is bound to groups: they may follow the rows.
-            groups, _ = self.graph.plan(self.layout, total, budget, 1 - share, 1)
+            groups, _ = self.graph.groups(self.layout, total, budget, 1 - share, 1)
             known = replace(known, labels=self.layout.labels(known.margins.counts, groups))
         if pairs:
             noise = budget.noise_of((1 - share) / (len(before.tables) + 1))
