@@ -111,11 +111,14 @@ def test_a_dependence_that_begins_joins_and_one_that_ends_leaves() -> None:
 
 
 def test_noise_falls_while_nothing_changes_and_a_jump_is_followed_at_once() -> None:
-    """A margin's noise at these steps has a standard deviation of some tens of rows; the jump is of thousands."""
+    """A margin's noise at these steps has a standard deviation of some tens of rows; the jump is of thousands.
+
+    The first step knows how far attributes depend on one another and gives margins more than later ones do.
+    """
     stream = Simulated(Guarantee(1, w=5), seed=6)
     models = [stream.feed(month("ab", t), t) for t in range(8)]
     deviations = [model.layout.unpack(model.numbers).margins.std for model in models]
-    assert np.mean(deviations[-1]) < 0.6 * np.mean(deviations[0])
+    assert np.mean(deviations[-1]) < 0.7 * np.mean(deviations[0])
     moved = month("ab", 8)
     moved["c"] = np.zeros(ROWS, dtype=np.int64)
     assert stream.feed(moved, 8).margin("c")[0] > 0.8 * ROWS
