@@ -133,7 +133,11 @@ def test_pairs_are_measured_only_if_a_private_answer_says_that_they_depend(noise
     measured: list[int] = []
     for table, ask in ((apart, True), (apart, False), (alike, True)):
         graph = for_domain(MarginalGraph(noise=noise, ask=ask), domain)
-        layout, guarantee = graph.layout(domain.shape), guarantee_of("1/10", "1e-6" if noise == "gaussian" else 0, graph)
+        assert isinstance(graph, MarginalGraph)
+        layout, guarantee = (
+            graph.layout(domain.shape),
+            guarantee_of("1/10", "1e-6" if noise == "gaussian" else 0, graph),
+        )
         session = Session(Accountant(guarantee, layout.size), ExactSampler(SeededSource(14)))
         values = graph.estimate(layout.seal(read_rows(table, domain)), guarantee.pure, session.at(0))
         assert session.left == 0

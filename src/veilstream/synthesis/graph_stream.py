@@ -16,7 +16,7 @@ from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.mechanisms.streams import horizons
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.synthesis.graph import MarginalGraph, Measured, released
+from veilstream.synthesis.graph import FOR_MARGINS_BESIDE_VIEWS, MarginalGraph, Measured, released
 from veilstream.synthesis.graph_budget import Budget, NoisyMargins
 from veilstream.synthesis.graph_choice import misfit_penalty
 from veilstream.synthesis.graph_fit import Graph
@@ -134,6 +134,8 @@ class _Refresh:
             measure, choose = measure + choose, Fraction(0)
         budget = Budget.of(self.graph.noise, measure, self.rows.l1, self.meter)
         share = self.graph.for_margins(self.layout, before.margins.total, budget)
+        if _every_pair(before, len(self.layout.shape)):
+            share = FOR_MARGINS_BESIDE_VIEWS
         noisy, drifts = self._margins(before, budget, share)
         total = _total(counted, noisy)
         known = replace(before, margins=noisy.margins(total))
@@ -235,6 +237,12 @@ def followed(last: Reals, variance: float, now: Reals, noise: float, drift: floa
     prior = variance + max(drift, 0.0)
     gain = prior / max(prior + noise, 1e-18)
     return last + gain * (now - last), max(gain * noise, 1e-18), drift
+
+
+def _every_pair(known: Published, attributes: int) -> bool:
+    """Whether tables hold every pair of attributes, so that they tell margins too."""
+    held = {pair for table in known.tables for pair in itertools.combinations(table.scope, 2)}
+    return attributes > 1 and len(held) == math.comb(attributes, 2)
 
 
 def stands_out(table: Marginal) -> bool:

@@ -42,8 +42,8 @@ class Dependence:
         return self.rows > of_margins + self.noise
 
     def fills(self, of_views: float) -> bool:
-        """Whether tables of all pairs with so much noise still tell it."""
-        return self.rows >= DEPENDENCE_OF_VIEWS * of_views
+        """Whether it is surely so large that tables of all pairs with so much noise still tell it."""
+        return self.rows > DEPENDENCE_OF_VIEWS * of_views + self.noise
 
     def for_margins(self, of_margins: float) -> float:
         """The share of the budget with which the noise of margins is small beside the dependence."""
