@@ -21,7 +21,11 @@ RANGE = ("--time", "day", "--user", "id", "--every", "1d", "--start", "2024-01-0
 
 @pytest.fixture
 def visits(tmp_path: Path) -> Path:
-    """Three thousand people who come once in six days: two of them a day would need as much noise as all."""
+    """Three thousand people who come once in six days: two of them a day would need as much noise as all.
+
+    The choice is another one only where noise makes up five people, whose scale is a tenth of one at an epsilon of 40
+    (and not half of one at the 10 of renewals): a chance below 1e-9.
+    """
     lines = [f"p{who},2024-01-{day + 1:02d}" for who in range(3000) for day in (who % 6, 6 + who % 6)]
     file = tmp_path / "visits.csv"
     file.write_text("\n".join(["id,day", *lines]) + "\n")
@@ -38,13 +42,13 @@ def choose(visits: Path, *more: object) -> Outcome:
 )
 def test_a_choice_is_charged_once_and_ends_in_options_to_paste(visits: Path, promise: tuple[object, ...]) -> None:
     picture = visits.parent / "presence.png"
-    told = choose(visits, *promise, "--epsilon", 1, "--most", 4, "--plot", picture)
+    told = choose(visits, *promise, "--epsilon", 40, "--most", 4, "--plot", picture)
     assert told.code == 0, told.err
     c = 2 if "user" in promise else 1
     assert f"to publish: {promise[0]} {promise[1]} --presence {c}" in told.out
-    assert "spent: epsilon 1" in told.out
+    assert "spent: epsilon 40" in told.out
     assert picture.read_bytes().startswith(b"\x89PNG")
-    again = choose(visits, *promise, "--epsilon", 1, "--most", 4, "--json").json
+    again = choose(visits, *promise, "--epsilon", 40, "--most", 4, "--json").json
     assert again["released_before"] is True
     assert again["presence"] == c
     assert again["errors"][c - 1] < again["error_without"]
@@ -59,7 +63,7 @@ def test_regulars_are_told_that_no_bound_pays(tmp_path: Path) -> None:
     file.write_text(
         "\n".join(["id,day", *(f"p{w},2024-01-{day:02d}" for w in range(900) for day in range(1, 13))]) + "\n"
     )
-    told = choose(file, "--window", 6, "--epsilon", 1, "--most", 6)
+    told = choose(file, "--window", 6, "--epsilon", 40, "--most", 6)
     assert told.code == 0, told.err
     assert "no bound on presence pays" in told.out
 

@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import veilstream as vs
+from tests.noise.namespaces import NO_NAMESPACE, WORDS, in_a_child
 from tests.noise.workers import draw
 from veilstream.noise import SecureNoise, SecureSource, source
 
-WORDS = 64
-"""Two independent streams agree in one word with probability below WORDS² · 2^-64 < 1e-15."""
-CLONE_NEWPID = 0x20000000
-
+ROOT = Path(__file__).parents[2]
 Words = NDArray[np.uint64]
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-
-
-def in_a_child(work: Callable[[], bytes]) -> bytes:
-    """What ``work`` gives in a forked child."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.write(writing, work())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        drawn = pipe.read()
-    assert os.waitpid(child, 0)[1] == 0
-    return drawn
 
 
 def words_of_a_child(noise: SecureNoise, prepare: Callable[[], object] = lambda: None) -> Words:
@@ -142,36 +126,18 @@ def test_a_copied_publisher_releases_other_noise(monkeypatch: pytest.MonkeyPatch
     assert copied != own
 
 
-def unshared() -> str | None:
-    """Why this machine gives no new namespace of process ids, or None."""
-
-    def attempt() -> bytes:
-        libc = ctypes.CDLL(None, use_errno=True)
-        if not hasattr(libc, "unshare"):
-            return b"there is no unshare"
-        return b"" if libc.unshare(CLONE_NEWPID) == 0 else os.strerror(ctypes.get_errno()).encode()
-
-    return in_a_child(attempt).decode() or None
-
-
 def test_parent_and_child_in_a_new_namespace_draw_different_words() -> None:
-    """Both are process 1 of their own namespace, so comparing process ids shows nothing."""
-    why = unshared()
-    if why is not None:
-        pytest.skip(f"no new namespace of process ids: {why}")
+    """Both are process 1 of their own namespace, so comparing process ids shows nothing.
 
-    def first_of_namespace() -> bytes:
-        """Runs as process 1, makes a namespace in it and compares with its process 1."""
-        noise = used()
-        ctypes.CDLL(None).unshare(CLONE_NEWPID)
-        inner = in_a_child(lambda: np.uint64(os.getpid()).tobytes() + noise.uniform_words(WORDS).tobytes())
-        return np.uint64(os.getpid()).tobytes() + noise.uniform_words(WORDS).tobytes() + inner
-
-    def outer() -> bytes:
-        ctypes.CDLL(None).unshare(CLONE_NEWPID)
-        return in_a_child(first_of_namespace)
-
-    drawn = np.frombuffer(in_a_child(outer), dtype=np.uint64).reshape(2, WORDS + 1)
+    In an interpreter of its own: where libraries have started threads, a fork in a new namespace makes them start more,
+    which the system refuses.
+    """
+    command = [sys.executable, "-c", "from tests.noise.namespaces import words_by_process; words_by_process()"]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    if told.returncode == NO_NAMESPACE:
+        pytest.skip(f"no new namespace of process ids: {told.stderr.decode()}")
+    assert told.returncode == 0, told.stderr.decode()
+    drawn = np.frombuffer(told.stdout, dtype=np.uint64).reshape(2, WORDS + 1)
     assert drawn[:, 0].tolist() == [1, 1]
     assert_distinct(drawn[0, 1:], drawn[1, 1:])
 
