@@ -133,9 +133,9 @@ class _Refresh:
         if not pairs and self.graph.noise == "laplace":
             measure, choose = measure + choose, Fraction(0)
         budget = Budget.of(self.graph.noise, measure, self.rows.l1, self.meter)
+        whole = _every_pair(before, len(self.layout.shape))
         share = self.graph.for_margins(self.layout, before.margins.total, budget)
-        if _every_pair(before, len(self.layout.shape)):
-            share = FOR_MARGINS_BESIDE_VIEWS
+        share = FOR_MARGINS_BESIDE_VIEWS if whole else share
         noisy, drifts = self._margins(before, budget, share)
         total = _total(counted, noisy)
         known = replace(before, margins=noisy.margins(total))
@@ -149,7 +149,8 @@ class _Refresh:
         tables, more = self._tables(before, known, budget, 1 - share)
         for spare in budget.spared(Fraction(0) if tables else 1 - share, choose):
             noisy = noisy.with_another(spare.margins(self.rows, self.histogram, Fraction(1), self.meter))
-        kept = [at for at, table in enumerate(tables) if stands_out(table)]
+        # Where every pair is measured, each of the tables makes margins less noisy, whatever it shows.
+        kept = [at for at, table in enumerate(tables) if whole or stands_out(table)]
         parts = replace(known, margins=noisy.margins(total), tables=[tables[at] for at in kept])
         return Measured(counted, parts, noisy), np.concatenate([drifts, more[kept]])
 
