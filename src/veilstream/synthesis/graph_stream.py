@@ -155,6 +155,11 @@ class _Refresh:
         return Measured(counted, parts, noisy), np.concatenate([drifts, more[kept]])
 
     @property
+    def memory(self) -> float:
+        """Of few steps no drift is known yet: each counts alike."""
+        return min(MEMORY, 1 - 1 / max(self.state.step, 1))
+
+    @property
     def histogram(self) -> HistogramMechanism | None:
         return self.graph.margins if self.graph.noise == "laplace" else None
 
@@ -177,7 +182,9 @@ class _Refresh:
         known = zip(np.split(self.state.margins, ends), before.margins.std, strict=True)
         for axis, (last, std) in enumerate(known):
             noise = 1 / now.precisions[axis]
-            estimate, variance, drifts[axis] = followed(last, std**2, now.counts[axis], noise, drifts[axis])
+            estimate, variance, drifts[axis] = followed(
+                last, std**2, now.counts[axis], noise, drifts[axis], self.memory
+            )
             counts.append(estimate)
             precisions.append(1 / variance)
         return NoisyMargins(tuple(counts), tuple(precisions), now.smooth), drifts
@@ -219,12 +226,16 @@ class _Refresh:
             if math.isinf(last.std):
                 found.append(now)
                 continue
-            counts, variance, drifts[at] = followed(last.counts, last.std**2, now.counts, now.std**2, drifts[at])
+            counts, variance, drifts[at] = followed(
+                last.counts, last.std**2, now.counts, now.std**2, drifts[at], self.memory
+            )
             found.append(Marginal(now.scope, counts, math.sqrt(variance)))
         return found, drifts
 
 
-def followed(last: Reals, variance: float, now: Reals, noise: float, drift: float) -> tuple[Reals, float, float]:
+def followed(
+    last: Reals, variance: float, now: Reals, noise: float, drift: float, memory: float = MEMORY
+) -> tuple[Reals, float, float]:
     """The estimate of changing numbers after a new measurement with ``noise`` (a variance), its variance, the drift.
 
     The squared differences between a measurement and the last estimate are the variance of that, the noise of the one
@@ -234,7 +245,7 @@ def followed(last: Reals, variance: float, now: Reals, noise: float, drift: floa
     (array([11., 20.]), 0.5, 0.0)
     """
     shown = float(np.square(now - last).mean()) - variance - noise
-    drift = MEMORY * drift + (1 - MEMORY) * shown
+    drift = memory * drift + (1 - memory) * shown
     prior = variance + max(drift, 0.0)
     gain = prior / max(prior + noise, 1e-18)
     return last + gain * (now - last), max(gain * noise, 1e-18), drift
