@@ -64,3 +64,7 @@ def _entered() -> bool:
 
 def _number() -> bytes:
     return np.uint64(os.getpid()).tobytes()
+
+
+if __name__ == "__main__":
+    words_by_process()

@@ -132,7 +132,7 @@ def test_parent_and_child_in_a_new_namespace_draw_different_words() -> None:
     In an interpreter of its own: where libraries have started threads, a fork in a new namespace makes them start more,
     which the system refuses.
     """
-    command = [sys.executable, "-c", "from tests.noise.namespaces import words_by_process; words_by_process()"]
+    command = [sys.executable, "-m", "tests.noise.namespaces"]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
     if told.returncode == NO_NAMESPACE:
         pytest.skip(f"no new namespace of process ids: {told.stderr.decode()}")
