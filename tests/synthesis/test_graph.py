@@ -21,6 +21,7 @@ from veilstream.privacy.charge import Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.synthesis import DPCopula, GraphModel, MarginalGraph, TableDomain, TablePublisher, fit, read_rows
 from veilstream.synthesis.fitting import guarantee_of
+from veilstream.synthesis.graph_worth import Dependence
 from veilstream.synthesis.junction import MOST_CELLS
 from veilstream.synthesis.kinds import automatic, for_domain
 from veilstream.testing.recording import Recording, RecordingMeter, ReplayingMeter
@@ -119,6 +120,44 @@ def test_small_attributes_have_every_pair_measured_if_rows_allow_it() -> None:
     held = {pair for names in many.measured for pair in itertools.combinations(names, 2)}
     assert len(held) == 6
     assert few.measured == ()
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_pairs_are_measured_only_if_a_private_answer_says_that_they_depend(noise: Any) -> None:
+    """Noise would leave all pairs readable; of independent ones there is nothing to read. The noise is simulated."""
+    rng = np.random.default_rng(12)  # noqa: TID251 (test data)
+    names = "abcdefghijkl"
+    apart = {name: rng.integers(0, 2, ROWS) for name in names}
+    alike = {name: np.where(rng.random(ROWS) < 0.5, apart["a"], column) for name, column in apart.items()}
+    domain = categories(names, 2)
+    measured: list[int] = []
+    for table, ask in ((apart, True), (apart, False), (alike, True)):
+        graph = for_domain(MarginalGraph(noise=noise, ask=ask), domain)
+        assert isinstance(graph, MarginalGraph)
+        layout, guarantee = (
+            graph.layout(domain.shape),
+            guarantee_of("1/10", "1e-6" if noise == "gaussian" else 0, graph),
+        )
+        session = Session(Accountant(guarantee, layout.size), ExactSampler(SeededSource(14)))
+        values = graph.estimate(layout.seal(read_rows(table, domain)), guarantee.pure, session.at(0))
+        assert session.left == 0
+        measured.append(len(GraphModel(domain, layout, np.asarray(values.numbers), Fraction(1)).measured))
+    assert measured[0] == 0
+    assert measured[1] > 0
+    assert measured[2] > 0
+
+
+def test_the_question_costs_what_it_may_at_most_and_less_where_that_is_enough() -> None:
+    rows = read_rows(ring(1000), categories())
+    meter = Meter(Accountant(Guarantee(1, w=1), 1), ExactSampler(SeededSource(1)), 0)
+    sharp = Dependence.asked(rows, 1e5, Fraction(1, 24), meter)
+    assert 0 < sharp.epsilon < Fraction(1, 24)
+    assert sharp.noise <= 1e5 / 2
+    blunt = Dependence.asked(rows, 1e-3, Fraction(1, 24), meter)
+    assert blunt.epsilon == Fraction(1, 24)
+    assert meter.left == 1 - sharp.epsilon - blunt.epsilon
+    assert not Dependence(10.0, 5.0, Fraction(1)).beats(6.0)
+    assert Dependence(12.0, 5.0, Fraction(1)).beats(6.0)
 
 
 def test_the_law_of_many_small_attributes_stays_within_its_memory() -> None:

@@ -29,6 +29,7 @@ from veilstream.synthesis.rows import content_hashes
 from veilstream.testing.batch import ForkingMeter
 from veilstream.trusted.meter import Meter, NoiseSource
 from veilstream.trusted.rows import SealedRows, ordered_rows
+from veilstream.trusted.statistics.dependence import mean_dependence
 
 EVENT: Final = Guarantee(4, w=1)
 PART: Final = Guarantee(2, w=1)
@@ -74,7 +75,7 @@ class _Streams:
     row: tuple[int, int]
 
     def __call__(self, present: bool, trials: int, seed: Seed) -> NDArray[np.float64]:
-        stream = MarginalStream(MarginalGraph(margin_share=SHARE, select_share=Fraction(2, 3)))
+        stream = MarginalStream(MarginalGraph(margin_share=SHARE, select_share=Fraction(2, 3), ask=False))
         layout, noise = stream.graph.layout(SHAPE), PooledNoise(seed)
         tables = [layout.seal(_sealed(OTHERS, t)) for t in (0, 1)]
         if present:
@@ -180,6 +181,20 @@ def _choice() -> list[Claim]:
     ]
 
 
+def _dependence() -> list[Claim]:
+    """A row apart from all others moves what pairs depend by about twice what it moves a count."""
+
+    def ask(rows: SealedRows, _margins: Margins, meter: Meter) -> NDArray[Any]:
+        answer = meter.laplace(mean_dependence(rows), PART.epsilon, "dependence of attributes")
+        return np.atleast_2d(answer.numbers).reshape(-1, 1)
+
+    even = _public(10, [0.5, 0.5], [0.5, 0.5])
+    return [
+        _part("dependence, a row apart from all others", PartOfModel(ask, ((0, 0),) * 40, (1, 1), even)),
+        _part("dependence, a row against the others", PartOfModel(ask, ((0, 0), (1, 1)) * 20, (0, 1), even)),
+    ]
+
+
 ROWS: Final = {"a row that agrees with all others": (2, 2), "a row against the trend": (2, 0)}
 
 
@@ -199,7 +214,7 @@ TABLE_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
     "MarginalGraph": lambda: (
         _models(MarginalGraph(), deep=DEEP // 3)
         + _models(
-            MarginalGraph(margin_share=SHARE, select_share=Fraction(2, 3)),
+            MarginalGraph(margin_share=SHARE, select_share=Fraction(2, 3), ask=False),
             deep=DEEP // 3,
             variant="whole model, tables chosen",
         )
@@ -209,6 +224,7 @@ TABLE_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
             deep=DEEP // 3,
             variant="whole model, tables around a target",
         )
+        + _dependence()
     ),
     "MarginalStream": lambda: [
         Claim(f"{name}, in the second step, {EVENT}", EVENT.epsilon, _Streams(row), quick=64, deep=DEEP // 6)

@@ -19,6 +19,7 @@ from veilstream.synthesis.graph_budget import Budget, NoisyMargins
 from veilstream.synthesis.graph_choice import Chosen, Selection
 from veilstream.synthesis.graph_layout import MOST_AXES, MOST_GROUPS, GraphLayout, Published
 from veilstream.synthesis.graph_target import chosen_around
+from veilstream.synthesis.graph_worth import Dependence
 from veilstream.synthesis.junction import Scope
 from veilstream.synthesis.kendall import Kendall
 from veilstream.synthesis.margins import Margins
@@ -35,18 +36,38 @@ ROWS_OF_CELL: Final = 2.0
 NOISE_OF_TABLE: Final = 0.2
 """Tables are measured as long as the noise of one stays below this share of the rows."""
 LEAST_FOR_MARGINS: Final = Fraction(1, 8)
-MOST_FOR_MARGINS: Final = Fraction(3, 5)
+MOST_FOR_MARGINS: Final = {False: Fraction(3, 5), True: Fraction(17, 20)}
+"""By whether dependence was asked for. Tables that are measured unasked are wanted, and need more."""
 MARGINS_BY_NOISE: Final = 30.0
 """Share of the budget for margins, for every unit of total variation that their noise would make with all of it."""
+FEWEST_CHOICES: Final = {False: 1, True: 2}
+"""Tables are chosen only if so many choices can be made: one alone rarely pays for what margins lose."""
 FOR_MARGINS_BESIDE_VIEWS: Final = Fraction(1, 20)
 NOISE_OF_VIEWS: Final = 0.25
 """Every pair is measured where noise changes its table by at most this share of the rows."""
 NOISE_OF_VIEWS_BESIDE_TARGET: Final = 0.05
 """The same where a target is declared, whose tables have less noise than those of all pairs."""
+DEPENDENCE_SHARE: Final = Fraction(1, 24)
+"""Of ε, at most, for the question how far attributes are from independence; twice that where all pairs might be
+measured, which costs most if they do not depend."""
+DEPENDENCE_OF_CHOICES: Final = Fraction(1, 3)
+"""The same of what choices have, where margins and tables have a budget of their own."""
 NOISE_OF_CORRELATION: Final = 0.15
 """Correlations of ordered attributes are measured if the mean absolute noise of Kendall's coefficient is below this."""
 ROWS_OF_CHOICE: Final = 0.05
 """So many choices are made that the noise of one, in rows, is at most twice this share of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is measured besides margins, with the pure ε for choices and what margins and tables are measured for."""
+
+    views: list[Scope]
+    """Tables that hold every pair of attributes."""
+    choices: int
+    dependence: Dependence | None
+    select: Fraction
+    measure: Fraction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,11 +83,13 @@ class Measured:
 class MarginalGraph:
     """Publishes a histogram per attribute and tables of several attributes, and draws rows from the law they give.
 
-    ``size_share`` of ε counts the rows. What happens then depends on public facts: the sizes of the attributes, the
-    noisy number of rows and the budget.
+    ``size_share`` of ε counts the rows. What happens then depends on public facts, the sizes of the attributes, the
+    noisy number of rows and the budget, and on one private answer, how far pairs of attributes are from independence on
+    average (``Dependence``; not with ``ask=False``).
 
-    * Small attributes: if a few sets of attributes that hold every pair can be measured with little noise, those are
-      (PriView; see ``best_covering``), and nothing has to be chosen.
+    * Margins alone, for all that is left, if that is not surely more than their noise.
+    * Small attributes: if a few sets of attributes that hold every pair can be measured with little noise beside that,
+      those are (PriView; see ``best_covering``), and nothing has to be chosen.
     * Else the margins get the more of the budget, the noisier they would be (``margin_share`` fixes it), and
       ``select_share`` of ε chooses tables, each by the exponential mechanism (``Selection``): first a tree of pairs as
       in MST, then those that the model predicts worst, as in AIM. "None" is a candidate every time, so that a
@@ -93,13 +116,13 @@ class MarginalGraph:
     True
 
     McKenna, Miklau, Sheldon: Winning the NIST contest, 2021 (MST); McKenna, Mullins, Sheldon, Miklau: AIM, VLDB 2022;
-    Qardaji, Yang, Li: PriView, SIGMOD 2014. Changed: pure ε; groups; "none"; denoising; correlations as predictions;
-    rows drawn evenly.
+    Qardaji, Yang, Li: PriView, SIGMOD 2014. Changed: pure ε; the question; groups; "none"; denoising; correlations as
+    predictions; rows drawn evenly.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     """Models of the first one were trees of pairs, those of the second did not hold the groups of values: their rows
-    can be drawn with the version that made them."""
+    can be drawn with the version that made them. The third never asked how far attributes depend on one another."""
     margins: HistogramMechanism | None = None
     """Margins by a histogram mechanism, with Laplace noise only; by default plain noise, smoothed."""
     noise: Law = "laplace"
@@ -111,6 +134,9 @@ class MarginalGraph:
     target: int | str | None = None
     """An attribute, by name or number, that others will be used to predict: the tables of it and each other attribute
     come first, for half of what is for tables."""
+    ask: bool = True
+    """Whether tables are measured only if a private answer says that attributes depend enough on one another; with a
+    target, whose tables are wanted, nothing is asked."""
     schema: str | None = None
     """Fingerprint of the table's domain, for ledgers."""
 
@@ -118,7 +144,7 @@ class MarginalGraph:
         for name in ("size_share", "margin_share", "select_share"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, rational(getattr(self, name), name))
-        shares = [self.size_share, self.margin_share or MOST_FOR_MARGINS, self.select_share]
+        shares = [self.size_share, self.margin_share or max(MOST_FOR_MARGINS.values()), self.select_share]
         if min(shares) <= 0 or max(shares[1], self.size_share + self.select_share) >= 1:
             raise InvalidInputError(f"shares {', '.join(map(str, shares))} of MarginalGraph: above 0 and below 1")
         if self.noise not in ("laplace", "gaussian"):
@@ -140,25 +166,22 @@ class MarginalGraph:
 
     def measured(self, rows: SealedRows, layout: GraphLayout, epsilon: Fraction, meter: Meter) -> Measured:
         """All that a model holds, for all of ε."""
-        size, select, measure = self.shares(epsilon)
-        counted = meter.laplace(rows.counts(()), size, "total")
+        counted = meter.laplace(rows.counts(()), self.shares(epsilon)[0], "total")
         total = max(float(counted.numbers[0]), 0.0)
-        views = self._views(layout, total, Budget.of(self.noise, measure, rows.l1, meter))
-        choices = 0 if views or len(layout.shape) < 2 else math.floor(ROWS_OF_CHOICE * total * float(select / rows.l1))
-        if choices < 1 and self.noise == "laplace":
-            measure, select = measure + select, Fraction(0)
-        budget = Budget.of(self.noise, measure, rows.l1, meter)
-        share = FOR_MARGINS_BESIDE_VIEWS if views else Fraction(1)
+        plan = self._plan(rows, layout, total, epsilon, meter)
+        choices, select = plan.choices, plan.select
+        budget = Budget.of(self.noise, plan.measure, rows.l1, meter)
+        share = FOR_MARGINS_BESIDE_VIEWS if plan.views else Fraction(1)
         if choices:
-            share = self.for_margins(layout, total, budget)
+            share = self.for_margins(layout, total, budget, plan.dependence)
         histogram = self.margins if self.noise == "laplace" else None
         noisy = budget.margins(rows, histogram, share, meter)
-        groups, count = self.plan(layout, total, budget, 1 - share, choices) if choices else (MOST_GROUPS, 0)
+        groups, count = self.groups(layout, total, budget, 1 - share, choices) if choices else (MOST_GROUPS, 0)
         margins = noisy.margins(total)
         start = Published(margins, layout.labels(margins.counts, groups), np.zeros(layout.correlations), [])
         rest = Chosen([], Fraction(0), select)
-        if views:
-            rest = replace(rest, tables=budget.tables(rows, start.labels, views, 1 - share, meter))
+        if plan.views:
+            rest = replace(rest, tables=budget.tables(rows, start.labels, plan.views, 1 - share, meter))
         elif choices:
             if self._correlated(layout, total, rows.l1, select / 2):
                 select /= 2
@@ -176,6 +199,26 @@ class MarginalGraph:
                 tables = [one.with_another(other) for one, other in zip(tables, again, strict=True)]
         return Measured(counted, replace(start, margins=noisy.margins(total), tables=tables), noisy)
 
+    def _plan(self, rows: SealedRows, layout: GraphLayout, total: float, epsilon: Fraction, meter: Meter) -> Plan:
+        """What is measured: tables of all pairs, tables that are chosen, or margins alone."""
+        _, select, measure = self.shares(epsilon)
+        budget, pure = Budget.of(self.noise, measure, rows.l1, meter), self.noise == "laplace"
+        views, noise = self._views(layout, total, budget)
+        choices, dependence = self._choices(layout, total, select, rows.l1), None
+        if self._asks and (views or choices):
+            off = budget.noise_of_margins(layout.shape)
+            share = DEPENDENCE_SHARE * (2 if views else 1)
+            most = min(epsilon * share, measure / 2) if pure else select * DEPENDENCE_OF_CHOICES
+            dependence = Dependence.asked(rows, off, most, meter)
+            measure -= dependence.epsilon if pure else 0
+            select -= 0 if pure else dependence.epsilon
+            views = views if dependence.fills(noise) else []
+            choices = choices if dependence.beats(off) else 0
+        choices = 0 if views else choices
+        if pure and not choices:
+            measure, select = measure + select, Fraction(0)
+        return Plan(views, choices, dependence, select, measure)
+
     def shares(self, epsilon: Fraction) -> tuple[Fraction, Fraction, Fraction]:
         """Pure ε for the number of rows and for choices, and what margins and tables are measured for."""
         size, select = epsilon * self.size_share, epsilon * self.select_share
@@ -183,6 +226,10 @@ class MarginalGraph:
             return size, select, epsilon - size - select
         # Margins and tables have a budget of their own: the pure one is all for rows and choices.
         return size * epsilon / (size + select), select * epsilon / (size + select), epsilon
+
+    @property
+    def _asks(self) -> bool:
+        return self.ask and self.target is None
 
     def _target(self, layout: GraphLayout) -> int | None:
         if self.target is None or len(layout.shape) < 3:
@@ -196,16 +243,26 @@ class MarginalGraph:
             )
         return self.target
 
-    def _views(self, layout: GraphLayout, total: float, budget: Budget) -> list[Scope]:
-        """Tables that hold every pair, where attributes are so small that these are hardly noisy; else none."""
+    def _choices(self, layout: GraphLayout, total: float, epsilon: Fraction, max_contribution: Fraction) -> int:
+        """How many choices can be made for ``epsilon``; none if they are too few."""
+        if len(layout.shape) < 2:
+            return 0
+        choices = math.floor(ROWS_OF_CHOICE * total * float(epsilon / max_contribution))
+        return choices if choices >= FEWEST_CHOICES[self._asks] else 0
+
+    def _views(self, layout: GraphLayout, total: float, budget: Budget) -> tuple[list[Scope], float]:
+        """Tables that hold every pair, where attributes are so small that noise leaves them readable; else none.
+
+        And how far noise puts the table of a pair off, in rows.
+        """
         if len(layout.shape) < 2 or max(layout.shape) > MOST_GROUPS:
-            return []
+            return [], math.inf
         spared = 1 - FOR_MARGINS_BESIDE_VIEWS
         views, noise = best_covering(layout.shape, lambda count: budget.noise_of(spared / count))
         enough = max(map(len, views)) <= MOST_AXES and len(views) <= layout.most_tables
         cells = sum(math.prod(layout.shape[axis] for axis in view) for view in views)
         bound = NOISE_OF_VIEWS if self.target is None else NOISE_OF_VIEWS_BESIDE_TARGET
-        return views if enough and cells <= layout.most_cells and noise <= bound * total else []
+        return (views if enough and cells <= layout.most_cells and noise <= bound * total else []), noise
 
     def _correlated(self, layout: GraphLayout, total: float, max_contribution: Fraction, epsilon: Fraction) -> bool:
         """Whether the noise of Kendall's coefficients of the ordered attributes is small beside 1."""
@@ -214,16 +271,21 @@ class MarginalGraph:
             return False
         return float(max_contribution * (attributes * attributes // 2) / epsilon) * 2 / total <= NOISE_OF_CORRELATION
 
-    def for_margins(self, layout: GraphLayout, total: float, budget: Budget) -> Fraction:
-        """The more of the budget, the larger a share of the rows the noise of margins for all of it would be."""
+    def for_margins(
+        self, layout: GraphLayout, total: float, budget: Budget, dependence: Dependence | None = None
+    ) -> Fraction:
+        """The more of the budget, the larger the noise of margins would be beside all rows, and beside dependence."""
         if self.margin_share is not None:
             return self.margin_share
-        parts = budget.parts(layout.shape)
-        noise = sum(size * budget.noise_of(part) for size, part in zip(layout.shape, parts, strict=True)) / 2
-        wanted = Fraction(round(1024 * min(MARGINS_BY_NOISE * noise / len(parts) / max(total, 1.0), 1.0)), 1024)
-        return min(max(wanted, LEAST_FOR_MARGINS), MOST_FOR_MARGINS)
+        off = budget.noise_of_margins(layout.shape)
+        wanted = MARGINS_BY_NOISE * off / max(total, 1.0)
+        if dependence is not None:
+            wanted = max(wanted, dependence.for_margins(off))
+        return min(max(Fraction(round(1024 * min(wanted, 1.0)), 1024), LEAST_FOR_MARGINS), MOST_FOR_MARGINS[self._asks])
 
-    def plan(self, layout: GraphLayout, total: float, budget: Budget, share: Fraction, choices: int) -> tuple[int, int]:
+    def groups(
+        self, layout: GraphLayout, total: float, budget: Budget, share: Fraction, choices: int
+    ) -> tuple[int, int]:
         """Groups of an attribute and number of tables, from the published number of rows, the budget and the shape.
 
         Groups are as fine as a tree's tables allow, and tables as many as leave every one readable.

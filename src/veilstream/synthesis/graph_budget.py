@@ -109,6 +109,15 @@ class Budget:
         weights = [Fraction(round(1024 * size**power)) for size in sizes]
         return [weight / sum(weights) for weight in weights]
 
+    def noise_of_margins(self, sizes: Sequence[int]) -> float:
+        """The mean total variation, in rows, that noise makes of a margin if margins get all of the budget.
+
+        >>> Budget("laplace", Fraction(1), Fraction(1)).noise_of_margins([4, 4])
+        4.0
+        """
+        parts = self.parts(sizes)
+        return sum(size * self.noise_of(part) for size, part in zip(sizes, parts, strict=True)) / 2 / len(parts)
+
     def margins(
         self, rows: SealedRows, histogram: HistogramMechanism | None, share: Fraction, meter: Meter
     ) -> NoisyMargins:

@@ -16,7 +16,7 @@ from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.mechanisms.streams import horizons
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.synthesis.graph import MarginalGraph, Measured, released
+from veilstream.synthesis.graph import FOR_MARGINS_BESIDE_VIEWS, MarginalGraph, Measured, released
 from veilstream.synthesis.graph_budget import Budget, NoisyMargins
 from veilstream.synthesis.graph_choice import misfit_penalty
 from veilstream.synthesis.graph_fit import Graph
@@ -133,13 +133,15 @@ class _Refresh:
         if not pairs and self.graph.noise == "laplace":
             measure, choose = measure + choose, Fraction(0)
         budget = Budget.of(self.graph.noise, measure, self.rows.l1, self.meter)
+        whole = _every_pair(before, len(self.layout.shape))
         share = self.graph.for_margins(self.layout, before.margins.total, budget)
+        share = FOR_MARGINS_BESIDE_VIEWS if whole else share
         noisy, drifts = self._margins(before, budget, share)
         total = _total(counted, noisy)
         known = replace(before, margins=noisy.margins(total))
         if not known.tables and pairs:
             # No table is bound to groups: they may follow the rows.
-            groups, _ = self.graph.plan(self.layout, total, budget, 1 - share, 1)
+            groups, _ = self.graph.groups(self.layout, total, budget, 1 - share, 1)
             known = replace(known, labels=self.layout.labels(known.margins.counts, groups))
         if pairs:
             noise = budget.noise_of((1 - share) / (len(before.tables) + 1))
@@ -147,9 +149,15 @@ class _Refresh:
         tables, more = self._tables(before, known, budget, 1 - share)
         for spare in budget.spared(Fraction(0) if tables else 1 - share, choose):
             noisy = noisy.with_another(spare.margins(self.rows, self.histogram, Fraction(1), self.meter))
-        kept = [at for at, table in enumerate(tables) if stands_out(table)]
+        # Where every pair is measured, each of the tables makes margins less noisy, whatever it shows.
+        kept = [at for at, table in enumerate(tables) if whole or stands_out(table)]
         parts = replace(known, margins=noisy.margins(total), tables=[tables[at] for at in kept])
         return Measured(counted, parts, noisy), np.concatenate([drifts, more[kept]])
+
+    @property
+    def memory(self) -> float:
+        """Of few steps no drift is known yet: each counts alike."""
+        return min(MEMORY, 1 - 1 / max(self.state.step, 1))
 
     @property
     def histogram(self) -> HistogramMechanism | None:
@@ -174,7 +182,9 @@ class _Refresh:
         known = zip(np.split(self.state.margins, ends), before.margins.std, strict=True)
         for axis, (last, std) in enumerate(known):
             noise = 1 / now.precisions[axis]
-            estimate, variance, drifts[axis] = followed(last, std**2, now.counts[axis], noise, drifts[axis])
+            estimate, variance, drifts[axis] = followed(
+                last, std**2, now.counts[axis], noise, drifts[axis], self.memory
+            )
             counts.append(estimate)
             precisions.append(1 / variance)
         return NoisyMargins(tuple(counts), tuple(precisions), now.smooth), drifts
@@ -216,12 +226,16 @@ class _Refresh:
             if math.isinf(last.std):
                 found.append(now)
                 continue
-            counts, variance, drifts[at] = followed(last.counts, last.std**2, now.counts, now.std**2, drifts[at])
+            counts, variance, drifts[at] = followed(
+                last.counts, last.std**2, now.counts, now.std**2, drifts[at], self.memory
+            )
             found.append(Marginal(now.scope, counts, math.sqrt(variance)))
         return found, drifts
 
 
-def followed(last: Reals, variance: float, now: Reals, noise: float, drift: float) -> tuple[Reals, float, float]:
+def followed(
+    last: Reals, variance: float, now: Reals, noise: float, drift: float, memory: float = MEMORY
+) -> tuple[Reals, float, float]:
     """The estimate of changing numbers after a new measurement with ``noise`` (a variance), its variance, the drift.
 
     The squared differences between a measurement and the last estimate are the variance of that, the noise of the one
@@ -231,10 +245,16 @@ def followed(last: Reals, variance: float, now: Reals, noise: float, drift: floa
     (array([11., 20.]), 0.5, 0.0)
     """
     shown = float(np.square(now - last).mean()) - variance - noise
-    drift = MEMORY * drift + (1 - MEMORY) * shown
+    drift = memory * drift + (1 - memory) * shown
     prior = variance + max(drift, 0.0)
     gain = prior / max(prior + noise, 1e-18)
     return last + gain * (now - last), max(gain * noise, 1e-18), drift
+
+
+def _every_pair(known: Published, attributes: int) -> bool:
+    """Whether tables hold every pair of attributes, so that they tell margins too."""
+    held = {pair for table in known.tables for pair in itertools.combinations(table.scope, 2)}
+    return attributes > 1 and len(held) == math.comb(attributes, 2)
 
 
 def stands_out(table: Marginal) -> bool:

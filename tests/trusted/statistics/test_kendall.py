@@ -18,6 +18,7 @@ from veilstream.trusted.counts import Sealed
 from veilstream.trusted.opening import open_counts, open_rows, open_scores
 from veilstream.trusted.rows import SealedRows, ordered_rows
 from veilstream.trusted.statistics.blocks import block_correlations, likeliest_correlation
+from veilstream.trusted.statistics.dependence import mean_dependence
 from veilstream.trusted.statistics.kendall import concordance, inversions, kendall_sums
 from veilstream.trusted.statistics.pair_tables import pair_tables, prediction_scores, range_error
 
@@ -145,6 +146,28 @@ def test_pair_tables_predictions_and_range_errors_keep_their_bounds(pair: tuple[
     assert moved(c, d) <= c.l1 == 3
 
 
+@given(neighbours())
+def test_no_neighbour_moves_the_mean_dependence_by_more_than_its_sensitivity(pair: tuple[Table, Table, bytes]) -> None:
+    less, more, key = pair
+    a, b = (mean_dependence(sealed(table, key)) for table in (less, more))
+    assert moved(a, b) <= a.l1 == 2
+    apart = [
+        np.abs(counts - np.outer(counts.sum(axis=1), counts.sum(axis=0)) / len(more)).sum() / 2
+        for j, k in combinations(range(more.shape[1]), 2)
+        for counts in [np.histogram2d(more[:, j], more[:, k], bins=[np.arange(DOMAIN + 1)] * 2)[0]]
+    ]
+    assert open_counts(b)[0] / (1 << b.grid) == pytest.approx(np.mean(apart), abs=1 / (1 << b.grid))
+
+
+def test_the_sensitivity_of_the_mean_dependence_is_reached_in_the_limit() -> None:
+    """Two lonely values beside many rows of one: the sum of their table and its distance to independence grow by 2."""
+    many = np.zeros((5000, 2), dtype=np.int64)
+    a, b = (mean_dependence(sealed(np.vstack([many, *[[[1, 1]]] * count]), bytes(16))) for count in (0, 1))
+    assert 1.99 < moved(a, b) <= 2
+    wide = np.column_stack([np.arange(100), np.arange(100)])
+    assert moved(mean_dependence(sealed(wide[:0], bytes(16), 100)), mean_dependence(sealed(wide, bytes(16), 100))) > 90
+
+
 def test_bad_public_sizes_are_refused() -> None:
     rows = sealed(np.array([[0, 1], [1, 0]]), bytes(16))
     with pytest.raises(InvalidInputError, match="sample_size 1"):
@@ -153,3 +176,5 @@ def test_bad_public_sizes_are_refused() -> None:
         block_correlations(rows, [np.zeros(4)] * 2, 0)
     with pytest.raises(InvalidInputError, match="at least 2"):
         kendall_sums(rows.project([0]), 10)
+    with pytest.raises(InvalidInputError, match="at least 2"):
+        mean_dependence(rows.project([0]))
