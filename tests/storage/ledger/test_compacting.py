@@ -71,14 +71,32 @@ def test_a_compacted_stream_goes_on_and_verifies(
             assert len(list(archived.charges(name))) == plan.charges
         with pytest.raises(LedgerError, match="archive"):
             feed(file, name, 1)
-        feed(url, name, 25)
+        # More than two snapshots are apart, whatever the mechanism charges.
+        feed(url, name, 60)
     with Ledger.open(url) as ledger:
         assert verify(ledger) == []
         kept = [release.t for release in ledger.releases(name)]
-        assert kept[-1] == 79
-        assert (kept == list(range(80))) == keep_releases
-        assert header(ledger, ledger.spec(name))["mark"]["t"] == 79
+        assert kept[-1] == 149
+        assert (kept == list(range(150))) == keep_releases
+        assert header(ledger, ledger.spec(name))["mark"]["t"] == 149
         assert export(ledger, name)
+
+
+def test_a_snapshot_from_before_the_last_compaction_is_left_alone(tmp_path: Path) -> None:
+    """Of the snapshots of entries 3, 10 and 18 the second becomes a summary by entry 20; then the third has passed."""
+    url, name = tmp_path / "b.db", "uniform"
+    through: list[int] = []
+    for steps in (19, 5, 20):
+        feed(url, name, steps)
+        with Ledger.open(url) as ledger:
+            plan = plan_compaction(ledger, name)
+            through.append(plan.through)
+            if plan.through:
+                archive(ledger, [plan], tmp_path / f"{plan.through}.db")
+                compact(ledger, plan, keep_releases=False, archived=True)
+                assert verify(ledger) == []
+    assert through[:2] == [10, 0]
+    assert through[2] > 20
 
 
 def test_what_was_spent_before_a_summary_is_remembered(tmp_path: Path) -> None:

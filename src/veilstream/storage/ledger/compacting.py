@@ -74,13 +74,14 @@ def plan_compaction(ledger: Ledger, stream: str) -> Plan:
         period = Guarantee.from_json(row["guarantee"]).period
         if period is None:
             return Plan(stream, reason="one budget lasts for the whole stream, so that every charge still counts")
-        head, base = head_of(connection, stream_id), base_of(connection, stream_id)
+        head, compacted = head_of(connection, stream_id), _last_compaction(connection, stream_id)
         last = connection.execute(sa.select(sa.func.max(charges.c.id))).scalar_one() or 0
         passed = [
             row
             for row in numbered(connection, stream_id)
-            # SQLite gives the number of a last row that was deleted again: the ledger keeps its last charge.
-            if head is not None and row["t"] <= head - period and row["entry"] > base.number and row["charge"] < last
+            # SQLite gives the number of a last row that was deleted again: the ledger keeps its last charge. An archive
+            # must hold the entry that says where its rows begin.
+            if head is not None and row["t"] <= head - period and row["entry"] > compacted and row["charge"] < last
         ]
         if not passed:
             return Plan(stream, reason="no snapshot lies before every window that can still change")
@@ -89,6 +90,12 @@ def plan_compaction(ledger: Ledger, stream: str) -> Plan:
         charged = _count(connection, charges, stream_id, charges.c.id <= end.charge)
         released = _count(connection, steps, stream_id, steps.c.seq <= end.seq)
         return Plan(stream, end.number, passed[-1]["t"], charged, released)
+
+
+def _last_compaction(connection: Connection, stream_id: int) -> int:
+    """The entry that compacted the stream last; 0 if none did."""
+    entries = sa.select(sa.func.max(compactions.c.entry)).where(compactions.c.stream_id == stream_id)
+    return connection.execute(entries).scalar_one() or 0
 
 
 def _count(connection: Connection, table: Table, stream_id: int, condition: sa.ColumnElement[bool]) -> int:
