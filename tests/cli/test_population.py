@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,9 @@ def test_the_points_of_the_document(taxis: Path) -> None:
     assert "whoever is missing of the 500 people is at the lower or the upper corner" in outcome.out
     dry = veilstream(*lines[1][1:], "--dry-run", "--json")
     assert (dry.json["epsilon"], dry.json["epsilon_of_one_person"]) == ("1/5", "4/5")
-    refused = veilstream(*lines[1][1:], "--stream", "finer", "--distance", "1/10")
+    finer = {"--stream": "finer", "--distance": "1/10"}
+    given = [finer.get(before, word) for before, word in pairwise(lines[1])]
+    refused = veilstream(*given)
     told = " ".join(refused.err.split())
     assert refused.code != 0
     assert "of stream 'finer': a window of population 'drivers' would cost 404/5 of the 2" in told

@@ -64,9 +64,9 @@ class StreamDefinition:
     ``draw`` how it does (docs/population.md); ``unit`` says then what it protects.
 
     ``sum``, ``mean``, ``variance``, ``count``, ``median`` and ``quantiles`` name columns to measure instead of counting
-    rows, with the settings that ``publish`` has for them (docs/measures.md). A row without such a value is a bad row.
-    ``units`` says in which units columns are, for readers. Quantiles that they see lean on releases of earlier steps
-    unless ``smooth`` is false. Both may change.
+    rows, with the settings that ``publish`` has for them, ``quantiles_by`` among them (docs/measures.md). A row without
+    such a value is a bad row. ``units`` says in which units columns are, for readers. Quantiles that they see lean on
+    releases of earlier steps unless ``smooth`` is false. Both may change.
 
     ``distinct`` counts people by their ids: of a ``step``, of so many last steps or a duration such as ``7d``, or
     ``so-far``; ``window`` is then that of what people do (docs/measures.md).
