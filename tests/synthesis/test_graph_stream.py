@@ -144,10 +144,16 @@ def test_a_stream_goes_on_from_its_stored_state_as_if_it_had_never_stopped() -> 
         assert np.array_equal(first.feed(month("ab cd", t), t).numbers, expected[t])
 
 
-def test_a_ledger_gives_back_what_was_released_and_charges_nothing_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("began", [3, MarginalGraph.version])
+def test_a_ledger_gives_back_what_was_released_and_charges_nothing_again(
+    began: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ledger = tmp_path / "budget.db"
     guarantee = Guarantee(2, w=2)
-    with TablePublisher(DOMAIN, guarantee, refreshed, ledger=ledger) as publisher:
+    with monkeypatch.context() as patch:
+        patch.setattr(MarginalGraph, "version", began)
+        publisher = TablePublisher(DOMAIN, guarantee, refreshed, ledger=ledger)
+    with publisher:
         first = [publisher.feed(month("ab", t), t) for t in range(2)]
     with TablePublisher(DOMAIN, guarantee, refreshed, ledger=ledger) as publisher:
         again = [publisher.feed(month("cd", 99), t) for t in range(2)]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from fractions import Fraction
 from functools import cache
@@ -52,7 +52,8 @@ def recognises(recorded: str, mechanism: object) -> bool:
         return True
     try:
         plain = read_json(recorded)
-        return _as_now(plain) == _plain(mechanism) or _same_as_first_schema(plain, mechanism)
+        now = _as_now(plain, {name_of(cls): cls for cls in _classes(mechanism)})
+        return now == _plain(mechanism) or _same_as_first_schema(plain, mechanism)
     except ValueError:
         return False
 
@@ -67,19 +68,27 @@ def rebuilt(recorded: str) -> Any:
     True
     """
     try:
-        mechanism = _rebuilt(_as_now(read_json(recorded)))
+        mechanism = _rebuilt(_as_now(read_json(recorded), {}))
     except (ValueError, KeyError, TypeError):
         return None
     return mechanism if recognises(recorded, mechanism) else None
 
 
-def _as_now(plain: Any) -> Any:
+def _classes(value: object) -> Iterator[type[Any]]:
+    """The classes of a mechanism and of its parts."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield value.__class__
+        for f in dataclasses.fields(value):
+            yield from _classes(getattr(value, f.name))
+
+
+def _as_now(plain: Any, others: Mapping[str, type[Any]]) -> Any:
     """A description by an earlier version of its class as the present one gives it: with the defaults of its time.
 
     ``former_defaults`` of a class holds, for each earlier version that differed in nothing else, the defaults that have
-    changed since: none where a stream goes on by what its state is.
+    changed since: none where a stream goes on by what its state is. ``others`` are classes besides the registered ones.
 
-    >>> _as_now({"name": "dsat", "set": {}, "version": 1})
+    >>> _as_now({"name": "dsat", "set": {}, "version": 1}, {})
     {'name': 'dsat', 'version': 2, 'set': {'releases': None}}
     """
     if not isinstance(plain, dict):
@@ -87,9 +96,9 @@ def _as_now(plain: Any) -> Any:
     parts = cast("dict[str, Any]", plain)
     if "set" not in parts:
         return parts
-    cls: Any = {name: known for known, name in _registered().items()}.get(parts["name"])
+    cls: Any = {name: known for known, name in _registered().items()}.get(parts["name"], others.get(parts["name"]))
     former: Mapping[str, Any] | None = getattr(cls, "former_defaults", {}).get(parts["version"])
-    chosen = {name: _as_now(value) for name, value in {**(former or {}), **parts["set"]}.items()}
+    chosen = {name: _as_now(value, others) for name, value in {**(former or {}), **parts["set"]}.items()}
     return {"name": parts["name"], "version": parts["version"] if former is None else cls.version, "set": chosen}
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,7 +123,9 @@ class MarginalGraph:
 
     version: ClassVar[int] = 4
     """Models of the first one were trees of pairs, those of the second did not hold the groups of values: their rows
-    can be drawn with the version that made them. The third never asked how far attributes depend on one another."""
+    can be drawn with the version that made them. The third never asked how far attributes depend on one another, and
+    what it began goes on."""
+    former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {3: {}}
     margins: HistogramMechanism | None = None
     """Margins by a histogram mechanism, with Laplace noise only; by default plain noise, smoothed."""
     noise: Law = "laplace"
