@@ -77,6 +77,7 @@ def test_regulars_are_told_that_no_bound_pays(tmp_path: Path) -> None:
         (("--window", 3, "--horizon", 9), "horizon"),
         (("--window", 5), "end"),
         (("--window", 3, "--most", 0), "most"),
+        (("--window", 3, "--most", 2**64), "most"),
         (("--window", 3, "--counts-per-user", 0), "steps"),
     ],
 )

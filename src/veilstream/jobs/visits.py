@@ -26,6 +26,7 @@ from veilstream.storage.ledger import Ledger
 NOISE_LEVELS: Final = 2
 """Numbers of people within so many standard deviations of 0 are taken as 0: each of those who come often weighs as many
 rows as they have visits, and so does its noise."""
+MOST_VISITS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +149,8 @@ def choose_presence(
     ...     chosen.spent, len(chosen.visits)
     (Fraction(1, 10), 3)
     """
-    if most < 1:
-        raise _refused("most", "at least 1 number of visits is told apart")
+    if not 1 <= most <= MOST_VISITS:
+        raise _refused("most", f"from 1 to {MOST_VISITS:,} numbers of visits are told apart")
     guarantee = Guarantee(epsilon, w=None)
     refuse_shared_column(user, time, Domain({}))
     refuse_same_file_twice(source)
