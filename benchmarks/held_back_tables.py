@@ -1,4 +1,4 @@
-"""Tables on which nothing was tuned: real ones from VEILSTREAM_DATA and scikit-learn, and two generated networks."""
+"""Tables that were held back at first: real ones from VEILSTREAM_DATA and scikit-learn, and two generated networks."""
 
 from __future__ import annotations
 

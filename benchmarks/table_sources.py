@@ -1,6 +1,6 @@
 """Real tables of codes that were looked at while models of tables were made, from VEILSTREAM_DATA and scikit-learn.
 
-``held_back_tables`` has those on which nothing was tuned.
+``held_back_tables`` has those that were held back at first.
 """
 
 from __future__ import annotations

@@ -66,7 +66,10 @@ class Client:
         prefix = batch_id if batch_id is not None else uuid.uuid4().hex
         if not (prefix.isascii() and prefix.isprintable()):
             raise InvalidInputError(
-                name="batch_id", value=batch_id, limit="printable ASCII characters are needed", outcome=""
+                name="batch_id",
+                value=batch_id,
+                limit="printable ASCII characters are needed",
+                outcome="nothing was sent",
             )
         names = columns if columns is not None else _columns(rows)
         stored = 0
@@ -134,7 +137,10 @@ def _quoted(stream: str) -> str:
     except UnicodeEncodeError:
         pass
     raise InvalidInputError(
-        name="stream", value=stream, limit=f"a name of at most {LONGEST_NAME} whole characters is needed", outcome=""
+        name="stream",
+        value=stream,
+        limit=f"a name of at most {LONGEST_NAME} whole characters is needed",
+        outcome="nothing was sent",
     )
 
 

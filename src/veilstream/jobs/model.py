@@ -81,9 +81,7 @@ class Job(BaseModel):
     quantiles_by: Literal["cells", "choice"] = Field(
         "cells", description="From noisy 'cells' with intervals (default), or by 'choice' of an edge, without."
     )
-    smooth: bool | None = Field(
-        None, description="With --quantiles: lean on the releases of earlier steps (default), or not."
-    )
+    smooth: bool | None = Field(None, description="With --quantiles: lean on earlier releases (default), or not.")
     between: tuple[Number, Number] | None = Field(
         None, description="Public range of measured columns: two numbers; values outside count as its ends."
     )

@@ -11,7 +11,8 @@ from typing import Final
 from veilstream.errors import InvalidBudgetError
 from veilstream.privacy.guarantee import Guarantee
 
-MOST_STEPS: Final = 1_000_000
+MOST_STEPS: Final = 10_000_000
+"""As many as a calendar may have; a schedule takes some hundred bytes for each."""
 FIRST_STRETCH: Final = 128
 """Steps of the first stretch of a stream at user level without a horizon."""
 MOST_UNITS: Final = 1 << 60
