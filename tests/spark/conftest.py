@@ -72,6 +72,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             "spark.driver.extraJavaOptions": f"{QUICK_JAVA} -Dlog4j2.configurationFile={logging}",
             "spark.sql.shuffle.partitions": "4",
             "spark.local.dir": str(folder / "local"),
+            # Compressed files would hide what they hold from the search for planted ids.
+            "spark.shuffle.compress": "false",
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": (folder / "events").as_uri(),
             "spark.eventLog.rolling.enabled": "false",

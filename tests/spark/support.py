@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +36,26 @@ def alone(source: Any, domain: Domain = DOMAIN, calendar: Calendar = CALENDAR, *
         if dropped is not None:
             dropped.add(bounded.dropped)
         return opened(bounded.snapshots())
+
+
+def holders(needles: Mapping[str, bytes], places: Iterable[tuple[str, bytes]]) -> dict[str, list[str]]:
+    """Which places hold which of the needles, by name; those that are nowhere are left out."""
+    found: dict[str, list[str]] = {}
+    known = list(places)
+    for what, needle in needles.items():
+        # A few digits by chance stand within longer numbers, such as times.
+        alone = re.compile(rb"(?<!\d)" + re.escape(needle) + rb"(?!\d)" if needle.isdigit() else re.escape(needle))
+        names = [name for name, data in known if alone.search(data)]
+        if names:
+            found[what] = names
+    return found
+
+
+def written(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Every file under a folder, with its content."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            yield str(path.relative_to(folder)), path.read_bytes()
 
 
 def random_table(ids: pa.Array, seed: int) -> pa.Table:

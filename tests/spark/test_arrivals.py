@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ import polars as pl
 import pytest
 
 from tests.spark.conftest import Cluster
-from tests.spark.test_closing import HOUR, START, Seen, Stopped, closed_steps, publisher
-from veilstream.errors import EngineError, InvalidInputError
+from tests.spark.test_closing import HOUR, START, Seen, Stopped, closed_steps, expected, publisher, some_rows
+from tests.spark.test_closing import frame as frame_of
+from veilstream.errors import EngineError, InvalidInputError, UnknownValueError
 from veilstream.spark import delta_events, iceberg_events, kafka_events, kafka_options, publish_closed
 from veilstream.spark.jobs import on_cluster
 
@@ -65,6 +67,18 @@ def test_rows_of_a_delta_table_count_by_commit_and_late_ones_are_counted_once(
     assert (first.dropped.late, second.dropped.late) == (2, 1)
 
 
+def test_late_rows_of_a_job_that_failed_are_counted_when_it_runs_again(spark: Cluster, tmp_path: Path) -> None:
+    bad = delta_events(spark.session, delta(tmp_path, [(70, rows((1, 10, "a"), (2, 65, "nowhere")))]))
+    good = bad.where("place = 'a'")
+    with publisher(tmp_path) as opened:
+        stream = closed_steps(opened, time="time")
+        with pytest.raises(UnknownValueError):
+            publish_closed(bad, stream, Stopped(START + 2 * HOUR))
+        assert stream.dropped.late == 0
+        assert len(publish_closed(good, stream, Stopped(START + 2 * HOUR))) == 2
+        assert stream.dropped.late == 1
+
+
 def test_commits_before_a_moment_are_not_read_and_an_empty_table_has_its_columns(
     spark: Cluster, tmp_path: Path
 ) -> None:
@@ -99,6 +113,54 @@ def test_rows_of_an_iceberg_table_arrive_with_their_snapshot(spark: Cluster, tmp
     table.delete("user = 1")
     with pytest.raises(InvalidInputError, match="deleted rows"):
         iceberg_events(spark.session, "local", "city.visits", properties=properties)
+
+
+def test_rows_of_a_directory_arrive_when_their_file_was_written(
+    spark: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql.functions import col
+
+    folder = tmp_path / "visits"
+    folder.mkdir()
+    written = {"first": (30, rows((1, 10, "a"))), "second": (64, rows((2, 59, "b"), (3, 61, "a")))}
+    # Too late for the first hour, also with five minutes of grace.
+    written["third"] = (66, rows((4, 50, "a"), (5, 62, "b")))
+    for name, (minute, frame) in written.items():
+        frame.write_parquet(folder / f"{name}.parquet")
+        seconds = (START + minute * MINUTE) // 1_000_000
+        os.utime(folder / f"{name}.parquet", (seconds, seconds))
+    df = spark.session.read.parquet(str(folder)).withColumn("arrived", col("_metadata.file_modification_time"))
+    with publisher(tmp_path) as opened:
+        seen = Seen(monkeypatch)
+        stream = closed_steps(opened, time="time", grace="5m")
+        publish_closed(df, stream, Stopped(START + 2 * HOUR + 5 * MINUTE))
+    assert [seen.counts[step].tolist() for step in range(2)] == [[1, 1], [1, 1]]
+    assert stream.dropped.late == 1
+
+
+def test_a_streaming_query_lands_what_the_clock_then_closes(
+    spark: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Streaming brings the rows in several turns and decides nothing: each counts by its own time."""
+    source, landed = tmp_path / "source", tmp_path / "landed"
+    given = some_rows(200)
+    for number in range(4):
+        frame_of(spark, given[number::4]).write.parquet(str(source), mode="append")
+    stream = spark.session.readStream.schema(frame_of(spark, []).schema).option("maxFilesPerTrigger", "1")
+    query = (
+        stream.parquet(str(source))
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(landed))
+    )
+    query.awaitTermination()
+    df = spark.session.read.parquet(str(landed))
+    assert df.count() == len(given)
+    with publisher(tmp_path) as opened:
+        seen = Seen(monkeypatch)
+        publish_closed(df, closed_steps(opened), Stopped(START + 6 * HOUR))
+    assert (np.array([seen.counts[step] for step in range(6)]) == expected(given)).all()
 
 
 def messages(spark: Cluster, content: list[tuple[int, str]], kind: int = 1) -> Any:

@@ -17,6 +17,7 @@ from tests.spark.conftest import Cluster
 from tests.spark.support import CALENDAR, DOMAIN, KEY, OPTIONS, alone, opened, random_table, repeated
 from veilstream.data import Calendar, Categories, Domain, Dropped
 from veilstream.spark import snapshots
+from veilstream.spark.worker import adding, bounding
 
 ROWS = 3000
 IDS: dict[str, pa.Array] = {
@@ -67,6 +68,46 @@ def test_times_of_every_kind_in_any_session_zone(spark: Cluster, kind: str) -> N
     found = snapshots(df, domain=DOMAIN, calendar=CALENDAR, user="user", time="time", key=KEY, **OPTIONS)
     assert (opened(found) == expected).all()
     assert expected.sum() > 0
+
+
+ZONES = ("UTC", "America/St_Johns", "Asia/Kathmandu", "Pacific/Apia", "Europe/Paris")
+
+
+def cut(df: Any, draw: Any) -> Any:
+    """The same rows in other partitions: by number, by content, sorted, or all in one."""
+    count = int(draw.integers(1, 12))
+    ways = (df.repartition(count), df.repartition(count, "place"), df.repartitionByRange(count, "time"), df.coalesce(1))
+    return ways[draw.integers(len(ways))]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_tables_zones_duplicates_partitions_and_limits(spark: Cluster, seed: int) -> None:
+    """All at once, and every fourth row a second time, in another partition or in the same."""
+    draw = np.random.default_rng(seed)  # noqa: TID251
+    once = random_table(IDS[list(IDS)[seed % len(IDS)]], seed)
+    table = pa.concat_tables([once, once.take(draw.integers(0, ROWS, ROWS // 4))])
+    calendar = Calendar("2024-03-30", "2024-04-03", str(draw.choice(["1d", "7h", "90m"])), zone=draw.choice(ZONES))
+    options: dict[str, Any] = {
+        "bins_per_user": int(draw.integers(1, 5)),
+        "counts_per_user": int(draw.integers(1, 7)),
+        **OPTIONS,
+    }
+    here, there = Dropped(), Dropped()
+    expected = alone(table, calendar=calendar, dropped=here, **options)
+    session, setting = spark.session, "spark.sql.session.timeZone"
+    before = session.conf.get(setting)
+    session.conf.set(setting, str(draw.choice(ZONES)))
+    try:
+        df = cut(session.createDataFrame(table), draw)
+        options |= {"buckets": int(draw.integers(1, 9)), "dropped": there}
+        steps = snapshots(df, domain=DOMAIN, calendar=calendar, user="user", time="time", key=KEY, **options)
+        found = opened(steps)
+    finally:
+        session.conf.set(setting, before)
+    assert (found == expected).all()
+    assert expected.sum() > 0
+    for name in ("no_user", "unknown", "outside_time", "missing_time", "last_step"):
+        assert getattr(here, name) == getattr(there, name)
 
 
 def test_partitions_buckets_and_steps_in_parts_change_nothing(
@@ -136,3 +177,44 @@ def test_killed_tasks_run_again_and_change_nothing(spark: Cluster, tmp_path: Pat
     assert (opened(steps) == alone(table, domain, calendar)).all()
     assert len(list(tmp_path.iterdir())) == 2
     assert replace(left_out, last_step=-1) == Dropped()
+
+
+def dying_in(stage: Any, marks: str) -> Any:
+    """A stage whose tasks are killed the first time, after they have handed over a part of their answer."""
+
+    def build(*job: Any) -> Any:
+        run = stage(*job)
+
+        def die(key: Any, batches: Any) -> Any:
+            import os
+            import uuid
+            from pathlib import Path
+
+            from pyspark import TaskContext
+
+            context: Any = TaskContext.get()
+            for batch in run(key, batches):
+                yield batch
+                if context.attemptNumber() == 0:
+                    Path(marks, uuid.uuid4().hex).touch()
+                    os._exit(1)
+
+        die.__annotations__ = run.__annotations__
+        return die
+
+    return build
+
+
+@pytest.mark.parametrize("stage", [bounding, adding], ids=["bounding", "adding"])
+def test_tasks_killed_after_the_shuffle_run_again_and_change_nothing(
+    spark: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: Any
+) -> None:
+    table = random_table(IDS["many"], 3)
+    monkeypatch.setattr(f"veilstream.spark.counting.{stage.__name__}", dying_in(stage, str(tmp_path)))
+    df = spark.session.createDataFrame(table).repartition(3)
+    here, there = Dropped(), Dropped()
+    options: dict[str, Any] = {"bins_per_user": 2, "counts_per_user": 2, **OPTIONS}
+    steps = snapshots(df, domain=DOMAIN, calendar=CALENDAR, user="user", time="time", key=KEY, dropped=there, **options)
+    assert (opened(steps) == alone(table, dropped=here, **options)).all()
+    assert list(tmp_path.iterdir())
+    assert replace(here, last_step=-1) == replace(there, last_step=-1)

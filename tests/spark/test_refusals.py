@@ -9,8 +9,9 @@ import pytest
 from tests.spark.conftest import Cluster
 from tests.spark.support import CALENDAR, DOMAIN, KEY, alone
 from veilstream.errors import EngineError, InvalidInputError, UnknownValueError, VeilstreamError
-from veilstream.spark import snapshots
+from veilstream.spark import records, snapshots
 from veilstream.spark.environment import environment
+from veilstream.spark.worker import mismatch
 
 GOOD = (1, "2024-03-31 12:00:00", "a", 30.0)
 COLUMNS = "user long, time string, place string, age double"
@@ -58,6 +59,20 @@ def test_another_version_on_an_executor_is_refused(spark: Cluster, monkeypatch: 
         counted(spark, [GOOD])
     assert caught.value.name == "polars of an executor"
     assert "0.0.1" in str(caught.value)
+    monkeypatch.setattr("veilstream.spark.sparse.environment", lambda: other)
+    df = spark.session.createDataFrame([GOOD], COLUMNS)
+    with pytest.raises(InvalidInputError) as caught:
+        records(df, domain=DOMAIN, user="user", key=KEY)
+    assert caught.value.name == "polars of an executor"
+
+
+@pytest.mark.parametrize("part", environment())
+def test_every_part_of_the_environment_is_compared(part: str) -> None:
+    refused = mismatch({**environment(), part: "another"})
+    assert refused is not None
+    assert (refused.name, refused.value) == (f"{part} of an executor", environment()[part])
+    assert "the driver has another" in str(refused)
+    assert mismatch(environment()) is None
 
 
 def test_a_missing_column_and_too_many_buckets_are_refused(spark: Cluster) -> None:

@@ -25,7 +25,7 @@ from veilstream.privacy.guarantee import Guarantee
 from veilstream.spark.counting import Settings
 from veilstream.spark.environment import environment
 from veilstream.spark.notes import Note, settle
-from veilstream.spark.worker import NOTES, Job, adding, bounding, encoding, payloads, unpacked_run
+from veilstream.spark.worker import NOTES, Job, adding, bounding, encoding, frames, payloads, unpacked_run
 
 people = st.one_of(st.integers(-3, 3), st.integers(2**62, 2**62 + 1), st.none())
 names = st.sampled_from(["a", "b", "01", "1", "é", "e\u0301", " ", None])
@@ -163,6 +163,14 @@ def test_a_heavy_person_leaves_a_task_in_few_rows() -> None:
     heavy = pa.table({"user": pa.array([1] * 100_000), "time": pa.array([0] * 100_000), "bin": pa.array([0] * 100_000)})
     batches = list(encoding(job(Limit(1, 4), 4))(iter(heavy.to_batches())))
     assert sum(len(value) for batch in batches for value in payloads([batch])) < 1000
+
+
+def test_long_texts_are_encoded_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million rows of long texts are gigabytes: what has come so far is encoded and let go."""
+    monkeypatch.setattr("veilstream.spark.worker.FLUSH_BYTES", 50_000)
+    batch = pa.RecordBatch.from_pydict({"text": ["x" * 1000] * 20})
+    held = [len(frame) for frame in frames(iter([batch] * 10), ["text"])]
+    assert held == [60, 60, 60, 20]
 
 
 def test_an_unexpected_error_leaves_without_its_message() -> None:

@@ -185,8 +185,11 @@ def publish_closed(df: DataFrame, stream: ClosedSteps, clock: Clock) -> list[Rel
         read = range(min(settings.looks_back_to(t) for t in steps), steps.stop)
         with on_cluster():
             closed = df.where(_rule(stream, read))
-            stream.dropped.late += _late(df, stream, steps)
-        for snapshot in settings.run(closed, steps, Key(stream.key), 0, stream.dropped):
+            late = _late(df, stream, steps)
+        snapshots = settings.run(closed, steps, Key(stream.key), 0, stream.dropped)
+        # Only now: the late rows of a job that failed are counted when it runs again.
+        stream.dropped.late += late
+        for snapshot in snapshots:
             try:
                 releases.append(stream.publisher.feed(snapshot))
             except BudgetExceededError:

@@ -42,6 +42,8 @@ from veilstream.spark.notes import Note, described
 
 FLUSH_ROWS: Final = 1 << 20
 """Rows that a task encodes together."""
+FLUSH_BYTES: Final = 128 << 20
+"""Bytes of rows from which on a task encodes them, however few: texts may be long."""
 PIECE_CELLS: Final = 1 << 20
 """Cells of a run that travel in one value."""
 NOTES: Final = -1
@@ -189,15 +191,16 @@ def mismatch(expected: Versions) -> InvalidInputError | None:
 
 
 def frames(batches: Iterable[Batch], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """The rows in frames of about ``FLUSH_ROWS``, with the columns' own names."""
+    """The rows in frames of about ``FLUSH_ROWS`` or ``FLUSH_BYTES``, with the columns' own names."""
     waiting: list[Batch] = []
-    rows = 0
+    rows = size = 0
     for batch in batches:
         waiting.append(batch)
         rows += batch.num_rows
-        if rows >= FLUSH_ROWS:
+        size += batch.nbytes
+        if rows >= FLUSH_ROWS or size >= FLUSH_BYTES:
             yield _frame(waiting, columns)
-            waiting, rows = [], 0
+            waiting, rows, size = [], 0, 0
     if rows:
         yield _frame(waiting, columns)
 

@@ -88,14 +88,15 @@ def parts_of_bucket(
 ) -> Iterator[Rows]:
     """The rows of one bucket in parts, in which all rows of a person and step lie together; ``by_person`` of a person.
 
-    A bucket that outgrows ``MAX_ROWS_AT_ONCE`` is sorted by step, beyond ``memory_bytes`` in a temporary file.
+    A bucket that outgrows ``MAX_ROWS_AT_ONCE`` is sorted by step, beyond ``memory_bytes`` in an encrypted file: the
+    cluster encrypts its own files and not those of others.
     """
     waiting: list[Rows] = []
     runs: Runs | None = None
     for piece in pieces:
         waiting.append(piece)
         if runs is None and sum(map(len, waiting)) > MAX_ROWS_AT_ONCE:
-            runs = Runs(steps, bins, memory_bytes)
+            runs = Runs(steps, bins, memory_bytes, encrypted=True)
         if runs is not None:
             for rows in waiting:
                 runs.add(rows)

@@ -1,23 +1,20 @@
 """Encoded events sorted by step, in memory while they fit and otherwise in an unnamed temporary file.
 
-Rows are exact private data. The file has no name in the file system, mode 0600, and is gone with the
-process, however that ends.
+Rows are exact private data: see ``veilstream.data.bounding.spill`` for what the file shows of them.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
-import weakref
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.data.bounding.choice import Rows
 from veilstream.data.bounding.private import Private
+from veilstream.data.bounding.spill import Spill
 from veilstream.errors import InvalidInputError
 from veilstream.values.mixing import GOLDEN_GAMMA
 
@@ -49,16 +46,27 @@ class _Section:
 
 
 class Runs(Private):
-    """Rows arrive in any order and leave by part, a part being one step or a few successive ones."""
+    """Rows arrive in any order and leave by part, a part being one step or a few successive ones.
 
-    def __init__(self, steps: int, bins: int, memory_bytes: int, directory: str | Path | None = None) -> None:
+    With ``encrypted``, rows in the temporary file cannot be read by others, at the price of some processor time.
+    """
+
+    def __init__(
+        self,
+        steps: int,
+        bins: int,
+        memory_bytes: int,
+        directory: str | Path | None = None,
+        *,
+        encrypted: bool = False,
+    ) -> None:
         self.steps, self.bins = steps, bins
         self.parts = min(steps, MAX_PARTS)
-        self._memory_bytes, self._directory = memory_bytes, directory
+        self._memory_bytes, self._directory, self._encrypted = memory_bytes, directory, encrypted
         self._cell_dtype = np.dtype(np.uint32 if steps * bins < 1 << 32 else np.int64)
         self._waiting: list[Rows] = []
         self._runs: list[_Run] = []
-        self._file: IO[bytes] | None = None
+        self._file: Spill | None = None
         self._closed = False
 
     def add(self, rows: Rows) -> None:
@@ -116,7 +124,7 @@ class Runs(Private):
     @property
     def spilled_bytes(self) -> int:
         """How much lies in the temporary file."""
-        return 0 if self._file is None else self._file.tell()
+        return 0 if self._file is None else self._file.size
 
     def _part(self, cell: NDArray[np.int64]) -> NDArray[np.uint16]:
         step = cell // self.bins
@@ -124,13 +132,11 @@ class Runs(Private):
 
     def _spill(self) -> None:
         if self._file is None:
-            self._file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115
-            weakref.finalize(self, self._file.close)
+            self._file = Spill(self._directory, encrypted=self._encrypted)
         for run in self._runs:
             for index, column in enumerate(run.columns):
                 if isinstance(column, np.ndarray):
-                    run.columns[index] = _Section(self._file.tell(), column.dtype)
-                    self._file.write(column.data)
+                    run.columns[index] = _Section(self._file.write(column), column.dtype)
         self._file.flush()
 
     def _slice(self, run: _Run, part: int) -> list[Any]:
@@ -142,8 +148,8 @@ class Runs(Private):
             return None if column is None else column[rows]
         if self._file is None:
             raise InvalidInputError("bounded events: their temporary file is gone")
-        size, start = column.dtype.itemsize, column.offset + rows.start * column.dtype.itemsize
-        return np.frombuffer(os.pread(self._file.fileno(), (rows.stop - rows.start) * size, start), dtype=column.dtype)
+        start = column.offset + rows.start * column.dtype.itemsize
+        return self._file.read(start, rows.stop - rows.start, column.dtype)
 
 
 def shard_of(low: NDArray[np.int64], high: NDArray[np.uint64] | None, shards: int) -> NDArray[np.uint64]:
