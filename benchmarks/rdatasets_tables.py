@@ -63,7 +63,22 @@ HELD_BACK: Final[Mapping[str, Source]] = {
     "Workers": Source("AER", "CPS1988", "parttime"),
     "Pupils": Source("openintro", "yrbss", "gender"),
 }
-"""Nothing was tuned on these."""
+"""Nothing was tuned on these at first; they have been looked at since."""
+JUDGED: Final[Mapping[str, Source]] = {
+    "Smokers": Source("AER", "SmokeBan", "smoker"),
+    "Survey": Source("AER", "GSS7402", "immigrant"),
+    "Mortgages": Source("AER", "HMDA", "deny"),
+    "Doctors": Source("AER", "DoctorVisits", "private"),
+    "Arrests": Source("carData", "Arrests", "released"),
+    "Wives": Source("Ecdat", "HI", "whi", ("wght",)),
+    "Rotterdam": Source("survival", "rotterdam", "death", ("pid",)),
+    "Pensions": Source("wooldridge", "k401ksubs", "e401k", ("incsq", "agesq")),
+    "Voters": Source("stevedata", "TV16", "votetrump", ("uid",)),
+    "Hearts": Source("DAAG", "monica", "outcome"),
+    "Medicare": Source("COUNT", "medpar", "died", ("provnum",)),
+    "Chile": Source("carData", "Chile", "vote"),
+}
+"""Picked by their columns before anything was measured on them, and measured when all rules were fixed."""
 
 
 def tables_of(sources: Mapping[str, Source]) -> dict[str, RealTable]:

@@ -115,6 +115,19 @@ def test_fine_attributes_keep_their_margins_and_their_dependence() -> None:
     assert np.abs(drawn - published).sum() / 2 < 0.1
 
 
+def test_an_attribute_of_very_many_values_keeps_its_dependence_on_a_small_one() -> None:
+    """Noise hides every value of it and no half of them: without dependence both means would be alike."""
+    rng = np.random.default_rng(13)  # noqa: TID251 (test data)
+    amount = np.clip(rng.gamma(3, 10_000, ROWS), 0, 99_999)
+    table = {"amount": amount.astype(np.int64), "large": (amount > 25_000).astype(np.int64)}
+    domain = TableDomain({"amount": Grid(0, 100_000, 100_000), "large": Categories([0, 1])})
+    model, _ = simulated(table, domain, 1, MarginalGraph())
+    drawn = dict(zip(table, model.sample_codes(ROWS, seed=1), strict=True))
+    for value in (0, 1):
+        true = float(amount[table["large"] == value].mean())
+        assert float(drawn["amount"][drawn["large"] == value].mean()) == pytest.approx(true, rel=0.15)
+
+
 def test_small_attributes_have_every_pair_measured_if_rows_allow_it() -> None:
     many, few = (simulated(ring(), categories(), epsilon, MarginalGraph())[0] for epsilon in ("1", "1/1000"))
     held = {pair for names in many.measured for pair in itertools.combinations(names, 2)}
@@ -150,12 +163,16 @@ def test_pairs_are_measured_only_if_a_private_answer_says_that_they_depend(noise
 def test_the_question_costs_what_it_may_at_most_and_less_where_that_is_enough() -> None:
     rows = read_rows(ring(1000), categories())
     meter = Meter(Accountant(Guarantee(1, w=1), 1), ExactSampler(SeededSource(1)), 0)
-    sharp = Dependence.asked(rows, 1e5, Fraction(1, 24), meter)
+    sharp = Dependence.asked(rows, 1000.0, 1e5, Fraction(1, 24), meter)
     assert 0 < sharp.epsilon < Fraction(1, 24)
     assert sharp.noise <= 1e5 / 2
-    blunt = Dependence.asked(rows, 1e-3, Fraction(1, 24), meter)
+    blunt = Dependence.asked(rows, 1e-6, 1e-3, Fraction(1, 24), meter)
     assert blunt.epsilon == Fraction(1, 24)
-    assert meter.left == 1 - sharp.epsilon - blunt.epsilon
+    many = Dependence.asked(rows, 1e6, 1e-3, Fraction(1, 24), meter)
+    assert 0 < many.epsilon < Fraction(1, 24)
+    assert meter.left == 1 - sharp.epsilon - blunt.epsilon - many.epsilon
+    assert Dependence(300.0, 1.0, Fraction(1)).likely(1000.0) == pytest.approx(300, abs=1)
+    assert Dependence(10.0, 10.0, Fraction(1)).likely(1000.0) == 0
     assert not Dependence(10.0, 5.0, Fraction(1)).beats(6.0)
     assert Dependence(12.0, 5.0, Fraction(1)).beats(6.0)
 
@@ -171,15 +188,16 @@ def test_the_law_of_many_small_attributes_stays_within_its_memory() -> None:
     assert sum(2 ** len(clique) for clique in model.graph().law.cliques) <= MOST_CELLS
 
 
-def test_dependence_of_three_that_no_pair_shows_is_kept() -> None:
-    """Of 20,000 rows at ε = 2: a mean of 1/2 would be chance, noise moves it by less than 0.01."""
+def test_dependence_of_three_that_no_pair_shows_is_kept_where_nothing_is_asked() -> None:
+    """The question is about pairs, of which none depends here. A mean of 1/2 would be chance, noise moves it by less
+    than 0.01."""
     rng = np.random.default_rng(9)  # noqa: TID251 (test data)
     table = {n: rng.integers(0, 33 if n in "de" else 2, ROWS) for n in "deab"}
     table["c"] = table["a"] ^ table["b"]
     domain = TableDomain({n: Categories(range(33 if n in "de" else 2)) for n in table})
-    model, _ = simulated(table, domain, 2, MarginalGraph())
+    model, _ = simulated(table, domain, 2, MarginalGraph(ask=False))
     rows = dict(zip(table, model.sample_codes(ROWS, seed=1), strict=True))
-    assert ("a", "b", "c") in model.measured
+    assert any({"a", "b", "c"} <= set(names) for names in model.measured)
     assert float(np.mean((rows["a"] ^ rows["b"]) == rows["c"])) > 0.95
 
 
@@ -219,8 +237,9 @@ def test_one_attribute_is_its_margin() -> None:
     assert model.sample(50, seed=1).columns == ["a"]
 
 
-def test_questions_depend_on_answers_alone() -> None:
-    mechanism = for_domain(MarginalGraph(), categories())
+@pytest.mark.parametrize("every_pair", [False, True])
+def test_questions_depend_on_answers_alone(every_pair: bool) -> None:
+    mechanism = for_domain(MarginalGraph(every_pair=every_pair), categories())
     layout = mechanism.layout(categories().shape)
     source, recording = ExactSampler(SeededSource(3)), Recording()
     recorder = RecordingMeter(Accountant(Guarantee(1, w=1), layout.size), source, 0, recording)
@@ -261,14 +280,17 @@ def test_gaussian_tables_are_less_noisy_for_the_same_epsilon_and_need_delta() ->
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("depends", [False, True])
 @pytest.mark.parametrize("values", [5, 40])
-def test_all_of_the_budget_is_spent_whatever_is_chosen(noise: Any, depends: bool, values: int) -> None:
+@pytest.mark.parametrize("every_pair", [False, True])
+def test_all_of_the_budget_is_spent_whatever_is_chosen(
+    noise: Any, depends: bool, values: int, every_pair: bool
+) -> None:
     """Of independent attributes no table is worth its noise; with 40 values they are too large to measure all pairs."""
     rng = np.random.default_rng(11)  # noqa: TID251 (test data)
     rows = 1000
     first = rng.integers(0, values, rows)
     table = {n: first if depends and n in "ab" else rng.integers(0, values, rows) for n in "abcd"}
     domain = categories(values=values)
-    graph = for_domain(MarginalGraph(noise=noise), domain)
+    graph = for_domain(MarginalGraph(noise=noise, every_pair=every_pair), domain)
     layout = graph.layout(domain.shape)
     guarantee = guarantee_of(1, "1e-6" if noise == "gaussian" else 0, graph)
     session = Session(Accountant(guarantee, layout.size), ExactSampler(SeededSource(12)))
@@ -312,24 +334,23 @@ def hidden_target(rows: int = 4000) -> dict[str, NDArray[np.int64]]:
     return {**dict(zip("abcdef", columns, strict=True)), "t": (rng.random(rows) < chance).astype(np.int64)}
 
 
-def test_a_declared_target_is_measured_beside_every_attribute() -> None:
-    """Nothing is chosen among its pairs, so that no chance is in what is measured."""
+@pytest.mark.parametrize("epsilon", ["1/20", "1"])
+def test_a_declared_target_is_measured_beside_every_attribute(epsilon: str) -> None:
+    """Nothing is chosen or asked, so that no chance is in what is measured."""
     domain = TableDomain({**{name: Grid(0, 40, 40) for name in "abcdef"}, "t": Categories(range(2))})
     table = hidden_target()
-    model, meter = simulated(table, domain, 1, MarginalGraph(target="t"))
+    model, meter = simulated(table, domain, epsilon, MarginalGraph(target="t"))
     star = {frozenset((name, "t")) for name in "abcdef"}
     assert star <= set(map(frozenset, model.measured))
     assert meter.left == 0
-    plain, _ = simulated(table, domain, 1, MarginalGraph())
+    plain, _ = simulated(table, domain, epsilon, MarginalGraph())
     assert not star <= set(map(frozenset, plain.measured))
-    few, meter = simulated(table, domain, "1/20", MarginalGraph(target="t"))
-    assert len(star & set(map(frozenset, few.measured))) < len(star)
-    assert meter.left == 0
 
 
-def test_questions_about_a_target_depend_on_answers_alone() -> None:
+@pytest.mark.parametrize("every_pair", [False, True])
+def test_questions_about_a_target_depend_on_answers_alone(every_pair: bool) -> None:
     domain = TableDomain({**{name: Grid(0, 40, 40) for name in "abcdef"}, "t": Categories(range(2))})
-    mechanism = for_domain(MarginalGraph(target="t"), domain)
+    mechanism = for_domain(MarginalGraph(target="t", every_pair=every_pair), domain)
     layout = mechanism.layout(domain.shape)
     for epsilon in ("1/20", "1"):
         source, recording = ExactSampler(SeededSource(3)), Recording()
@@ -352,3 +373,41 @@ def test_a_target_must_be_an_attribute_of_marginals() -> None:
     fine = TableDomain({name: Grid(0, 1000, 1000) for name in "xyz"})
     assert isinstance(automatic(fine), DPCopula)
     assert isinstance(automatic(fine, target="x"), MarginalGraph)
+
+
+def test_dependence_of_three_is_kept_by_chosen_tables() -> None:
+    """Of 20,000 rows at ε = 2: a mean of 1/2 would be chance, noise moves it by less than 0.01."""
+    rng = np.random.default_rng(9)  # noqa: TID251 (test data)
+    table = {n: rng.integers(0, 33 if n in "de" else 2, ROWS) for n in "deab"}
+    table["c"] = table["a"] ^ table["b"]
+    domain = TableDomain({n: Categories(range(33 if n in "de" else 2)) for n in table})
+    model, _ = simulated(table, domain, 2, MarginalGraph(every_pair=False, ask=False))
+    rows = dict(zip(table, model.sample_codes(ROWS, seed=1), strict=True))
+    assert ("a", "b", "c") in model.measured
+    assert float(np.mean((rows["a"] ^ rows["b"]) == rows["c"])) > 0.95
+
+
+def test_chosen_tables_are_those_of_a_declared_target_first() -> None:
+    """Nothing is chosen among its pairs, so that no chance is in what is measured."""
+    domain = TableDomain({**{name: Grid(0, 40, 40) for name in "abcdef"}, "t": Categories(range(2))})
+    table = hidden_target()
+    model, meter = simulated(table, domain, 1, MarginalGraph(target="t", every_pair=False))
+    star = {frozenset((name, "t")) for name in "abcdef"}
+    assert star <= set(map(frozenset, model.measured))
+    assert meter.left == 0
+    plain, _ = simulated(table, domain, 1, MarginalGraph(every_pair=False))
+    assert not star <= set(map(frozenset, plain.measured))
+    few, meter = simulated(table, domain, "1/20", MarginalGraph(target="t", every_pair=False))
+    assert len(star & set(map(frozenset, few.measured))) < len(star)
+    assert meter.left == 0
+
+
+@given(st.lists(st.integers(1, 40), min_size=3, max_size=9), st.sampled_from([1, 100, 10_000]))
+@settings(max_examples=40, deadline=None)
+def test_a_model_has_room_for_all_that_is_measured_around_a_target(sizes: list[int], epsilon: int) -> None:
+    domain = TableDomain({f"x{axis}": Categories(range(size)) for axis, size in enumerate(sizes)})
+    rng = np.random.default_rng(len(sizes))  # noqa: TID251 (test data)
+    table = {name: rng.integers(0, size, 200) for name, size in zip(domain.names, sizes, strict=True)}
+    model, meter = simulated(table, domain, epsilon, MarginalGraph(target="x0"))
+    assert meter.left == 0
+    assert len(model.sample(10, seed=1)) == 10

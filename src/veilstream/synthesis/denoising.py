@@ -11,6 +11,12 @@ from numpy.typing import NDArray
 Reals = NDArray[np.float64]
 FEWEST_FOR_PATTERNS: Final = 6
 """Values of both attributes from which on the table of a pair is so large that patterns stand out against noise."""
+FITTINGS: Final = 8
+TRACE: Final = 1e-6
+"""Share of a prediction that is left everywhere, so that fitting can reach all sums."""
+SMALLEST: Final = 1e-300
+NEGLIGIBLE: Final = 1e-6
+"""Rows of noise below which whole counts have none."""
 FLOOR: Final = 0.1
 """Share of the prediction that a cell keeps as its possible deviation where the strong patterns say it is empty."""
 
@@ -30,7 +36,7 @@ def denoised(noisy: Reals, expected: Reals, std: float, ordered: Sequence[bool] 
     >>> denoised(np.array([[50.0, 1.0], [-1.0, 50.0]]), expected, std=1.0).round().tolist()
     [[50.0, 0.0], [0.0, 50.0]]
     """
-    if std <= 0:
+    if std < NEGLIGIBLE:
         return noisy
     if noisy.ndim == 2 and any(ordered):
         expected = with_trend(noisy, expected, std, ordered)
@@ -62,7 +68,7 @@ def with_trend(noisy: Reals, expected: Reals, std: float, ordered: Sequence[bool
     >>> even = np.full((4, 4), 25.0)
     >>> noisy = even + 20 * np.outer([-1.5, -0.5, 0.5, 1.5], [-1.5, -0.5, 0.5, 1.5])
     >>> with_trend(noisy, even, 10.0, [True, True])[0].round().tolist()
-    [70.0, 40.0, 10.0, 0.0]
+    [54.0, 37.0, 9.0, 0.0]
     """
     sides = [_places(expected.sum(axis=1 - axis), ordered[axis]) for axis in (0, 1)]
     (rows, of_rows), (columns, of_columns) = sides
@@ -71,7 +77,17 @@ def with_trend(noisy: Reals, expected: Reals, std: float, ordered: Sequence[bool
     scaled = sums / np.maximum(deviations, 1e-300)
     freedom = max(scaled.size - (1 if scaled.size > 1 else 0), 1)
     kept = max(1 - freedom / max(float(np.square(scaled).sum()), 1e-9), 0.0)
-    return np.maximum(expected + kept * of_rows @ sums @ of_columns.T, 0.0)
+    return _with_sums(np.maximum(expected + kept * of_rows @ sums @ of_columns.T, 0.0), expected)
+
+
+def _with_sums(table: Reals, other: Reals) -> Reals:
+    """A table with the sums of another along both sides, fitted in turn: clipping at 0 has moved them."""
+    found = table + TRACE * other
+    for _ in range(FITTINGS):
+        for axis in (0, 1):
+            sums = np.maximum(found.sum(axis=axis, keepdims=True), SMALLEST)
+            found = found * (other.sum(axis=axis, keepdims=True) / sums)
+    return found
 
 
 def trend_noise(expected: Reals, noise: float, ordered: Sequence[bool]) -> float:

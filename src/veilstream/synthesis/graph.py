@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final
@@ -18,19 +18,26 @@ from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.privacy.rationals import rational
 from veilstream.synthesis.graph_budget import Budget, NoisyMargins
 from veilstream.synthesis.graph_choice import Chosen, Selection
-from veilstream.synthesis.graph_layout import MOST_AXES, MOST_GROUPS, GraphLayout, Published
+from veilstream.synthesis.graph_layout import MOST_GROUPS, GraphLayout, Marginal, Published
 from veilstream.synthesis.graph_target import chosen_around
-from veilstream.synthesis.graph_worth import Dependence
+from veilstream.synthesis.graph_worth import TYPICAL, Dependence, pays
 from veilstream.synthesis.junction import Scope
 from veilstream.synthesis.kendall import Kendall
 from veilstream.synthesis.margins import Margins
-from veilstream.synthesis.views import best_covering
+from veilstream.synthesis.resolution import (
+    Resolution,
+    best_resolution,
+    noise_of_margins,
+    unmeasured,
+    variation_of_margins,
+)
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedRows, SealedTable
 from veilstream.values.values import Values
 
 Reals = NDArray[np.float64]
+Integers = NDArray[np.int64]
 FEWEST_GROUPS: Final = 4
 ROWS_OF_CELL: Final = 2.0
 """Groups are so wide that a cell of a pair's table has this many noises' worth of rows on average."""
@@ -43,16 +50,14 @@ MARGINS_BY_NOISE: Final = 30.0
 """Share of the budget for margins, for every unit of total variation that their noise would make with all of it."""
 FEWEST_CHOICES: Final = {False: 1, True: 2}
 """Tables are chosen only if so many choices can be made: one alone rarely pays for what margins lose."""
-FOR_MARGINS_BESIDE_VIEWS: Final = Fraction(1, 20)
-NOISE_OF_VIEWS: Final = 0.25
-"""Every pair is measured where noise changes its table by at most this share of the rows."""
-NOISE_OF_VIEWS_BESIDE_TARGET: Final = 0.05
-"""The same where a target is declared, whose tables have less noise than those of all pairs."""
-DEPENDENCE_SHARE: Final = Fraction(1, 24)
-"""Of ε, at most, for the question how far attributes are from independence; twice that where all pairs might be
-measured, which costs most if they do not depend."""
+DEPENDENCE_SHARE: Final = Fraction(1, 20)
+"""Of ε, at most, for the question how far attributes are from independence."""
+STRONG_DEPENDENCE: Final = 0.3
+"""Share of the rows by which pairs hardly ever depend on average: where even that would not pay, nothing is asked."""
 DEPENDENCE_OF_CHOICES: Final = Fraction(1, 3)
 """The same of what choices have, where margins and tables have a budget of their own."""
+SHARE_OF_TARGET: Final = Fraction(1, 3)
+"""Of what is for tables, for those with a target."""
 NOISE_OF_CORRELATION: Final = 0.15
 """Correlations of ordered attributes are measured if the mean absolute noise of Kendall's coefficient is below this."""
 ROWS_OF_CHOICE: Final = 0.05
@@ -63,8 +68,8 @@ ROWS_OF_CHOICE: Final = 0.05
 class Plan:
     """What is measured besides margins, with the pure ε for choices and what margins and tables are measured for."""
 
-    views: list[Scope]
-    """Tables that hold every pair of attributes."""
+    resolution: Resolution | None
+    """How all pairs of attributes are measured, if they are."""
     choices: int
     dependence: Dependence | None
     select: Fraction
@@ -86,25 +91,23 @@ class MarginalGraph:
 
     ``size_share`` of ε counts the rows. What happens then depends on public facts, the sizes of the attributes, the
     noisy number of rows and the budget, and on one private answer, how far pairs of attributes are from independence on
-    average (``Dependence``; not with ``ask=False``).
+    average (``Dependence``; not with ``ask=False``, nor where no answer could change what happens).
 
-    * Margins alone, for all that is left, if that is not surely more than their noise.
-    * Small attributes: if a few sets of attributes that hold every pair can be measured with little noise beside that,
-      those are (PriView; see ``best_covering``), and nothing has to be chosen.
-    * Else the margins get the more of the budget, the noisier they would be (``margin_share`` fixes it), and
+    * Values are gathered into groups, as many as noise allows (``best_resolution``): neighbours of an ordered
+      attribute, rare values of categories. Tables that hold every pair of attributes are measured in these groups
+      (PriView; see ``best_covering``), and a margin of each attribute that has more values than groups, for the share
+      of the budget under which all errors are least, or ``margin_share``. Nothing is chosen by data.
+    * Margins alone, for all that is left, if the dependence is not worth its noise (``pays``).
+    * If no tables that hold every pair fit into a model, because attributes are many, or with ``every_pair=False``:
       ``select_share`` of ε chooses tables, each by the exponential mechanism (``Selection``): first a tree of pairs as
-      in MST, then those that the model predicts worst, as in AIM. "None" is a candidate every time, so that a
-      dependence that is not worth its noise is left out. Attributes are gathered into groups for the tables, fewer
-      the less there are rows for the budget: neighbours of an ordered attribute, rare values of categories.
-    * With a ``target``, tables of it and each other attribute are measured before any other is chosen, all of them
-      where they can be read (``chosen_around``).
-    * Two or more ordered attributes with many values: half of ``select_share`` measures Kendall's τ of them, if
-      its noise is small. A normal copula then predicts their tables, measured or not.
+      in MST, then those that the model predicts worst, as in AIM. "None" is a candidate every time. Ordered attributes
+      with many values have Kendall's τ measured for half of ``select_share``, if its noise is small.
+    * With a ``target``, tables of it and each other attribute are measured too; then nothing is asked.
 
     Every table is denoised towards what stronger ones predict of it (``denoised``), and a law of largest entropy is
-    fitted to all of them on a junction tree of bounded memory (``Junction``). Values inside a group follow the
-    margin. With ``noise="gaussian"``, for guarantees with delta > 0, margins and tables are paid from μ² and the
-    pure part pays for rows and choices.
+    fitted to all of them on a junction tree of bounded memory (``Junction``). Values inside a group follow those of
+    another attribute (``refined``). With ``noise="gaussian"``, for guarantees with delta > 0, margins and tables are
+    paid from μ² and the pure part pays for rows and choices.
 
     >>> import numpy as np
     >>> from veilstream.data import Categories
@@ -117,15 +120,15 @@ class MarginalGraph:
     True
 
     McKenna, Miklau, Sheldon: Winning the NIST contest, 2021 (MST); McKenna, Mullins, Sheldon, Miklau: AIM, VLDB 2022;
-    Qardaji, Yang, Li: PriView, SIGMOD 2014. Changed: pure ε; the question; groups; "none"; denoising; correlations as
-    predictions; rows drawn evenly.
+    Qardaji, Yang, Li: PriView, SIGMOD 2014. Changed: pure ε; the question; groups, and what lies inside of them;
+    "none"; denoising; rows drawn evenly.
     """
 
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     """Models of the first one were trees of pairs, those of the second did not hold the groups of values: their rows
-    can be drawn with the version that made them. The third never asked how far attributes depend on one another, and
-    what it began goes on."""
-    former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {3: {}}
+    can be drawn with the version that made them. The third never asked how far attributes depend on one another, the
+    fourth chose tables; what they began goes on."""
+    former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {3: {}, 4: {}}
     margins: HistogramMechanism | None = None
     """Margins by a histogram mechanism, with Laplace noise only; by default plain noise, smoothed."""
     noise: Law = "laplace"
@@ -140,6 +143,8 @@ class MarginalGraph:
     ask: bool = True
     """Whether tables are measured only if a private answer says that attributes depend enough on one another; with a
     target, whose tables are wanted, nothing is asked."""
+    every_pair: bool = True
+    """Whether every pair of attributes is measured where that fits into a model; else tables are chosen."""
     schema: str | None = None
     """Fingerprint of the table's domain, for ledgers."""
 
@@ -172,20 +177,19 @@ class MarginalGraph:
         counted = meter.laplace(rows.counts(()), self.shares(epsilon)[0], "total")
         total = max(float(counted.numbers[0]), 0.0)
         plan = self._plan(rows, layout, total, epsilon, meter)
-        choices, select = plan.choices, plan.select
         budget = Budget.of(self.noise, plan.measure, rows.l1, meter)
-        share = FOR_MARGINS_BESIDE_VIEWS if plan.views else Fraction(1)
-        if choices:
-            share = self.for_margins(layout, total, budget, plan.dependence)
-        histogram = self.margins if self.noise == "laplace" else None
-        noisy = budget.margins(rows, histogram, share, meter)
+        if plan.resolution is not None:
+            return self._all_pairs(
+                rows, layout, counted, plan.resolution, [budget, *budget.spared(Fraction(0), plan.select)], meter
+            )
+        choices, select = plan.choices, plan.select
+        share = self.for_margins(layout, total, budget, plan.dependence) if choices else Fraction(1)
+        noisy = budget.margins(rows, self.histogram, share, meter)
         groups, count = self.groups(layout, total, budget, 1 - share, choices) if choices else (MOST_GROUPS, 0)
         margins = noisy.margins(total)
         start = Published(margins, layout.labels(margins.counts, groups), np.zeros(layout.correlations), [])
         rest = Chosen([], Fraction(0), select)
-        if plan.views:
-            rest = replace(rest, tables=budget.tables(rows, start.labels, plan.views, 1 - share, meter))
-        elif choices:
+        if choices:
             if self._correlated(layout, total, rows.l1, select / 2):
                 select /= 2
                 start = replace(start, correlations=_correlations(rows, layout, margins, select, meter))
@@ -196,31 +200,90 @@ class MarginalGraph:
         for spare in budget.spared(rest.share, rest.epsilon):
             # Nothing of the promise is left unspent: what was not chosen makes the rest less noisy.
             spent = share if tables else Fraction(1)
-            noisy = noisy.with_another(spare.margins(rows, histogram, spent, meter))
+            noisy = noisy.with_another(spare.margins(rows, self.histogram, spent, meter))
             if tables:
                 again = spare.tables(rows, start.labels, [table.scope for table in tables], 1 - spent, meter)
                 tables = [one.with_another(other) for one, other in zip(tables, again, strict=True)]
         return Measured(counted, replace(start, margins=noisy.margins(total), tables=tables), noisy)
 
+    def _all_pairs(
+        self,
+        rows: SealedRows,
+        layout: GraphLayout,
+        counted: Values,
+        resolution: Resolution,
+        budgets: Sequence[Budget],
+        meter: Meter,
+    ) -> Measured:
+        """Margins of the attributes whose values are gathered, and tables of groups that hold every pair.
+
+        The first budget is the one that was planned with; what others bring makes the same less noisy.
+        """
+        total = max(float(counted.numbers[0]), 0.0)
+        told = unmeasured(layout.shape, [min(size, resolution.groups) for size in layout.shape])
+        share = (
+            self.margin_share if self.margin_share is not None and resolution.for_margins else resolution.for_margins
+        )
+        noisy = NoisyMargins.none(layout.shape)
+        for budget in budgets if share else ():
+            noisy = noisy.with_another(budget.margins(rows, self.histogram, share, meter, told=told))
+        labels = layout.labels(noisy.margins(total).counts, resolution.groups)
+        tables: list[Marginal] = []
+        for budget in budgets:
+            again = self._views(rows, layout, labels, resolution, budget, 1 - share, meter)
+            tables = [one.with_another(other) for one, other in zip(tables, again, strict=True)] if tables else again
+        noisy = noisy.told_by(tables, told)
+        parts = Published(noisy.margins(total), labels, np.zeros(layout.correlations), tables)
+        return Measured(counted, parts, noisy)
+
+    def _views(
+        self,
+        rows: SealedRows,
+        layout: GraphLayout,
+        labels: list[Integers],
+        resolution: Resolution,
+        budget: Budget,
+        share: Fraction,
+        meter: Meter,
+    ) -> list[Marginal]:
+        """Tables that hold every pair, and before them those of a target and each other attribute, if there is room."""
+        target, star = self._target(layout), list[Scope]()
+        if target is not None:
+            others = [axis for axis in range(len(layout.shape)) if axis != target]
+            star = [(min(axis, target), max(axis, target)) for axis in others]
+        star = star if layout.has_room(labels, [*star, *resolution.views]) else []
+        of_target = share * SHARE_OF_TARGET if star else Fraction(0)
+        tables = budget.tables(rows, labels, star, of_target, meter) if star else []
+        return [*tables, *budget.tables(rows, labels, resolution.views, share - of_target, meter)]
+
     def _plan(self, rows: SealedRows, layout: GraphLayout, total: float, epsilon: Fraction, meter: Meter) -> Plan:
         """What is measured: tables of all pairs, tables that are chosen, or margins alone."""
         _, select, measure = self.shares(epsilon)
-        budget, pure = Budget.of(self.noise, measure, rows.l1, meter), self.noise == "laplace"
-        views, noise = self._views(layout, total, budget)
-        choices, dependence = self._choices(layout, total, select, rows.l1), None
-        if self._asks and (views or choices):
-            off = budget.noise_of_margins(layout.shape)
-            share = DEPENDENCE_SHARE * (2 if views else 1)
-            most = min(epsilon * share, measure / 2) if pure else select * DEPENDENCE_OF_CHOICES
-            dependence = Dependence.asked(rows, off, most, meter)
+        pure, dependence = self.noise == "laplace", None
+        budget = Budget.of(self.noise, measure + select if pure else measure, rows.l1, meter)
+        off = variation_of_margins(layout.shape, budget)
+        alone = noise_of_margins(layout.shape, [1] * len(layout.shape), budget)
+        strong = STRONG_DEPENDENCE * total
+        resolution = best_resolution(layout, budget, strong) if self.every_pair else None
+        hopeless = resolution is not None and not pays(resolution.noise + resolution.lost, alone, strong)
+        if self._asks and len(layout.shape) > 1 and not hopeless:
+            most = epsilon * DEPENDENCE_SHARE if pure else select * DEPENDENCE_OF_CHOICES
+            dependence = Dependence.asked(rows, total, off, most, meter)
             measure -= dependence.epsilon if pure else 0
             select -= 0 if pure else dependence.epsilon
-            views = views if dependence.fills(noise) else []
-            choices = choices if dependence.beats(off) else 0
-        choices = 0 if views else choices
+            budget = Budget.of(self.noise, measure + select if pure else measure, rows.l1, meter)
+        depends = TYPICAL * total if dependence is None else dependence.likely(total)
+        resolution = best_resolution(layout, budget, max(depends, 1.0)) if self.every_pair else None
+        choices = self._choices(layout, total, select, rows.l1) if resolution is None else 0
+        if dependence is not None and resolution is not None:
+            hopeless = not pays(resolution.noise + resolution.lost, alone, depends)
+        if self._asks and hopeless:
+            resolution = None
+        if dependence is not None and not dependence.beats(off):
+            choices = 0
         if pure and not choices:
             measure, select = measure + select, Fraction(0)
-        return Plan(views, choices, dependence, select, measure)
+        return Plan(resolution, choices, dependence, select, measure)
 
     def shares(self, epsilon: Fraction) -> tuple[Fraction, Fraction, Fraction]:
         """Pure ε for the number of rows and for choices, and what margins and tables are measured for."""
@@ -229,6 +292,11 @@ class MarginalGraph:
             return size, select, epsilon - size - select
         # Margins and tables have a budget of their own: the pure one is all for rows and choices.
         return size * epsilon / (size + select), select * epsilon / (size + select), epsilon
+
+    @property
+    def histogram(self) -> HistogramMechanism | None:
+        """What margins are measured by, if not by plain noise."""
+        return self.margins if self.noise == "laplace" else None
 
     @property
     def _asks(self) -> bool:
@@ -253,20 +321,6 @@ class MarginalGraph:
         choices = math.floor(ROWS_OF_CHOICE * total * float(epsilon / max_contribution))
         return choices if choices >= FEWEST_CHOICES[self._asks] else 0
 
-    def _views(self, layout: GraphLayout, total: float, budget: Budget) -> tuple[list[Scope], float]:
-        """Tables that hold every pair, where attributes are so small that noise leaves them readable; else none.
-
-        And how far noise puts the table of a pair off, in rows.
-        """
-        if len(layout.shape) < 2 or max(layout.shape) > MOST_GROUPS:
-            return [], math.inf
-        spared = 1 - FOR_MARGINS_BESIDE_VIEWS
-        views, noise = best_covering(layout.shape, lambda count: budget.noise_of(spared / count))
-        enough = max(map(len, views)) <= MOST_AXES and len(views) <= layout.most_tables
-        cells = sum(math.prod(layout.shape[axis] for axis in view) for view in views)
-        bound = NOISE_OF_VIEWS if self.target is None else NOISE_OF_VIEWS_BESIDE_TARGET
-        return (views if enough and cells <= layout.most_cells and noise <= bound * total else []), noise
-
     def _correlated(self, layout: GraphLayout, total: float, max_contribution: Fraction, epsilon: Fraction) -> bool:
         """Whether the noise of Kendall's coefficients of the ordered attributes is small beside 1."""
         attributes = len(layout.numeric)
@@ -280,7 +334,7 @@ class MarginalGraph:
         """The more of the budget, the larger the noise of margins would be beside all rows, and beside dependence."""
         if self.margin_share is not None:
             return self.margin_share
-        off = budget.noise_of_margins(layout.shape)
+        off = variation_of_margins(layout.shape, budget)
         wanted = MARGINS_BY_NOISE * off / max(total, 1.0)
         if dependence is not None:
             wanted = max(wanted, dependence.for_margins(off))

@@ -41,6 +41,11 @@ class NoisyMargins:
     smooth: bool
     """Whether they have plain noise, to be smoothed."""
 
+    @classmethod
+    def none(cls, shape: Sequence[int]) -> NoisyMargins:
+        """No measurement yet: nothing is known."""
+        return cls(tuple(np.zeros(size) for size in shape), (SMALLEST,) * len(shape), True)
+
     def with_another(self, other: NoisyMargins) -> NoisyMargins:
         """The means of two measurements by their precisions.
 
@@ -51,13 +56,28 @@ class NoisyMargins:
         weighed = zip(self.counts, self.precisions, other.counts, other.precisions, strict=True)
         counts = tuple((p * mine + q * theirs) / (p + q) for mine, p, theirs, q in weighed)
         precisions = tuple(p + q for p, q in zip(self.precisions, other.precisions, strict=True))
-        return NoisyMargins(counts, precisions, self.smooth)
+        return NoisyMargins(counts, precisions, other.smooth)
+
+    def told_by(self, tables: Sequence[Marginal], axes: Sequence[int]) -> NoisyMargins:
+        """With the margins of some attributes as tables tell them, whose groups are single values of these."""
+        counts, precisions = list(self.counts), list(self.precisions)
+        for axis in axes:
+            weights, sums = SMALLEST, np.zeros(counts[axis].size)
+            for table in tables:
+                if axis in table.scope:
+                    others = tuple(at for at, other in enumerate(table.scope) if other != axis)
+                    weight = counts[axis].size / (max(table.std**2, SMALLEST) * table.counts.size)
+                    sums, weights = sums + weight * np.asarray(table.counts.sum(axis=others)), weights + weight
+            counts[axis], precisions[axis] = sums / weights, weights
+        return NoisyMargins(tuple(counts), tuple(precisions), self.smooth)
 
     def margins(self, total: float) -> Margins:
         """Smoothed, and projected on counts ≥ 0 with the published ``total``."""
         deviations = tuple(1 / math.sqrt(precision) for precision in self.precisions)
         counts = tuple(
-            onto_simplex(smoothed(noisy, std) if self.smooth and noisy.size >= FEWEST_SMOOTHED else noisy, total)
+            onto_simplex(
+                smoothed(noisy, std, "median") if self.smooth and noisy.size >= FEWEST_SMOOTHED else noisy, total
+            )
             for noisy, std in zip(self.counts, deviations, strict=True)
         )
         return Margins(counts, total, deviations)
@@ -99,6 +119,22 @@ class Budget:
             return float(self.max_contribution / (self.amount * share))
         return float(self.max_contribution) / math.sqrt(float(self.amount * share) * math.pi / 2)
 
+    def growth(self, share: Fraction) -> float:
+        """How much larger noise is with a share of the budget than with all of it."""
+        return self.noise_of(share) / self.noise_of(Fraction(1))
+
+    def divided(self, first: float, second: float) -> Fraction:
+        """The share of the budget for the first of two errors under which their sum is least.
+
+        Both are those with all of the budget.
+
+        >>> Budget("laplace", Fraction(1), Fraction(1)).divided(4.0, 1.0)
+        Fraction(2, 3)
+        """
+        power = 1 / 2 if self.noise == "laplace" else 2 / 3
+        weights = first**power, second**power
+        return Fraction(round(3072 * weights[0] / max(sum(weights), SMALLEST)), 3072)
+
     def parts(self, sizes: Sequence[int]) -> list[Fraction]:
         """Parts of a budget for histograms of these sizes under which the sum of all their noises is least.
 
@@ -109,31 +145,30 @@ class Budget:
         weights = [Fraction(round(1024 * size**power)) for size in sizes]
         return [weight / sum(weights) for weight in weights]
 
-    def noise_of_margins(self, sizes: Sequence[int]) -> float:
-        """The mean total variation, in rows, that noise makes of a margin if margins get all of the budget.
-
-        >>> Budget("laplace", Fraction(1), Fraction(1)).noise_of_margins([4, 4])
-        4.0
-        """
-        parts = self.parts(sizes)
-        return sum(size * self.noise_of(part) for size, part in zip(sizes, parts, strict=True)) / 2 / len(parts)
-
     def margins(
-        self, rows: SealedRows, histogram: HistogramMechanism | None, share: Fraction, meter: Meter
+        self,
+        rows: SealedRows,
+        histogram: HistogramMechanism | None,
+        share: Fraction,
+        meter: Meter,
+        *,
+        told: Sequence[int] = (),
     ) -> NoisyMargins:
-        """Every margin for a share of the budget in all."""
+        """Every margin for a share of the budget in all, but those that are ``told`` by tables."""
         smooth = histogram is None or self.noise != "laplace"
-        counts: list[Reals] = []
-        precisions: list[float] = []
-        for axis, part in enumerate(self.parts(rows.shape)):
+        measured = [axis for axis in range(len(rows.shape)) if axis not in told]
+        counts: list[Reals] = [np.zeros(size) for size in rows.shape]
+        precisions = [SMALLEST] * len(rows.shape)
+        for axis, part in zip(measured, self.parts([rows.shape[axis] for axis in measured]), strict=True):
             exact = rows.margin(axis)
             if histogram is None or smooth:
                 values = self._measure(exact, share * part, "margin", meter)
             else:
                 values = histogram.estimate(exact, self.amount * share * part, meter)
-            counts.append(np.asarray(values.numbers, dtype=np.float64))
+            counts[axis] = np.asarray(values.numbers, dtype=np.float64)
             variance = float(np.mean(np.square(values.std)))
-            precisions.append(1 / max(variance, SMALLEST) if math.isfinite(variance) else float(share * part) ** 2)
+            known = math.isfinite(variance)
+            precisions[axis] = 1 / max(variance, SMALLEST) if known else float(share * part) ** 2
         return NoisyMargins(tuple(counts), tuple(precisions), smooth)
 
     def tables(

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from veilstream.synthesis.bivariate import pair_probabilities
 from veilstream.synthesis.denoising import denoised
 from veilstream.synthesis.graph_layout import GraphLayout, Marginal, Published
-from veilstream.synthesis.junction import Junction, Scope, evenly, fits
+from veilstream.synthesis.junction import Junction, Scope, fits
 from veilstream.synthesis.margins import Margins, shares
+from veilstream.synthesis.refining import Part, refined
 from veilstream.synthesis.tree import consistent
 from veilstream.values.projection import onto_simplex
 
@@ -34,6 +35,7 @@ class Graph:
 
     margins: Margins
     labels: list[Integers]
+    ordered: tuple[bool, ...]
     law: Junction
 
     @classmethod
@@ -51,26 +53,23 @@ class Graph:
             if rho != 0
         }
         trends = [ordered and size > 2 for ordered, size in zip(layout.ordered, map(len, coarse), strict=True)]
-        return cls(margins, labels, _fitted(coarse, max(margins.total, 1.0), tables, copula, trends))
+        law = _fitted(coarse, max(margins.total, 1.0), tables, copula, trends)
+        return cls(margins, labels, layout.ordered, law)
 
     @property
     def sizes(self) -> list[int]:
         return self.law.sizes
 
     def rows(self, count: int, seed: Sequence[int] | None) -> list[Integers]:
-        """Drawn rows as codes, one column per attribute: groups by the law, values inside them by the margins."""
+        """Drawn rows as codes, one column per attribute: groups by the law, values inside them by ``refined``."""
         generator = Generator(PCG64(SeedSequence(seed)))
         groups = self.law.draw(count, generator)
-        columns: list[Integers] = []
-        for margin, label, column in zip(self.margins.counts, self.labels, groups, strict=True):
-            if label.size == 1 + int(label.max()):
-                columns.append(np.argsort(label)[column])
-                continue
-            # A group of which the margin knows nothing is taken evenly.
-            inside = np.zeros((1 + int(label.max()), label.size))
-            inside[label, np.arange(label.size)] = shares(margin) + 1e-15
-            columns.append(evenly(inside, column, generator))
-        return columns
+        known = zip(self.margins.counts, self.labels, self.ordered, strict=True)
+        parts = [
+            Part.of(counts, labels, self.law.table((axis,)), ordered)
+            for axis, (counts, labels, ordered) in enumerate(known)
+        ]
+        return refined(parts, self.law.pairs(), groups, generator)
 
 
 def _reconciled(margins: Margins, labels: Sequence[Integers], tables: Sequence[Marginal]) -> list[Reals]:

@@ -90,6 +90,12 @@ class GraphLayout:
             return 0
         return max(self.most_tables * widest[0] * widest[1], min(self.most_tables * math.prod(widest), FEWEST_CELLS))
 
+    def has_room(self, labels: Sequence[Integers], scopes: Sequence[Scope]) -> bool:
+        """Whether the vector of a model has room for tables of these attributes' groups."""
+        sizes = [1 + int(label.max()) for label in labels]
+        cells = sum(math.prod(sizes[axis] for axis in scope) for scope in scopes)
+        return len(scopes) <= self.most_tables and cells <= self.most_cells
+
     @property
     def spare(self) -> int:
         """Numbers that are not margins."""

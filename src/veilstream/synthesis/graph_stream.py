@@ -13,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
-from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.mechanisms.streams import horizons
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.synthesis.graph import FOR_MARGINS_BESIDE_VIEWS, MarginalGraph, Measured, released
+from veilstream.synthesis.graph import MarginalGraph, Measured, released
 from veilstream.synthesis.graph_budget import Budget, NoisyMargins
 from veilstream.synthesis.graph_choice import misfit_penalty
 from veilstream.synthesis.graph_fit import Graph
 from veilstream.synthesis.graph_layout import GraphLayout, Marginal, Published
 from veilstream.synthesis.junction import Scope, fits
+from veilstream.synthesis.resolution import share_of_margins, unmeasured
+from veilstream.synthesis.views import holds_every_pair, spread_of
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedRows, SealedTable
@@ -35,6 +36,8 @@ MEMORY: Final = 0.8
 """Weight of what was known of a table's drift before, beside what the present step shows."""
 SIGMAS: Final = 3.0
 """Standard deviations by which chance may put the rows off from a model that describes them."""
+JUMP: Final = 6.0
+"""Standard deviations by which a change must stand out of noise to be followed at once; of squared Laplace noise."""
 FAINT: Final = 2.0
 """Standard deviations by which the dependence of a pair must stand out of noise and chance for its table to stay."""
 
@@ -133,10 +136,9 @@ class _Refresh:
         if not pairs and self.graph.noise == "laplace":
             measure, choose = measure + choose, Fraction(0)
         budget = Budget.of(self.graph.noise, measure, self.rows.l1, self.meter)
-        whole = _every_pair(before, len(self.layout.shape))
-        share = self.graph.for_margins(self.layout, before.margins.total, budget)
-        share = FOR_MARGINS_BESIDE_VIEWS if whole else share
-        noisy, drifts = self._margins(before, budget, share)
+        whole = holds_every_pair([table.scope for table in before.tables], len(self.layout.shape))
+        told, share = self._shares(before, budget) if whole else ([], self._for_margins(before, budget))
+        noisy, drifts = self._margins(before, budget, share, told)
         total = _total(counted, noisy)
         known = replace(before, margins=noisy.margins(total))
         if not known.tables and pairs:
@@ -148,7 +150,10 @@ class _Refresh:
             known, choose = self._joined(known, pairs, choose, noise), Fraction(0)
         tables, more = self._tables(before, known, budget, 1 - share)
         for spare in budget.spared(Fraction(0) if tables else 1 - share, choose):
-            noisy = noisy.with_another(spare.margins(self.rows, self.histogram, Fraction(1), self.meter))
+            noisy = noisy.with_another(
+                spare.margins(self.rows, self.graph.histogram, Fraction(1), self.meter, told=told)
+            )
+        noisy = noisy.told_by(tables, told)
         # Where every pair is measured, each of the tables makes margins less noisy, whatever it shows.
         kept = [at for at, table in enumerate(tables) if whole or stands_out(table)]
         parts = replace(known, margins=noisy.margins(total), tables=[tables[at] for at in kept])
@@ -159,9 +164,15 @@ class _Refresh:
         """Of few steps no drift is known yet: each counts alike."""
         return min(MEMORY, 1 - 1 / max(self.state.step, 1))
 
-    @property
-    def histogram(self) -> HistogramMechanism | None:
-        return self.graph.margins if self.graph.noise == "laplace" else None
+    def _for_margins(self, before: Published, budget: Budget) -> Fraction:
+        return self.graph.for_margins(self.layout, before.margins.total, budget)
+
+    def _shares(self, before: Published, budget: Budget) -> tuple[list[int], Fraction]:
+        """Attributes whose margins are told by tables that hold every pair, and the share of the others' margins."""
+        sizes = [1 + int(label.max()) for label in before.labels]
+        scopes = [table.scope for table in before.tables]
+        noise = spread_of(sizes, scopes) * budget.noise_of(Fraction(1, len(scopes)))
+        return unmeasured(self.layout.shape, sizes), share_of_margins(self.layout.shape, sizes, noise, budget)
 
     def _outside(self, before: Published) -> list[Scope]:
         """Pairs that no table holds and that the memory of the law has room for."""
@@ -173,20 +184,23 @@ class _Refresh:
         apart = [pair for pair in pairs if not any(set(pair) <= set(scope) for scope in held)]
         return [pair for pair in apart if fits(sizes, [*held, pair])]
 
-    def _margins(self, before: Published, budget: Budget, share: Fraction) -> tuple[NoisyMargins, Reals]:
-        now = budget.margins(self.rows, self.histogram, share, self.meter)
+    def _margins(
+        self, before: Published, budget: Budget, share: Fraction, told: Sequence[int]
+    ) -> tuple[NoisyMargins, Reals]:
+        now = NoisyMargins.none(self.layout.shape)
+        if share:
+            now = budget.margins(self.rows, self.graph.histogram, share, self.meter, told=told)
         ends = np.cumsum(self.layout.shape)[:-1]
-        counts: list[Reals] = []
-        precisions: list[float] = []
+        counts, precisions = list(now.counts), list(now.precisions)
         drifts = self.state.drifts[: len(self.layout.shape)].copy()
         known = zip(np.split(self.state.margins, ends), before.margins.std, strict=True)
         for axis, (last, std) in enumerate(known):
-            noise = 1 / now.precisions[axis]
-            estimate, variance, drifts[axis] = followed(
-                last, std**2, now.counts[axis], noise, drifts[axis], self.memory
-            )
-            counts.append(estimate)
-            precisions.append(1 / variance)
+            if axis not in told:
+                noise = 1 / now.precisions[axis]
+                counts[axis], variance, drifts[axis] = followed(
+                    last, std**2, now.counts[axis], noise, drifts[axis], self.memory
+                )
+                precisions[axis] = 1 / variance
         return NoisyMargins(tuple(counts), tuple(precisions), now.smooth), drifts
 
     def _joined(self, known: Published, pairs: Sequence[Scope], epsilon: Fraction, noise: float) -> Published:
@@ -239,22 +253,18 @@ def followed(
     """The estimate of changing numbers after a new measurement with ``noise`` (a variance), its variance, the drift.
 
     The squared differences between a measurement and the last estimate are the variance of that, the noise of the one
-    and the drift between: the last of the three is what is left, averaged over steps.
+    and the drift between: the last of the three is what is left, averaged over steps. A jump, which stands out of what
+    noise makes of so many numbers, is followed at once.
 
     >>> followed(np.array([10.0, 20.0]), 1.0, np.array([12.0, 20.0]), 1.0, drift=0.0)
     (array([11., 20.]), 0.5, 0.0)
     """
     shown = float(np.square(now - last).mean()) - variance - noise
     drift = memory * drift + (1 - memory) * shown
-    prior = variance + max(drift, 0.0)
+    jump = shown > JUMP * (variance + noise) * math.sqrt(5 / now.size)
+    prior = variance + max(drift, shown if jump else 0.0)
     gain = prior / max(prior + noise, 1e-18)
     return last + gain * (now - last), max(gain * noise, 1e-18), drift
-
-
-def _every_pair(known: Published, attributes: int) -> bool:
-    """Whether tables hold every pair of attributes, so that they tell margins too."""
-    held = {pair for table in known.tables for pair in itertools.combinations(table.scope, 2)}
-    return attributes > 1 and len(held) == math.comb(attributes, 2)
 
 
 def stands_out(table: Marginal) -> bool:

@@ -226,23 +226,46 @@ class Junction:
 
 
 def evenly(weights: Reals, given: Integers, generator: Generator) -> Integers:
-    """A column for rows with these known cells, by the weights of the known cell's row.
-
-    Rows of one known cell, in random order, take values at the points of a sequence that fills [0, 1) evenly (multiples
-    of the golden ratio), and so do the known cells one after the other, in random order too: how often a value comes
-    is as expected but for rounding, and two columns drawn from the same known one stay independent given it.
-    """
-    count, width = given.size, int(weights.shape[1])
+    """A column for rows with these known cells, by the weights of the known cell's row."""
+    width = int(weights.shape[1])
     sums = weights.sum(axis=1, keepdims=True)
     cumulative = np.cumsum(np.where(sums > 0, weights / np.maximum(sums, SMALLEST), 1 / width), axis=1)
-    shuffled = generator.permutation(len(weights))[given]
-    order = np.lexsort((generator.random(count), shuffled))
-    uniform = np.empty(count)
-    uniform[order] = (generator.random() + np.arange(count) * ((math.sqrt(5) - 1) / 2)) % 1.0
     # One search in all rows at once: row r holds numbers from r to r + 1.
     flat = (np.minimum(cumulative, 1.0) + np.arange(len(weights))[:, None]).reshape(-1)
-    at = np.searchsorted(flat, given + uniform * (1 - 1e-12), side="right") - given * width
+    at = np.searchsorted(flat, given + even_points(given, len(weights), generator), side="right") - given * width
     return np.asarray(np.clip(at, 0, width - 1), dtype=np.int64)
+
+
+def evenly_inside(groups: Integers, weights: Reals, given: Integers, generator: Generator) -> Integers:
+    """For rows with known groups an item of the group, by its weight; every item has one group.
+
+    >>> evenly_inside(np.array([1, 0, 1]), np.ones(3), np.array([0, 1, 1]), np.random.default_rng(1))[0]
+    np.int64(1)
+    """
+    count = 1 + int(groups.max())
+    order = np.argsort(groups, kind="stable")
+    sizes = np.bincount(groups, minlength=count)
+    sums = np.bincount(groups, weights, minlength=count)
+    share = np.where(sums[groups] > 0, weights / np.maximum(sums[groups], SMALLEST), 1 / sizes[groups])[order]
+    starts = np.cumsum(sizes) - sizes
+    running = np.cumsum(share)
+    flat = np.minimum(running - (running - share)[starts][groups[order]], 1.0) + groups[order]
+    at = np.searchsorted(flat, given + even_points(given, count, generator), side="right")
+    return np.asarray(order[np.clip(at, starts[given], (starts + sizes - 1)[given])], dtype=np.int64)
+
+
+def even_points(given: Integers, known: int, generator: Generator) -> Reals:
+    """A number in [0, 1) for each row.
+
+    Rows of one known cell, in random order, get the points of a sequence that fills [0, 1) evenly (multiples of
+    the golden ratio), and so do the known cells one after the other, in random order too: how often a value comes
+    is as expected but for rounding, and two columns drawn from the same known one stay independent given it.
+    """
+    shuffled = generator.permutation(known)[given]
+    order = np.lexsort((generator.random(given.size), shuffled))
+    uniform = np.empty(given.size)
+    uniform[order] = (generator.random() + np.arange(given.size) * ((math.sqrt(5) - 1) / 2)) % 1.0
+    return uniform * (1 - 1e-12)
 
 
 def _axes(mask: int) -> list[int]:

@@ -21,7 +21,7 @@ from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.rows import ordered_rows
 
 Codes = list[NDArray[np.int64]]
-REFITS: Final = 6
+REFITS: Final = 10
 MOST_ROWS: Final = 50_000
 LEVEL: Final = 0.95
 

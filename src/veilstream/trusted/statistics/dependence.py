@@ -14,8 +14,9 @@ from veilstream.trusted.opening import open_rows
 from veilstream.trusted.rows import SealedRows
 
 GRID: Final = 8
-MOST_GROUPS: Final = 32
-"""Neighbouring values of larger attributes are taken together, to so many groups."""
+MOST_GROUPS: Final = 8
+"""Neighbouring values of larger attributes are taken together, to so many groups: in finer tables, chance alone makes
+rows look dependent."""
 
 
 @hide_frames
@@ -23,7 +24,7 @@ def mean_dependence(rows: SealedRows) -> Sealed:
     """The mean over all pairs of attributes of half the L1 distance from their table to independence, in rows.
 
     For a pair with the table N and the margins R and C of n rows that is Σ|N_ab − R_a·C_b/n| / 2, on a grid of 2⁻⁸
-    below which it is rounded down. Attributes of more than 32 values are gathered into 32 groups of successive ones.
+    below which it is rounded down. Attributes of more than 8 values are gathered into 8 groups of successive ones.
 
     Sensitivity. Let p = R/n and q = C/n, and let a row (a, b) be added. N grows by δ_a⊗δ_b and the product R⊗C/n
     becomes (np + δ_a)⊗(nq + δ_b)/(n + 1), so their difference grows by n/(n + 1)·(δ_a − p)⊗(δ_b − q). The L1 norm of
