@@ -13,7 +13,7 @@ LEFT_OUT = ("geometric", "barak")
 """The measure itself, and a method for marginals."""
 
 
-def draw(errors: Mapping[tuple[str, str], Mapping[str, float]], path: Path) -> None:
+def draw(errors: Mapping[tuple[str, ...], Mapping[str, float]], path: Path) -> None:
     """Errors as multiples of plain noise, on a log scale: points below the line are better."""
     epsilons = list(dict.fromkeys(epsilon for _, epsilon in errors))
     names = list(dict.fromkeys(name for name, _ in errors))

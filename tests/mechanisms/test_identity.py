@@ -93,6 +93,10 @@ def test_a_default_that_has_changed_is_recorded_as_it_was() -> None:
     inside = '{"name": "uniform", "set": {"histogram": {"name": "haar", "set": {}, "version": 1}}, "version": 1}'
     assert rebuilt(inside) == OurUniform(Haar("threshold"))
     assert rebuilt('{"name": "auto", "set": {"use": "bins"}, "version": 1}') == Auto("bins", edition=1)
+    second = '{"name": "auto", "set": {"use": "bins"}, "version": 2}'
+    assert rebuilt(second) == Auto("bins", edition=2)
+    assert recognises(second, Auto("bins", edition=2))
+    assert not recognises(second, Auto("bins"))
 
 
 def test_a_field_called_version_is_a_parameter() -> None:

@@ -22,6 +22,7 @@ from veilstream.mechanisms.histograms import (
     PSD,
     Auto,
     FilterPriority,
+    Haar,
     Marginals,
     Matrix,
     Privelet,
@@ -128,6 +129,12 @@ def dawa() -> list[Claim]:
     return [*claims_of(DAWA()), *claims_of(DAWA(structure=Fraction(1, 2), patience=0.0), said=", without a price")]
 
 
+def haar() -> list[Claim]:
+    """Also with blocks beside the bins, and along a curve."""
+    other = Haar(blocks=Fraction(1, 3), order="z")
+    return [*claims_of(Haar()), *claims_of(other, said=", with blocks")]
+
+
 def auto() -> list[Claim]:
     return [*claims_of(Auto()), *claims_of(Auto(use="bins"), said=", for bins")]
 
@@ -180,7 +187,7 @@ HISTOGRAM_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
     "marginals": marginals,
     "dawa": dawa,
     "ag": partial(claims_of, HISTOGRAMS["ag"]()),
-    "haar": partial(claims_of, HISTOGRAMS["haar"]()),
+    "haar": haar,
     "auto": auto,
 }
 """Name in ``HISTOGRAMS`` -> its claims."""

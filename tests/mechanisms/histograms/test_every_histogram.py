@@ -49,8 +49,11 @@ METHODS: dict[str, HistogramMechanism] = {
     "dawa": DAWA(),
     "ag": AdaptiveGrid(),
     "haar": Haar(),
+    "haar with blocks": Haar(blocks=Fraction(1, 3)),
+    "haar along a curve": Haar(order="z"),
     "auto": Auto(),
     "auto for bins": Auto(use="bins"),
+    "auto for bins, edition 2": Auto(use="bins", edition=2),
 }
 every_method = pytest.mark.parametrize("name", METHODS)
 

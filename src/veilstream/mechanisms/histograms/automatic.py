@@ -22,14 +22,24 @@ from veilstream.mechanisms.histograms.psd import PSD
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
+from veilstream.values.boxes import require_dense
 from veilstream.values.values import Values
 
 SHARE: Final = Fraction(1, 50)
 """Of the budget, for the number of records that the choice rests on."""
-FEW_RECORDS: Final = 3000.0
+FEW_ON_LINE, FEW_IN_TABLE = 3000.0, 100_000.0
 """Records times ε below which ranges are better served by a grid that adapts than by a tree."""
+FEW_PER_CELL: Final = 5.0
+"""The same per cell of a small table, whose cells would soon be divided as far as they can be."""
+LINE_GRID: Final = AdaptiveGrid(constant=10.0)
+TABLE_GRID: Final = AdaptiveGrid(first=Fraction(1, 3), constant=2.5)
+THIN_LINE: Final = 0.5
+"""Records times ε per bin of a line below which blocks of bins are measured beside them."""
+BLOCKS: Final = Fraction(1, 3)
+"""Of the budget, for the blocks."""
 CROWDED_LINE, CROWDED_TABLE = 0.1, 60.0
-"""Records times ε per bin above which single bins have too much structure to be joined into boxes."""
+"""Records times ε per bin above which earlier editions did not join single bins into boxes."""
+EDITIONS: Final = (1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,52 +47,70 @@ class Auto:
     """Publishes with the method that suits what the release is for.
 
     ``use`` is "ranges" (sums over ranges of a line or boxes of a table, the default), "bins" (single ones), or
-    "marginals" (of two attributes). For ranges and bins a fiftieth of ε pays for a noisy number of records N, which
-    with the public ε and shape decides the rest: what a method gains depends above all on the records times ε.
+    "marginals" (of two attributes). For ranges, and for bins of a line, a fiftieth of ε pays for a noisy number of
+    records N, which with the public ε and shape decides the rest: what a method gains depends above all on the records
+    times ε.
 
-    * ranges: ``HB`` on a line and ``PSD`` in a table, or ``AdaptiveGrid`` where N·ε is below 3,000;
-    * bins of a line: ``Haar``, or ``FilterPriority`` where N·ε is below 1/10 for every bin;
-    * bins of a table: ``NoiseFirst``, or ``DPCube`` where N·ε is below 60 for every bin;
+    * ranges of a line: ``HB``, or ``AdaptiveGrid`` where N·ε is below 3,000;
+    * boxes of a table: ``PSD``, or ``AdaptiveGrid`` where N·ε is below 100,000 and below 5 for every cell;
+    * bins of a line: ``Haar``, and with blocks of bins where N·ε is below 1/2 for every bin;
+    * bins of a table: ``Haar`` along a curve through its cells, nothing to choose;
     * marginals: ``Marginals``, nothing to choose.
 
-    ``edition=1`` takes what the first version took for bins of a line: ``DPCube`` and ``Haar`` with a threshold.
+    ``Haar`` and ``AdaptiveGrid`` need N themselves and take it from here, so that it is paid for once.
+
+    ``edition`` 1 and 2 choose as the first versions did: for sparse bins ``DPCube``, then ``FilterPriority`` on lines;
+    for crowded ones ``Haar`` with a threshold, then without, and ``NoiseFirst`` in tables; for ranges of both
+    ``AdaptiveGrid`` as it is where N·ε is below 3,000.
 
     >>> Auto(use="marginals").use
     'marginals'
 
-    The limits were set on the ten lines and eight planes of DPBench that docs/histograms.md has figures of, so those
-    figures flatter the choice.
+    The limits were set on the ten lines and eight planes of DPBench that docs/histograms.md has figures of, whole and
+    with fewer records, so those figures flatter the choice.
     """
 
-    version: ClassVar[int] = 2
-    former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {1: {"edition": 1}}
+    version: ClassVar[int] = 3
+    former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {1: {"edition": 1}, 2: {"edition": 2}}
     use: Literal["ranges", "bins", "marginals"] = "ranges"
-    edition: int = 2
+    edition: int = 3
 
     def __post_init__(self) -> None:
-        if self.edition not in (1, 2):
-            raise InvalidInputError(name="edition", of="Auto", value=self.edition, limit="1 or 2")
+        if self.edition not in EDITIONS:
+            raise InvalidInputError(name="edition", of="Auto", value=self.edition, limit="1, 2 or 3")
         if self.use not in ("ranges", "bins", "marginals"):
             raise InvalidInputError(name="use", value=self.use, limit="'ranges', 'bins' or 'marginals'")
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         if self.use == "marginals":
             return Marginals().estimate(x, epsilon, meter)
+        require_dense(x.shape)
+        line = len(x.shape) == 1
+        if self.use == "bins" and not line and self.edition > 2:
+            return Haar(order="z").estimate(x, epsilon, meter)
         share = epsilon * SHARE
-        noisy = meter.laplace(x.total(), share, "number of records")
+        counted = meter.laplace(x.total(), share, "number of records")
         rest = epsilon - share
-        strength = np.asarray(noisy.numbers[..., 0] * float(rest / x.l1), dtype=np.float64)
-        return self._chosen(x, strength, meter).estimate(x, rest, meter)
-
-    def _chosen(self, x: Sealed, strength: NDArray[np.float64], meter: Meter) -> HistogramMechanism:
+        strength = np.asarray(counted.numbers[..., 0] * float(rest / x.l1), dtype=np.float64)
+        if self.edition < 3:
+            return self._chosen_before(x, strength, meter).estimate(x, rest, meter)
         if self.use == "bins":
-            line = len(x.shape) == 1
+            thin = bool(meter.branch(strength < THIN_LINE * x.size))
+            return (Haar(blocks=BLOCKS) if thin else Haar()).with_total(x, counted, rest, meter)
+        if bool(meter.branch(strength < (FEW_ON_LINE if line else min(FEW_IN_TABLE, FEW_PER_CELL * x.size)))):
+            return (LINE_GRID if line else TABLE_GRID).with_total(x, counted, rest, meter)
+        return (HB() if line else PSD()).estimate(x, rest, meter)
+
+    def _chosen_before(self, x: Sealed, strength: NDArray[np.float64], meter: Meter) -> HistogramMechanism:
+        """What editions 1 and 2 take."""
+        line = len(x.shape) == 1
+        if self.use == "bins":
             crowded = strength > (CROWDED_LINE if line else CROWDED_TABLE) * x.size
             if not bool(meter.branch(crowded)):
                 return FilterPriority() if line and self.edition > 1 else DPCube()
             if not line:
                 return NoiseFirst()
             return Haar() if self.edition > 1 else Haar("threshold")
-        if bool(meter.branch(strength < FEW_RECORDS)):
+        if bool(meter.branch(strength < FEW_ON_LINE)):
             return AdaptiveGrid()
-        return HB() if len(x.shape) == 1 else PSD()
+        return HB() if line else PSD()

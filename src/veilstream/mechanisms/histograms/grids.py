@@ -58,13 +58,16 @@ class AdaptiveGrid:
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         require_dense(x.shape)
-        count_share = epsilon * TOTAL_SHARE
-        total = max(float(meter.laplace(x.total(), count_share, "total").numbers[0]), 1.0)
-        rest = epsilon - count_share
-        first = rest * self.first
-        second = rest - first
+        share = epsilon * TOTAL_SHARE
+        return self.with_total(x, meter.laplace(x.total(), share, "total"), epsilon - share, meter)
+
+    def with_total(self, x: Sealed, counted: Values, epsilon: Fraction, meter: Meter) -> Values:
+        """The histogram for all of ``epsilon``, with the noisy total ``counted`` before."""
+        total = max(float(counted.numbers[0]), 1.0)
+        first = epsilon * self.first
+        second = epsilon - first
         dimensions = len(x.shape)
-        side = max(10.0, (total * float(rest / x.l1) / UNIFORM_CONSTANT) ** (1 / dimensions) / 4)
+        side = max(10.0, (total * float(epsilon / x.l1) / UNIFORM_CONSTANT) ** (1 / dimensions) / 4)
         coarse, count = _grid_labels(x.shape, round(side**dimensions))
         above = meter.laplace(x.sums(coarse, count), first, "coarse cells")
         counts = np.asarray(above.numbers, dtype=np.float64)

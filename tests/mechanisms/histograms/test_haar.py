@@ -1,0 +1,110 @@
+"""Steps between neighbours: the exact noise of each, blocks beside bins, and a total that is paid for once."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.histograms import AdaptiveGrid, Auto, Haar
+from veilstream.mechanisms.histograms._strategies import Tree
+from veilstream.mechanisms.histograms.haar import along_curve, block_width, step_deviations
+from veilstream.testing.fakes import NoNoise
+from veilstream.trusted.counts import seal
+
+from .support import new_meter, release
+
+
+@pytest.mark.parametrize("level", [0, 1, 3, 4, 5])
+def test_deviations_of_steps_are_those_of_the_covariance(level: int) -> None:
+    """Against the inverse of the normal matrix of all measured nodes, at every offset."""
+    tree = Tree(64, 8, (Fraction(0), Fraction(1, 3), Fraction(2, 3)), "laplace")
+    blocks = np.kron(np.eye(8), np.ones((8, 8)))
+    covariance = np.linalg.inv(blocks / 9 + 4 * np.eye(64) / 9)
+    width = 1 << level
+    found = step_deviations(tree, level)
+    assert found.shape == (8,)
+    for offset in range(min(8, 64 - 2 * width + 1)):
+        query = np.zeros(64)
+        query[offset : offset + width], query[offset + width : offset + 2 * width] = 1, -1
+        query /= 2 * width
+        assert found[offset] == pytest.approx(np.sqrt(query @ covariance @ query))
+
+
+def test_blocks_find_the_shape_of_a_line_with_few_records() -> None:
+    """A hump of 4,096 bins with 10,000 records at ε = 1/100: far more than ten standard errors between the means."""
+    hump = np.rint(5 * np.exp(-(((np.arange(4096) - 1500) / 400) ** 2))).astype(np.int64)
+    errors = {
+        method: [np.abs(release(method, hump, "1/50", seed).numbers - hump).mean() for seed in range(20)]
+        for method in (Haar(), Haar(blocks=Fraction(1, 3)))
+    }
+    plain, blocks = (np.array(each) for each in errors.values())
+    assert blocks.mean() < 0.9 * plain.mean()
+
+
+def test_what_noise_the_release_states_with_blocks_is_that_of_least_squares() -> None:
+    values = release(Haar(blocks=Fraction(1, 2)), np.zeros(4096, dtype=np.int64), "1/100")
+    tree = Tree(4096, 64, (Fraction(0), Fraction(1, 2), Fraction(1, 2)), "laplace")
+    whole = float(np.max(release(Haar(), np.zeros(4096, dtype=np.int64), "1/100").std))
+    assert float(np.max(values.std)) == pytest.approx(whole * np.sqrt(tree.bin_variance()), rel=1e-3)
+    assert block_width(4096) == 64
+
+
+@pytest.mark.parametrize(("use", "counts"), [("bins", 0), ("bins", 50), ("ranges", 0)])
+def test_auto_pays_for_the_number_of_records_once(use: str, counts: int) -> None:
+    meter = new_meter("1", 256, 3)
+    Auto(use=use).estimate(seal(np.full(256, counts), 0), Fraction(1), meter)  # type: ignore[arg-type]
+    bought = [charge.purpose for charge in meter.charges]
+    assert bought[0] == "number of records"
+    assert "total" not in bought
+    assert sum(charge.epsilon for charge in meter.charges) == 1
+
+
+def test_auto_asks_nothing_for_bins_of_a_table() -> None:
+    meter = new_meter("1", 256, 3)
+    values = Auto(use="bins").estimate(seal(np.arange(256), 0, shape=(16, 16)), Fraction(1), meter)
+    other = Haar(order="z").estimate(seal(np.arange(256), 0, shape=(16, 16)), Fraction(1), new_meter("1", 256, 3))
+    assert (values.numbers == other.numbers).all()
+    assert [charge.purpose for charge in meter.charges] == ["total", "publish"]
+
+
+def test_with_a_total_all_of_epsilon_is_spent_on_the_rest() -> None:
+    for method in (Haar(), Haar(blocks=Fraction(1, 4)), AdaptiveGrid()):
+        meter = new_meter("2", 100, 1)
+        x = seal(np.arange(100), 0)
+        method.with_total(x, meter.laplace(x.total(), Fraction(1), "number"), Fraction(1), meter)
+        assert sum(charge.epsilon for charge in meter.charges) == 2
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (5, 7), (3, 16, 2), (1, 9), (96, 2, 12)])
+def test_the_curve_passes_every_cell_once(shape: tuple[int, ...]) -> None:
+    places = along_curve(shape)
+    assert np.sort(places).tolist() == list(range(math.prod(shape)))
+
+
+def test_cells_come_back_where_they_were() -> None:
+    table = (np.arange(60) % 13 * 100).astype(np.int64)
+    values = release(Haar(order="z"), table, noise=NoNoise(), shape=(5, 12))
+    assert np.allclose(values.numbers, table, atol=1e-6)
+
+
+def test_an_order_has_a_name() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        Haar(order="columns")  # type: ignore[arg-type]
+    assert caught.value.name == "order"
+
+
+@pytest.mark.parametrize("blocks", [Fraction(-1, 3), Fraction(1), Fraction(3, 2)])
+def test_a_share_of_blocks_lies_between_0_and_1(blocks: Fraction) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        Haar(blocks=blocks)
+    assert caught.value.name == "blocks"
+
+
+def test_a_threshold_has_no_blocks() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        Haar("threshold", blocks=Fraction(1, 3))
+    assert caught.value.name == "blocks"
