@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Literal
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks.report import Table, best_seconds, progress
@@ -23,16 +27,24 @@ from veilstream.metric import (
     Space,
     simulate_points,
 )
+from veilstream.metric.grid import best_grid
 
 Reals = NDArray[np.float64]
 LINE: Final = Space(0, 1)
 SQUARE: Final = Space((0, 0), (1, 1))
 RUNS: Final = 200
+PLACES: Final = 24
+ROOM: Final = 0.05
+RANGES: Final = 300
+RANGE_SIDE: Final = 0.1
+NOISES: Final[tuple[Literal["flow", "nodes", "cells"] | None, ...]] = (None, "flow", "nodes", "cells")
+PLAIN_CELLS: Final = (10, 20, 40, 80, 160, 320)
+DATA: Final = Path(os.environ.get("VEILSTREAM_DATA", "."))
 
 
 def run() -> Sequence[Table]:
     """All tables of the suite."""
-    return [_medians(), _times()]
+    return [_medians(), *_ranges(), _times()]
 
 
 def _points(count: int, axes: int = 1) -> Reals:
@@ -106,6 +118,109 @@ def _grid_peer(points: Reals, cells: int, low: Reals, high: Reals) -> Reals:
     # The peer's noise is for a measurement of time; nothing is released.
     noisy = counts + np.random.default_rng(1).laplace(0, 1, counts.shape)  # noqa: TID251
     return GridRanges(noisy.reshape(-1), SQUARE, cells, plain=True).count(low, high)
+
+
+def _ranges() -> Sequence[Table]:
+    """Errors of counts in ranges by δ against the plain histogram, which keeps the same promise."""
+    rows: list[list[str]] = []
+    # Queries and points of a measurement; nothing is released.
+    rng = np.random.default_rng(3)  # noqa: TID251
+    for name, everything in _plane_points().items():
+        for count in (10_000, 100_000):
+            placed = [_placed(everything[rng.choice(len(everything), count)], rng) for _ in range(PLACES)]
+            public = best_grid(MetricGuarantee(1, "1.4", SQUARE), count, "cells")[0]
+            plain = {cells: _over_places(placed, partial(_plain_answers, cells)) for cells in (public, *PLAIN_CELLS)}
+            for distance in ("0.001", "0.005", "0.01", "0.02", "0.05", "0.1"):
+                guarantee = MetricGuarantee(1, distance, SQUARE)
+                own = [_over_places(placed, partial(_grid_answers, noise, guarantee)) for noise in NOISES]
+                cells, noise = best_grid(guarantee, count)
+                measured = [*own, plain[public], min(plain[cells] for cells in PLAIN_CELLS)]
+                rows.append(
+                    [name, f"{count:,}", distance, f"{noise}, {cells}", *(f"{error:.1f}" for error in measured)]
+                )
+                progress("ranges " + ", ".join(rows[-1]))
+    if not rows:
+        return []
+    return [
+        Table(
+            title="Counts in ranges, by the distance that is protected",
+            notes=(
+                f"Root mean square error of {RANGES} random squares of {RANGE_SIDE:g} of the side at ε = 1, over "
+                f"{PLACES} samples of the points, each with the map moved by up to {ROOM:g} of the side: at a single "
+                "place it is chance whether borders of cells divide the most crowded spots, and either grid may be "
+                "ahead. Distances are shares of the side, which is 50 km for the taxis: 0.01 is 500 m. `HatGrid` takes "
+                "noise on edges (flow) or counts in the cells around nodes (cells), and their number, from public "
+                "numbers; nodes is noise on nodes among which points are shared out. `plain` is the standard histogram "
+                "for a replaced person, Lap(2/ε) and shifted to the public total, with the number of cells that the "
+                "same public rule gives (its borders are where the nodes of cells are), and with the best of "
+                f"{', '.join(map(str, PLAIN_CELLS))} in hindsight, which nobody knows beforehand."
+            ),
+            columns=["points", "number", "δ", "chosen", "HatGrid", "flow", "nodes", "cells", "plain", "plain, best"],
+            rows=rows,
+        )
+    ]
+
+
+def _plane_points() -> dict[str, Reals]:
+    """Taxis of Beijing, check-ins and tweets (GOWALLA, TWITTER of DPBench) in a unit square: what is there."""
+    # Points for a measurement; nothing is released.
+    rng = np.random.default_rng(4)  # noqa: TID251
+    found: dict[str, Reals] = {}
+    path = DATA / "tdrive_beijing_2008-02-02_16h.parquet"
+    if path.exists():
+        table = pl.read_parquet(path, columns=["lon", "lat"])
+        east = (table["lon"].to_numpy() - 116.1) / 0.585
+        north = (table["lat"].to_numpy() - 39.7) / 0.45
+        both = np.stack([east, north], axis=1)
+        found["taxis"] = both[((both >= 0) & (both < 1)).all(axis=1)]
+    path = DATA / "dpbench_2d_histograms_sparse.csv.gz"
+    if path.exists():
+        for name, dataset in (("check-ins", "GOWALLA"), ("tweets", "TWITTER")):
+            cells = pl.read_csv(path).filter(pl.col("dataset") == dataset)
+            corner = np.repeat(cells.select("row", "col").to_numpy(), cells["count"].cast(pl.Int64).to_numpy(), axis=0)
+            found[name] = (corner + rng.random(corner.shape)) / 256
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """Points somewhere in the square, ranges, and how many points are in each."""
+
+    points: Reals
+    low: Reals
+    truth: Reals
+
+
+def _placed(points: Reals, rng: np.random.Generator) -> _Placed:  # noqa: TID251 (a type)
+    """The map a little smaller and somewhere else, so that no grid is lucky with where its borders are."""
+    there = points * (1 - ROOM) + rng.random(2) * ROOM
+    low = rng.random((RANGES, 2)) * (1 - RANGE_SIDE)
+    truth = [((there >= a) & (there < a + RANGE_SIDE)).all(axis=1).sum() for a in low]
+    return _Placed(there, low, np.array(truth, dtype=np.float64))
+
+
+def _over_places(placed: Sequence[_Placed], answers: Callable[[_Placed, int], Reals]) -> float:
+    """Root mean square error of one release at every place."""
+    squares = [np.mean(np.square(answers(one, seed) - one.truth)) for seed, one in enumerate(placed)]
+    return float(np.sqrt(np.mean(squares)))
+
+
+def _plain_answers(cells: int, placed: _Placed, seed: int) -> Reals:
+    x, y = placed.points.T
+    counts = np.histogram2d(x, y, bins=cells, range=[[0, 1], [0, 1]])[0].reshape(-1)
+    # The peer's noise is for a measurement; nothing is released.
+    noisy = counts + np.random.default_rng((5, seed)).laplace(0, 2, counts.size)  # noqa: TID251
+    noisy += (counts.sum() - noisy.sum()) / counts.size
+    return GridRanges(noisy, SQUARE, cells, plain=True).count(placed.low, placed.low + RANGE_SIDE)
+
+
+def _grid_answers(
+    noise: Literal["flow", "nodes", "cells"] | None, guarantee: MetricGuarantee, placed: _Placed, seed: int
+) -> Reals:
+    grid = HatGrid(noise=noise)
+    cells = grid.cells_for(guarantee, len(placed.points))
+    values = simulate_points(grid, guarantee, placed.points, seed).numbers
+    return GridRanges(values, SQUARE, cells).count(placed.low, placed.low + RANGE_SIDE)
 
 
 def _times() -> Table:

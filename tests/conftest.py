@@ -15,11 +15,16 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+import hypothesis
 import pytest
 import sqlalchemy as sa
 
 # Before NumPy is loaded: threads for matrices as small as those of tests wait for each other longer than they work.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# How long an example takes says how busy the machine is.
+hypothesis.settings.register_profile("untimed", hypothesis.settings(), deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 NewLedger = Callable[[], str]
 MEMORY = Path("/dev/shm")

@@ -26,7 +26,7 @@ from veilstream.privacy.population_profile import Profile
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.meter.person import PersonMeter
 from veilstream.trusted.opening import open_counts
-from veilstream.trusted.statistics.metric import hat_counts, sorted_points
+from veilstream.trusted.statistics.metric import cell_counts, hat_counts, sorted_points
 
 CELLS = 5
 
@@ -41,7 +41,8 @@ class Points(Stream):
         """Publish points of three people, if the pool has what one of them costs; ``naive`` charges one move."""
         distance, epsilon = dice.choice([Fraction(1), Fraction(1, 2), Fraction(3, 10)]), Fraction(1, 16)
         g = MetricGuarantee(epsilon, distance, Space(0, 1))
-        choices: list[PointMechanism] = [SortedPoints(), HatGrid(CELLS, "flow"), HatGrid(CELLS, "nodes")]
+        grids = [HatGrid(CELLS, "flow"), HatGrid(CELLS, "nodes"), HatGrid(CELLS, "cells")]
+        choices: list[PointMechanism] = [SortedPoints(), *grids]
         mechanism = dice.choice(choices)
         members = [one.member(once=False) for one in streams]
 
@@ -65,7 +66,8 @@ class Points(Stream):
         if isinstance(mechanism, SortedPoints):
             vectors = [open_counts(sorted_points(x)) for x in (with_them, without)]
         else:
-            vectors = [open_counts(hat_counts(x, CELLS)) for x in (with_them, without)]
+            counted = cell_counts if mechanism == HatGrid(CELLS, "cells") else hat_counts
+            vectors = [open_counts(counted(x, CELLS)) for x in (with_them, without)]
             if mechanism == HatGrid(CELLS, "flow"):
                 # On a line what was carried over an edge is what has gathered behind it.
                 vectors = [np.cumsum(masses) for masses in vectors]

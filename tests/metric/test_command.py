@@ -53,6 +53,21 @@ def test_points_are_released_once_and_charged_once(kind: str, tmp_path: Path) ->
     assert "NaN" not in listed.out
 
 
+def test_a_grid_comes_back_as_it_was_chosen_before_counts_in_cells_were_known(tmp_path: Path) -> None:
+    options = [*overridden(in_the_plane(tmp_path), "--distance", 5), "--release", "grid", "--json"]
+    first = veilstream(*options, "--noise", "flow-or-nodes")
+    again = veilstream(*options, "--out", tmp_path / "out.csv")
+    assert first.code == again.code == 0, again.err
+    assert (again.json["released_before"], again.json["rows"]) == (True, first.json["rows"])
+    other = veilstream(*options, "--noise", "cells")
+    assert other.code != 0
+    assert "recorded as" in other.err
+    new = [veilstream(*options, "--stream", "new", *more) for more in ([], ["--noise", "cells"])]
+    assert new[0].code == 0
+    assert new[0].json["rows"] < first.json["rows"]
+    assert new[1].code != 0
+
+
 def test_a_median_is_told_in_words(tmp_path: Path) -> None:
     done = veilstream(*write(tmp_path), "--release", "median", "--quantile", "9/10")
     assert done.code == 0, done.err
@@ -106,6 +121,8 @@ def test_bad_rows_are_refused_without_quoting_them(rows: list[str], words: str, 
         (["--release", "mean"], "release 'mean'"),
         (["--release", "sorted", "--quantile", "1/3"], "has none"),
         (["--release", "sorted", "--cells", "5"], "has none"),
+        (["--release", "sorted", "--noise", "cells"], "several kinds"),
+        (["--release", "grid", "--noise", "loud"], "noise 'loud'"),
         (["--release", "sorted", "--distance", "0"], "distance '0'"),
         (["--release", "sorted", "--metric", "roads"], "metric 'roads'"),
         (["--release", "sorted", "--row-per-person"], "but not both"),

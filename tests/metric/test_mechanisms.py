@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -13,6 +14,7 @@ import pytest
 
 from tests.metric.support import uniform_points
 from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerMismatchError
+from veilstream.mechanisms.identity import describe, recognises
 from veilstream.metric import (
     ChosenMedian,
     GridRanges,
@@ -27,7 +29,9 @@ from veilstream.metric import (
     release_points,
     simulate_points,
 )
+from veilstream.metric.release import PointRelease
 from veilstream.noise import ExactSampler
+from veilstream.noise.spread import laplace_std
 from veilstream.privacy.accountant import Accountant
 from veilstream.storage.ledger import Ledger
 from veilstream.testing.batch import BatchMeter
@@ -44,6 +48,7 @@ MECHANISMS: dict[str, tuple[Any, Space]] = {
     "chosen": (ChosenMedian(bits=10), LINE),
     "grid": (HatGrid(cells=12), PLANE),
     "grid by nodes": (HatGrid(cells=12, noise="nodes"), PLANE),
+    "grid by cells": (HatGrid(cells=12, noise="cells"), PLANE),
     "grid on a line": (HatGrid(), LINE),
 }
 every = pytest.mark.parametrize(("mechanism", "space"), MECHANISMS.values(), ids=MECHANISMS)
@@ -184,7 +189,7 @@ def test_a_distance_of_the_whole_space_gives_a_grid_the_noise_of_a_replaced_pers
     guarantee = MetricGuarantee("1/2", PLANE.diameter, PLANE)
     values = simulate_points(HatGrid(cells=8), guarantee, points_in(PLANE, 20), seed=1)
     one_less = math.sqrt(1 - 1 / math.prod(nodes(PLANE, 8)))
-    assert float(np.max(values.std)) == pytest.approx(math.sqrt(2) * 2 / 0.5 * one_less, rel=1e-6)
+    assert float(np.max(values.std)) == pytest.approx(laplace_std(2 / 0.5) * one_less, rel=1e-6)
 
 
 def test_noise_on_edges_is_less_than_on_nodes_for_ranges() -> None:
@@ -213,12 +218,12 @@ def test_more_points_and_smaller_moves_want_finer_grids() -> None:
 def test_long_moves_make_the_standard_histogram_the_better_grid_and_every_grid_keeps_the_total(distance: str) -> None:
     guarantee = MetricGuarantee(1, distance, Space((0, 0), (1, 1)))
     cells, noise = best_grid(guarantee, 3000)
-    assert noise == ("nodes" if distance == "0.3" else "flow")
+    assert noise == ("cells" if distance == "0.3" else "flow")
     points = points_in(guarantee.space, 3000)
     values = simulate_points(HatGrid(), guarantee, points, seed=1, runs=2)
     assert np.allclose(values.numbers.sum(axis=-1), 3000)
     assert HatGrid().cells_for(guarantee, 3000) == cells
-    other = best_grid(guarantee, 3000, "flow" if noise == "nodes" else "nodes")
+    other = best_grid(guarantee, 3000, "flow" if noise == "cells" else "cells")
     low, high = np.array([[0.3, 0.3]]), np.array([[0.5, 0.5]])
     truth = int(((points >= low) & (points < high)).all(axis=1).sum())
     errors = [
@@ -227,6 +232,50 @@ def test_long_moves_make_the_standard_histogram_the_better_grid_and_every_grid_k
         for drawn in [simulate_points(HatGrid(each, kind), guarantee, points, seed=5, runs=200)]
     ]
     assert errors[0] < errors[1]
+
+
+@pytest.mark.parametrize("distance", ["0.02", "0.1", "1"])
+def test_where_moves_are_long_the_grid_is_the_plain_histogram_of_its_cells(distance: str) -> None:
+    """Number by number, before noise: points of crowded places are not blurred."""
+    guarantee = MetricGuarantee(10**6, distance, Space((0, 0), (1, 1)))
+    points = np.clip(points_in(guarantee.space, 500) ** 4, 0, 0.999)
+    values = simulate_points(HatGrid(10), guarantee, points, seed=1)
+    edges = [0, *(np.arange(10) + 0.5) / 10, 1]
+    plain = np.histogram2d(points[:, 0], points[:, 1], bins=[edges, edges])[0]
+    assert (np.round(values.numbers) == plain.reshape(-1)).all() == (distance != "0.02")
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_nothing_but_public_numbers_decides_and_nodes_are_never_chosen(axes: int) -> None:
+    space = Space((0,) * axes, (1,) * axes)
+    chosen = {
+        best_grid(MetricGuarantee(epsilon, distance, space), n)[1]
+        for epsilon in ("1/10", 1, 10)
+        for distance in ("0.0001", "0.01", "0.1", 1)
+        for n in (1, 1000, 10**6)
+    }
+    assert chosen == {"flow", "cells"}
+
+
+def test_a_grid_of_the_first_version_is_known_again_by_what_it_chose_from(tmp_path: Path) -> None:
+    """Its automatic noise has a name now; what was given to it means what it did."""
+    guarantee = MetricGuarantee(1, "1/2", Space((0, 0), (1, 1)))
+    former = HatGrid(noise="flow-or-nodes")
+    assert former.cells_for(guarantee, 50) == best_grid(guarantee, 50, "nodes")[0]
+    made = {None: former, "flow": HatGrid(noise="flow"), "nodes": HatGrid(noise="nodes")}
+    for noise, now in made.items():
+        record = json.loads(describe(PointRelease(now, guarantee)))
+        old = {"name": "veilstream:HatGrid", "version": 1, "set": {} if noise is None else {"noise": noise}}
+        record["set"]["mechanism"] = old
+        text = json.dumps(record, sort_keys=True)
+        assert recognises(text, PointRelease(now, guarantee))
+        assert not recognises(text, PointRelease(HatGrid(), guarantee))
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        points = points_in(guarantee.space, 50)
+        first = release_points(points, former, guarantee, ledger)
+        assert (release_points(points, former, guarantee, ledger).values == first.values).all()
+        with pytest.raises(LedgerMismatchError):
+            release_points(points, HatGrid(), guarantee, ledger)
 
 
 @pytest.mark.parametrize(

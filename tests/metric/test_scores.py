@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from tests.metric.support import NOW, line, moves, smooth_by_definition, uniform_points
 from veilstream.errors import InvalidInputError, SealedAccessError
-from veilstream.trusted.opening import open_counts, open_scores, opened
+from veilstream.trusted.opening import open_counts, open_points, open_scores, opened
 from veilstream.trusted.points import SIDE, Metric, SealedPoints, carried, degrees, edges_of
 from veilstream.trusted.statistics.metric import (
     SmoothValue,
+    cell_counts,
     hat_counts,
     largest_discounted_gap,
     order_scores,
@@ -181,6 +182,57 @@ def test_a_move_carries_no_more_than_the_flow(pair: tuple[SealedPoints, SealedPo
     assert edge_cost(change / a.mass, a.shape) <= float(a.flow / a.mass) * (1 + 1e-7)
 
 
+@given(neighbours())
+@settings(max_examples=60, deadline=None)
+def test_a_move_changes_counts_in_cells_by_one_point(pair: tuple[SealedPoints, SealedPoints, int]) -> None:
+    one, two, cells = pair
+    if one.axes == 3:
+        cells = min(cells, 3)
+    a, b = cell_counts(one, cells), cell_counts(two, cells)
+    change = open_counts(b) - open_counts(a)
+    assert a.l1 == a.replaced == 2
+    assert (a.mass, a.shape) == (1, hat_counts(one, cells).shape)
+    assert int(change.sum()) == 0
+    assert int(open_counts(a).min()) >= 0
+    assert int(open_counts(a).sum()) == one.count
+    assert int(np.abs(change).sum()) in (0, 2)
+    assert edge_cost(change, a.shape) <= float(a.flow) * (1 + 1e-7)
+
+
+@given(neighbours(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_point_counts_at_its_nearest_node_whatever_the_others_are(
+    pair: tuple[SealedPoints, SealedPoints, int], data: st.DataObject
+) -> None:
+    points, _, cells = pair
+    exact = [[int(p) for p in point] for point in open_points(points)]
+    # Half-way between two nodes, as near as whole coordinates come to it, and one unit below.
+    for axis, side in enumerate(points.sides):
+        middle = -(-(2 * data.draw(st.integers(0, cells - 1)) + 1) * SIDE // (2 * cells))
+        for place in (middle - 1, middle):
+            exact.append([min(place, side) if at == axis else p for at, p in enumerate(exact[0])])
+    exact = data.draw(st.permutations(exact))
+
+    def sealed(some: list[list[int]]) -> SealedPoints:
+        return SealedPoints(np.array(some), points.sides, points.reach, points.metric, NOW)
+
+    alone = [open_counts(cell_counts(sealed([point]), cells)) for point in exact]
+    together = cell_counts(sealed(exact), cells)
+    assert (open_counts(together) == sum(alone)).all()
+    for point, counts in zip(exact, alone, strict=True):
+        node = np.unravel_index(int(counts.argmax()), together.shape)
+        for p, at, length in zip(point, node, together.shape, strict=True):
+            far = [abs(p * cells - k * SIDE) for k in range(length)]
+            # Of two nodes that are equally near the upper one.
+            assert int(at) == max(k for k, gap in enumerate(far) if gap == min(far))
+
+
+def test_the_shortest_move_changes_two_cells_by_one() -> None:
+    border = SIDE // 20
+    below, above = (cell_counts(line([border + step], 1), 10) for step in (0, 1))
+    assert int(np.abs(open_counts(above) - open_counts(below)).sum()) == 2 == below.l1
+
+
 @pytest.mark.parametrize("shape", [(4,), (3, 5), (2, 3, 4)])
 def test_noise_on_edges_leaves_only_the_boundary_of_a_box(shape: tuple[int, ...]) -> None:
     count = edges_of(shape)
@@ -199,7 +251,8 @@ def test_noise_on_edges_leaves_only_the_boundary_of_a_box(shape: tuple[int, ...]
 
 def test_points_do_not_show_themselves() -> None:
     points = line([123456, 654321], 10)
-    assert "123456" not in repr(points) + repr(smooth_order(points, 1, RATE)) + repr(hat_counts(points, 4))
+    derived = (smooth_order(points, 1, RATE), hat_counts(points, 4), cell_counts(points, 4))
+    assert "123456" not in "".join(map(repr, (points, *derived)))
     for use in (list, len, float, np.asarray, bool):
         with pytest.raises(SealedAccessError):
             use(points)
@@ -215,6 +268,7 @@ def test_points_do_not_show_themselves() -> None:
         lambda: smooth_order(line([1], 1), 1, Fraction(0)),
         lambda: order_scores(line([1], 1), 1, 21),
         lambda: hat_counts(line([1], 1), 0),
+        lambda: cell_counts(line([1], 1), 0),
         lambda: sorted_points(
             SealedPoints(np.zeros((2, 2), dtype=np.int64), (SIDE, SIDE), Fraction(1), Metric.MANHATTAN, NOW)
         ),

@@ -42,6 +42,31 @@ def test_a_table_is_written(tmp_path: Path) -> None:
     assert "nobody was charged more than their own epsilon" in done.out
 
 
+@pytest.mark.parametrize(
+    ("method", "warning", "held", "bias"),
+    [
+        ("stretching", "counts are wrong by up to", "hold the value before noise, not the count,", True),
+        ("utility", "counts are wrong besides noise", "hold the value before noise, not the count,", None),
+        ("checked", "which it cannot notice", "hold the value before noise, not the count,", None),
+        ("minimum", "", "hold the count with", False),
+    ],
+)
+def test_what_intervals_do_not_hold_is_said_from_public_numbers(
+    method: str, warning: str, held: str, bias: bool | None, tmp_path: Path
+) -> None:
+    options = [*write(tmp_path), "--ledger", tmp_path / "budget.db", "--method", method]
+    told = veilstream(*options)
+    assert told.code == 0, told.err
+    assert warning in told.out
+    assert held in told.out
+    assert ("wrong" in told.out) == (method in ("stretching", "utility"))
+    stated = veilstream(*options, "--json").json["worst_bias"]
+    assert stated is None if bias is None else (stated > 0) == bias
+    ends = set(veilstream(*options, "--json").json["counts"][0])
+    assert ({"low", "high"} <= ends) == (method == "minimum")
+    assert ({"noise_low", "noise_high"} <= ends) == (method != "minimum")
+
+
 def refused(folder: Path, rows: list[str] | None, *options: object) -> Outcome:
     outcome = veilstream(*write(folder, rows), "--ledger", folder / "budget.db", *options)
     assert outcome.code == 2

@@ -139,9 +139,9 @@ def _attending(mechanism: PointMechanism, *, quick: int = 2_000, deep: int = 1_0
     return Claim(f"one of three people there or not{variant}, epsilon {price}", price, draw, quick=quick, deep=deep)
 
 
-def _slanting(mechanism: PointMechanism) -> Claim:
+def _slanting(mechanism: PointMechanism, *, deep: int = 1_000_000, variant: str = "") -> Claim:
     draw = Moved(mechanism, PLANE, POSITIONS["points apart"], slanting=True)
-    return Claim(f"a slanting move, {PLANE}", PLANE.epsilon, draw)
+    return Claim(f"a slanting move{variant}, {PLANE}", PLANE.epsilon, draw, deep=deep)
 
 
 METRIC_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
@@ -164,8 +164,12 @@ METRIC_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
         *_claims(HatGrid(cells=2), PLANE, variant=" (plane)"),
         _slanting(HatGrid(cells=2)),
         *_claims(HatGrid(cells=2, noise="nodes"), variant=" (noise on nodes)"),
+        # Of 6 cells on the line, 8 in the plane, every move crosses a border, and the slanting one two of them.
+        *_claims(HatGrid(cells=6, noise="cells"), variant=" (noise on cells)"),
+        _slanting(HatGrid(cells=8, noise="cells"), variant=" (noise on cells)", deep=200_000),
         _attending(HatGrid(cells=2, noise="flow")),
         _attending(HatGrid(cells=2, noise="nodes"), variant=" (noise on nodes)"),
+        _attending(HatGrid(cells=2, noise="cells"), variant=" (noise on cells)"),
     ],
 }
 """Class in ``veilstream.metric`` -> its claims."""

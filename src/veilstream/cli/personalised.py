@@ -106,9 +106,10 @@ def personalised(
         _draw(counts, plot, level)
     if as_json:
         outputs = [path for path in (out, plot) if path is not None]
-        print_json({**_summary(roster, release, left, stream, counts), "outputs": outputs})
+        bias = _worst_bias(mechanism, roster)
+        print_json({**_summary(roster, release, left, stream, counts), "worst_bias": bias, "outputs": outputs})
     else:
-        _tell(roster, release, counts, method, out)
+        _tell(roster, release, counts, mechanism, method, out, level)
         if plot is not None:
             typer.echo(f"wrote {plot}")
     return ExitCode.OK
@@ -254,18 +255,60 @@ def _summary(
     }
 
 
-def _tell(roster: Roster, release: CountRelease, counts: pl.DataFrame, method: str, out: str | None) -> None:
+def _worst_bias(mechanism: CountMechanism, roster: Roster) -> float | None:
+    """The most people by which counts are wrong besides noise if budgets follow the data; None where nobody knows."""
+    from veilstream.personalised import Minimum, Stretching
+
+    if isinstance(mechanism, Minimum):
+        return 0.0
+    return mechanism.worst_bias(roster) if isinstance(mechanism, Stretching) else None
+
+
+def _warning(mechanism: CountMechanism, roster: Roster, bins: int) -> str:
+    """What is not in the intervals, from public numbers alone."""
+    from veilstream.jobs.wording import number
+    from veilstream.personalised import Checked, Minimum
+
+    if isinstance(mechanism, Minimum):
+        return ""
+    if isinstance(mechanism, Checked):
+        unnoticed = number(mechanism.unnoticed(roster, bins))
+        return (
+            f"budgets that follow the data may have biased counts by about {unnoticed} people, which it cannot notice"
+        )
+    bias = _worst_bias(mechanism, roster)
+    most = "" if bias is None else f" by up to {number(bias)} people"
+    return (
+        f"where people with large budgets differ from the others, counts are wrong{most} besides noise: if that is "
+        "likely, --method checked asks first, --method minimum assumes nothing"
+    )
+
+
+def _tell(
+    roster: Roster,
+    release: CountRelease,
+    counts: pl.DataFrame,
+    mechanism: CountMechanism,
+    method: str,
+    out: str | None,
+    level: float,
+) -> None:
     from veilstream.jobs.wording import number
 
     ends = f"{number(roster.lowest)} to {number(roster.highest)}"
     typer.echo(f"{roster.people:,} people with {roster.levels:,} different budgets from {ends}; method '{method}'")
     typer.echo(
         "nobody was charged more than their own epsilon; noise: standard deviation "
-        f"{number(float(release.values.std))} per count, errors of scaling up from budgets to people not included"
+        f"{number(float(release.values.std))} per count"
     )
+    warning = _warning(mechanism, roster, len(counts))
+    if warning:
+        typer.echo(warning)
     if out is not None:
         typer.echo(f"wrote {out} ({len(counts):,} rows)")
         return
+    held = "the count" if "low" in counts.columns else "the value before noise, not the count,"
+    typer.echo(f"intervals hold {held} with probability {level:.0%}")
     for row in counts.iter_rows():
         *labels, value, low, high, _, _ = row
         typer.echo(f"{' '.join(map(str, labels))} {number(value)} ({number(low)} to {number(high)})".strip())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -69,6 +69,14 @@ def points(
         int | None,
         option("--cells", description="Of the grid along its longest side. Default: from distance and epsilon."),
     ] = None,
+    noise: Annotated[
+        str | None,
+        option(
+            "--noise",
+            description="Of the grid: 'flow' (between neighbouring nodes; for short distances), 'cells' (a plain "
+            "histogram) or 'nodes' (points shared out among nodes). Default: flow or cells, from public numbers.",
+        ),
+    ] = None,
     stream: Annotated[
         str, option("--stream", description="Name of the release in the ledger. Default: points.")
     ] = "points",
@@ -98,7 +106,7 @@ def points(
     """
     from veilstream.cli.points_table import grid_cells, points_table, with_intervals
     from veilstream.metric import MetricGuarantee, Space, release_points
-    from veilstream.metric.release import PointRelease, require_people_for
+    from veilstream.metric.release import PointRelease, as_recorded, require_people_for
     from veilstream.release.sinks import write_table
     from veilstream.storage.ledger import Ledger
     from veilstream.storage.requiring import require_population
@@ -106,7 +114,7 @@ def points(
     require_people(user, row_per_person)
     _check_outputs(files, ledger, out, plot, at)
     guarantee = MetricGuarantee(epsilon, distance, Space(tuple(low), tuple(high), metric))
-    mechanism = _mechanism(kind, quantile, cells)
+    mechanism = _mechanism(kind, quantile, cells, noise)
     check_level(level)
     member = membership_of(population, draw, data_from, data_to)
     require_people_for(population, people)
@@ -121,7 +129,11 @@ def points(
     count = len(places) if people is None else people
     guarantee.space.encode(places, clip=clip)
     with Ledger.open(ledger) as book:
-        before = any(spec.name == stream for spec in book.streams()) and book.release_at(stream, 0) is not None
+        known = [spec for spec in book.streams() if spec.name == stream]
+        before = bool(known) and book.release_at(stream, 0) is not None
+        if known:
+            once = as_recorded(known[0].mechanism, once)
+            mechanism = once.mechanism
         release = release_points(
             places, mechanism, guarantee, book, stream, clip=clip, people=people, population=member
         )
@@ -203,17 +215,21 @@ def _between(done: _Done) -> str:
     return f"with probability {done.level:.0%} it lies between the points of rank {low:,} and {high:,}"
 
 
-def _mechanism(kind: str, quantile: str | None, cells: int | None) -> PointMechanism:
+def _mechanism(kind: str, quantile: str | None, cells: int | None, noise: str | None) -> PointMechanism:
     from veilstream.metric import ChosenMedian, HatGrid, SmoothMedian, SortedPoints
 
     if quantile is not None and kind not in ("median", "smooth-median"):
         raise InvalidInputError(
             name="quantile", value=quantile, limit=f"release '{kind}' has none", outcome="nothing was read"
         )
-    if cells is not None and kind != "grid":
-        raise InvalidInputError(
-            name="cells", value=cells, limit=f"release '{kind}' has none", outcome="nothing was read"
-        )
+    for name, given in (("cells", cells), ("noise", noise)):
+        if given is not None and kind != "grid":
+            raise InvalidInputError(
+                name=name,
+                value=given,
+                limit=f"release '{kind}' has none" if name == "cells" else "only a grid has several kinds",
+                outcome="nothing was read",
+            )
     match kind:
         case "sorted":
             return SortedPoints()
@@ -222,7 +238,7 @@ def _mechanism(kind: str, quantile: str | None, cells: int | None) -> PointMecha
         case "smooth-median":
             return SmoothMedian(quantile or "1/2")
         case "grid":
-            return HatGrid(cells)
+            return HatGrid(cells, cast("Any", noise))
         case _:
             raise InvalidInputError(
                 name="release", value=kind, limit=f"one of {', '.join(KINDS)}", outcome="nothing was read"

@@ -1,12 +1,13 @@
-"""Counts of points around the nodes of a grid, with noise that runs between neighbouring nodes."""
+"""Counts of points around the nodes of a grid, with noise between neighbouring nodes or on each of them."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,13 +17,27 @@ from veilstream.metric.guarantee import MetricGuarantee
 from veilstream.metric.space import Space
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.points import SIDE, SealedPoints
-from veilstream.trusted.statistics.metric import MAX_CELLS, hat_counts, hat_movement
+from veilstream.trusted.statistics.metric import MAX_CELLS, cell_counts, hat_counts, hat_movement
 from veilstream.values.values import NoiseLaw, Values
 
-BLUR = 0.12
-"""∫ (share counted − indicator)² across a straight boundary, in spacings: what blurring one boundary costs a point."""
-UNEVEN = 160
-"""Blur of clustered points over that of evenly spread ones, as measured on taxis, walks and check-ins."""
+Kind: TypeAlias = Literal["flow", "nodes", "cells"]
+Choice: TypeAlias = Literal["flow", "nodes", "cells", "flow-or-nodes"]
+
+KINDS: Final[Mapping[Choice | None, tuple[Kind, ...]]] = {
+    None: ("flow", "cells"),
+    "flow": ("flow",),
+    "nodes": ("nodes",),
+    "cells": ("cells",),
+    "flow-or-nodes": ("flow", "nodes"),
+}
+"""Among which kinds public numbers decide. Where noise on nodes would be less than on edges, counts in cells have the
+same noise, on most points about the same blur, and on some less."""
+BLUR: Final[Mapping[Kind, float]] = {"flow": 0.12, "nodes": 0.12, "cells": 1 / 6}
+"""∫ (share counted − indicator)² across a straight boundary, in spacings: what blurring one boundary costs a point.
+In a cell that is cut at u it is u·(1 − u), on average 1/6."""
+UNEVEN: Final[Mapping[Kind, int]] = {"flow": 160, "nodes": 160, "cells": 96}
+"""Blur of clustered points over that of evenly spread ones, as measured on taxis, walks and check-ins. That of cells is
+the number that gave grids of these and of clusters the least mean error, from 1,000 to 100,000 points."""
 TYPICAL = 10
 """Ranges that noise is chosen for are this part of the longest side."""
 
@@ -37,11 +52,18 @@ class HatGrid:
     runs along every edge of the grid, from one node to the next. Added up over a range it cancels except along the
     boundary, so that a range of r × r nodes has the noise of 4r edges instead of r² nodes.
 
-    ``noise`` is "flow" as above, or "nodes": independent on every node, at most Lap(2/ε), which is that of a standard
-    histogram for a person who is replaced by another. ``cells`` along the longest side and the noise are chosen from δ,
-    ε and the public number of points, unless they are given (see ``best_grid``): the standard histogram, which keeps
-    the same promise, is always a candidate, and wins where moves are long. The number of points is public, so the
-    values always add up to it: noise along edges cancels, and that on nodes is shifted alike everywhere, for free.
+    ``noise`` is one of
+
+    * "flow", as above;
+    * "nodes": points are shared out as above, and noise is independent on every node, at most Lap(2/ε);
+    * "cells": every point counts once, at its nearest node, with Lap(2/ε) on each. This is the standard histogram for a
+      person who is replaced by another, of the cells around the nodes; it keeps the same promise whatever δ is.
+
+    ``cells`` along the longest side and the noise, "flow" or "cells", are chosen from δ, ε and the public number of
+    points, unless they are given (see ``best_grid``): the standard histogram is always a candidate, and wins where
+    moves are long. "flow-or-nodes" chooses as the first version did, which did not know "cells". The number of points
+    is public, so the values always add up to it: noise along edges cancels, and other noise is shifted alike
+    everywhere, for free.
 
     The construction of the paper (its section 5.3) is not in the text at hand. Interpolation is a reconstruction;
     noise on edges instead of nodes is an improvement on it, in the spirit of policy graphs (He, Machanavajjhala,
@@ -59,14 +81,18 @@ class HatGrid:
     Fang, Chang: Differential privacy with δ-neighbourhood for spatial and dynamic datasets, ASIACCS 2014, section 5.4.
     """
 
+    version: ClassVar[int] = 2
+    former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {1: {"noise": "flow-or-nodes"}}
     cells: int | None = None
-    noise: Literal["flow", "nodes"] | None = None
+    noise: Choice | None = None
 
     def __post_init__(self) -> None:
         if self.cells is not None and (type(self.cells) is not int or not 1 <= self.cells <= MAX_CELLS):
             raise InvalidInputError(name="cells", value=self.cells, limit=f"a whole number from 1 to {MAX_CELLS}")
-        if self.noise not in (None, "flow", "nodes"):
-            raise InvalidInputError(name="noise", value=self.noise, limit="'flow', 'nodes' or None")
+        if self.noise not in KINDS:
+            raise InvalidInputError(
+                name="noise", value=self.noise, limit="'flow', 'nodes', 'cells', 'flow-or-nodes' or None"
+            )
 
     def cells_for(self, guarantee: MetricGuarantee, points: int) -> int:
         """Cells along the longest side for so many points."""
@@ -77,9 +103,9 @@ class HatGrid:
 
     def estimate(self, x: SealedPoints, guarantee: MetricGuarantee, meter: Meter) -> Values:
         """Points per node, row-major."""
-        cells, flowing = self._plan(guarantee, x.count)
-        grid = hat_counts(x, cells)
-        if flowing:
+        cells, kind = self._plan(guarantee, x.count)
+        grid = cell_counts(x, cells) if kind == "cells" else hat_counts(x, cells)
+        if kind == "flow":
             noisy = meter.flow_laplace(grid, guarantee.epsilon, "grid")
             return Values(noisy.numbers / grid.mass, noisy.std / grid.mass, NoiseLaw.MIXED)
         noisy = meter.laplace(grid, guarantee.epsilon, "grid")
@@ -88,23 +114,30 @@ class HatGrid:
         return Values(numbers, noisy.std / grid.mass * math.sqrt(1 - 1 / grid.size), NoiseLaw.MIXED)
 
     def multiple(self, guarantee: MetricGuarantee, points: int) -> Fraction:
-        """How many times epsilon one person costs. Noise on nodes can hide a point wherever it goes."""
-        cells, flowing = self._plan(guarantee, points)
-        if flowing:
+        """How many times epsilon one person costs.
+
+        Noise along edges pays for a chain of moves. Noise on nodes is for the part of a point that one move carries,
+        and a person takes a whole one away and brings it back. In cells every move may do that already, whatever its
+        length: the noise is for 2, and 2 is what a person changes, wherever they come from or go.
+        """
+        cells, kind = self._plan(guarantee, points)
+        if kind == "flow":
             return Fraction(guarantee.moves)
+        if kind == "cells":
+            return Fraction(1)
         flow, mass = _movement(guarantee, cells)
         return min(Fraction(guarantee.moves), max(Fraction(1), mass / flow))
 
-    def _plan(self, guarantee: MetricGuarantee, points: int) -> tuple[int, bool]:
-        """The number of cells, and whether noise runs along edges: from public numbers alone."""
+    def _plan(self, guarantee: MetricGuarantee, points: int) -> tuple[int, Kind]:
+        """The number of cells and the kind of noise: from public numbers alone."""
         if self.cells is None:
-            cells, kind = best_grid(guarantee, points, self.noise)
-            return cells, kind == "flow"
-        return self.cells, flow_is_less(guarantee, self.cells) if self.noise is None else self.noise == "flow"
+            return best_grid(guarantee, points, self.noise)
+        kinds = KINDS[self.noise]
+        return self.cells, kinds[0] if len(kinds) == 1 or flow_is_less(guarantee, self.cells) else kinds[1]
 
 
 def flow_is_less(guarantee: MetricGuarantee, cells: int) -> bool:
-    """Whether noise on edges is less than on nodes for ranges of r = cells/10 nodes a side, from public numbers alone.
+    """Whether noise on edges is less than on each node for ranges of r = cells/10 nodes a side, from public numbers.
 
     Such a range has 2d·r^{d−1} boundary edges of variance 2F²/ε², F = flow of a move in points, or r^d nodes of 8/ε² at
     least: F² against 2r/d.
@@ -128,40 +161,41 @@ def nodes(space: Space, cells: int) -> tuple[int, ...]:
     return tuple(-(-side * cells // SIDE) + 1 for side in space.sides)
 
 
-def best_grid(
-    guarantee: MetricGuarantee, points: int, noise: Literal["flow", "nodes"] | None = None
-) -> tuple[int, Literal["flow", "nodes"]]:
+def best_grid(guarantee: MetricGuarantee, points: int, noise: Choice | None = None) -> tuple[int, Kind]:
     """The number of cells and the kind of noise with the least expected error of ranges; data are not looked at.
 
     With K cells along the longest side (which is 1) and s = √d·δ the most that a move does along all axes (in the
     Euclidean metric), a range of side ρ = 1/10 has 2d·ρ^{d−1} of boundary. Blurring costs c·n/K points per area of it,
-    c = ``BLUR``·``UNEVEN``. Noise on edges of variance 2(sK/ε)² adds 2s²/ε² · K^{d+1} per area; noise on nodes 8/ε² for
-    each of the (ρK)^d nodes inside. Both sums are convex in K, with their least at K^{d+2} = c·n·ε²/(2(d+1)s²) and
+    c = ``BLUR``·``UNEVEN``. Noise on edges of variance 2(sK/ε)² adds 2s²/ε² · K^{d+1} per area; noise on nodes or cells
+    8/ε² for each of the (ρK)^d inside. Both sums are convex in K, with their least at K^{d+2} = c·n·ε²/(2(d+1)s²) and
     K^{d+1} = c·n·ε²/(4ρ).
 
     >>> city = Space((0, 0), (1, 1))
     >>> [best_grid(MetricGuarantee(1, delta, city), 100_000) for delta in ("0.001", "0.01", "0.1")]
-    [(632, 'flow'), (200, 'flow'), (169, 'nodes')]
+    [(632, 'flow'), (200, 'flow'), (159, 'cells')]
     """
     axes = guarantee.space.axes
     s = float(guarantee.space.metric.total(guarantee.reach, axes) / SIDE)
-    epsilon, blur = float(guarantee.epsilon), BLUR * UNEVEN * points
+    epsilon = float(guarantee.epsilon)
     boundary = 2 * axes / TYPICAL ** (axes - 1)
-    best: dict[Literal["flow", "nodes"], float] = {
-        "flow": (blur * epsilon**2 / (2 * (axes + 1) * s * s)) ** (1 / (axes + 2)),
-        "nodes": (blur * epsilon**2 * TYPICAL / 4) ** (1 / (axes + 1)),
-    }
 
-    def cells(kind: Literal["flow", "nodes"]) -> int:
-        return max(1, min(round(best[kind]), MAX_CELLS >> (axes - 1)))
+    def blur(kind: Kind) -> float:
+        return BLUR[kind] * UNEVEN[kind] * points
 
-    def error(kind: Literal["flow", "nodes"]) -> float:
+    def cells(kind: Kind) -> int:
+        if kind == "flow":
+            best: float = (blur(kind) * epsilon**2 / (2 * (axes + 1) * s * s)) ** (1 / (axes + 2))
+        else:
+            best = (blur(kind) * epsilon**2 * TYPICAL / 4) ** (1 / (axes + 1))
+        return max(1, min(round(best), MAX_CELLS >> (axes - 1)))
+
+    def error(kind: Kind) -> float:
         count = cells(kind)
         edges = boundary * 2 * (s / epsilon) ** 2 * count ** (axes + 1)
         inside = 8 / epsilon**2 * (count / TYPICAL) ** axes
-        return float(boundary * blur / count + (edges if kind == "flow" else inside))
+        return float(boundary * blur(kind) / count + (edges if kind == "flow" else inside))
 
-    kind = noise if noise is not None else min(best, key=error)
+    kind = min(KINDS[noise], key=error)
     return cells(kind), kind
 
 

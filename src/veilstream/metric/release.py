@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
 
 from veilstream.errors import BudgetExceededError, InvalidBudgetError, InvalidInputError
-from veilstream.mechanisms.identity import describe, recognises
+from veilstream.mechanisms.identity import defaults_of, describe, recognises
 from veilstream.mechanisms.session import Session
 from veilstream.metric.filling import Filling
 from veilstream.metric.guarantee import MetricGuarantee, power, short
@@ -136,6 +137,31 @@ def person_price(mechanism: PointMechanism, guarantee: MetricGuarantee, people: 
             next_step="give a longer distance or a smaller epsilon",
         )
     return price
+
+
+def as_recorded(recorded: str, once: PointRelease) -> PointRelease:
+    """``once``, or what it was called before its class had a new version, if that is what a ledger has ``recorded``.
+
+    >>> from veilstream.metric import HatGrid, Space
+    >>> g = MetricGuarantee(1, 1, Space(0, 1))
+    >>> now = PointRelease(HatGrid(4), g)
+    >>> as_recorded(describe(now).replace('"version": 2', '"version": 1'), now).mechanism
+    HatGrid(cells=4, noise='flow-or-nodes')
+    """
+    if recognises(recorded, once):
+        return once
+    mechanism: Any = once.mechanism
+    cls: type[Any] = mechanism.__class__
+    formers: Mapping[int, Mapping[str, Any]] = getattr(cls, "former_defaults", {})
+    # What was given is what is wanted; only what was left to the class meant something else before.
+    given = (
+        {name for name, default in defaults_of(cls).items() if getattr(mechanism, name) != default} if formers else ()
+    )
+    for former in formers.values():
+        earlier = replace(once, mechanism=replace(mechanism, **{n: v for n, v in former.items() if n not in given}))
+        if recognises(recorded, earlier):
+            return earlier
+    return once
 
 
 def require_people_for(population: object, people: int | None) -> None:

@@ -14,6 +14,7 @@ from veilstream.personalised.counts import Stretching
 from veilstream.personalised.meter import PersonalMeter
 from veilstream.personalised.partition import everybody
 from veilstream.personalised.people import PeopleCounts
+from veilstream.personalised.roster import UNIT, Levels
 from veilstream.privacy.rationals import rational
 from veilstream.values.values import Values
 
@@ -61,6 +62,15 @@ class Checked:
         if differs:
             return meter.group(x, group, group.epsilon * rest, "minimum")
         return self.stretching.estimate_share(x, meter, rest, "stretched counts")
+
+    def unnoticed(self, roster: Levels, bins: int) -> float:
+        """About how many people counts may be wrong by, besides noise, without the check noticing it: public.
+
+        >>> from veilstream.personalised import Roster
+        >>> round(Checked().unnoticed(Roster.of_budgets([0.5] * 2000 + [4] * 2000), bins=2))
+        96
+        """
+        return math.log(2 * bins / FALSE_ALARM) / float(self.check * Fraction(int(roster.units[0]), UNIT))
 
     def _allowed(self, plain: Values, stretched: Values, bins: int) -> float:
         """Noise of two Laplace laws passes it in one of the bins with probability at most ``FALSE_ALARM``."""

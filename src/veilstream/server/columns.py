@@ -2,8 +2,8 @@
 
 The body is the length of a header (8 bytes, little-endian), the header, and the arrays one after the other,
 little-endian and without gaps. The header is JSON, with spaces at its end so that the arrays begin at a multiple of 8
-bytes. Its ``columns`` give the name, type (as NumPy writes it) and shape of each array. Numbers of one bin and measure
-lie together, step after step; NaN stands where nothing is known.
+bytes. Its ``covers`` says what intervals hold, and its ``columns`` give the name, type (as NumPy writes it) and shape
+of each array. Numbers of one bin and measure lie together, step after step; NaN stands where nothing is known.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def column_bytes(board: StreamBoard, releases: Sequence[Shown]) -> bytes:
         {"name": name, "type": array.dtype.newbyteorder("<").str, "shape": array.shape}
         for name, array in arrays.items()
     ]
-    header = dumps({"stream": board.definition.name, "level": LEVEL, "head": board.visible, "columns": described})
+    covers = list(dict.fromkeys(one.covers for one in releases))
+    facts = {"stream": board.definition.name, "level": LEVEL, "covers": covers, "head": board.visible}
+    header = dumps({**facts, "columns": described})
     header += b" " * (-len(header) % ALIGNED)
     return b"".join([len(header).to_bytes(ALIGNED, "little"), header, *(array.tobytes() for array in arrays.values())])
 

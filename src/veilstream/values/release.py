@@ -89,5 +89,6 @@ class Release:
         low, high = self.interval()
         columns = {"bin": range(len(self.values)), "value": self.values, "low": low, "high": high}
         kind = "fresh" if self.fresh else "repeated, intervals as of its last fresh step"
-        caption = f"{self.stream}, step {self.t}: {kind}, spent {self.spent}, left {self.left}; intervals at 95 %"
+        held = f"intervals hold the {self.covers} at 95 %"
+        caption = f"{self.stream}, step {self.t}: {kind}, spent {self.spent}, left {self.left}; {held}"
         return html_table(caption, columns, most=SHOWN_BINS)

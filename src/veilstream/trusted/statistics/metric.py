@@ -214,11 +214,7 @@ def hat_counts(points: SealedPoints, cells: int) -> SealedFlow:
     >>> grid, float(grid.flow / grid.mass)
     (SealedFlow(shape=(11,), span=0..0, flow=1639, l1=3278), 0.1000...)
     """
-    if type(cells) is not int or not 1 <= cells <= MAX_CELLS:
-        raise InvalidInputError(name="cells", value=cells, limit=f"a whole number from 1 to {MAX_CELLS}")
-    shape = tuple(-(-side * cells // SIDE) + 1 for side in points.sides)
-    if math.prod(shape) > MAX_NODES:
-        raise InvalidInputError(f"grid of {math.prod(shape)} nodes: at most {MAX_NODES}")
+    shape = _nodes(points, cells)
     scaled = open_points(points) * (cells << WEIGHT_BITS) >> BITS
     node = np.minimum(scaled >> WEIGHT_BITS, np.array(shape) - 2)
     share = scaled - (node << WEIGHT_BITS)
@@ -243,6 +239,43 @@ def hat_movement(total_reach: Fraction, cells: int, axes: int) -> tuple[Fraction
     """
     steps = math.ceil(total_reach * (cells << WEIGHT_BITS) / SIDE) + axes - 1
     return Fraction(WEIGHT ** (axes - 1) * steps), WEIGHT**axes
+
+
+@hide_frames
+def cell_counts(points: SealedPoints, cells: int) -> SealedFlow:
+    """Points counted at their nearest node of the grid of ``hat_counts``: a plain histogram of the cells around nodes.
+
+    Coordinate p along an axis counts at node ⌊p·c/2³⁰ + 1/2⌋, c = ``cells``: half-way between two it is the upper one,
+    whatever the other points are. As p ≤ side, that node is at most ⌈side·c/2³⁰⌉, the last one.
+
+    *What a move does.* One point counts 1 at one node before and 1 at one node after, and the others stay: L1 is 0 or
+    2, wherever the point goes. Two points as near as can be on both sides of a border show that no shorter reach
+    lowers it, so there is nothing to gain from δ, and a point that is put anywhere else does no more (``replaced`` is 2
+    too). Along an axis the node moves by less than dp·c/2³⁰ + 1, along all of them by a whole number below T + d,
+    T = (total reach)·c/2³⁰, and a chain of so many edges joins the two nodes: flow ≤ ⌈T⌉ + d − 1, which is at least 1
+    as every reach is above 0; so that ``l1`` = min{2·flow, 2} = 2.
+
+    >>> from veilstream.trusted.points import Metric
+    >>> two = SealedPoints(np.array([[9], [SIDE // 2]]), (SIDE,), Fraction(SIDE, 100), Metric.EUCLIDEAN, Span(0, 0))
+    >>> cell_counts(two, cells=10)
+    SealedFlow(shape=(11,), span=0..0, flow=1, l1=2)
+    """
+    shape = _nodes(points, cells)
+    node = (open_points(points) * cells + SIDE // 2) >> BITS
+    at = np.ravel_multi_index(tuple(node.T), shape)
+    counts = np.bincount(at, minlength=math.prod(shape)).astype(np.int64)
+    flow = Fraction(max(1, math.ceil(points.total_reach * cells / SIDE) + points.axes - 1))
+    return SealedFlow(counts, shape, points.span, flow=flow, mass=1)
+
+
+def _nodes(points: SealedPoints, cells: int) -> tuple[int, ...]:
+    """How many nodes a grid with ``cells`` cells along the longest side has along each axis."""
+    if type(cells) is not int or not 1 <= cells <= MAX_CELLS:
+        raise InvalidInputError(name="cells", value=cells, limit=f"a whole number from 1 to {MAX_CELLS}")
+    shape = tuple(-(-side * cells // SIDE) + 1 for side in points.sides)
+    if math.prod(shape) > MAX_NODES:
+        raise InvalidInputError(f"grid of {math.prod(shape)} nodes: at most {MAX_NODES}")
+    return shape
 
 
 def _line(points: SealedPoints) -> NDArray[np.int64]:
