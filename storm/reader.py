@@ -11,6 +11,7 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
@@ -68,30 +69,31 @@ class Stream:
 
 def read(place: str) -> dict[str, list[Row]]:
     """All rows of the tables of a ledger: a path, or the URL of a PostgreSQL database."""
-    connection: Any
     if place.startswith("postgres"):
-        connection = _connected(import_module("psycopg"), place)
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-    else:
-        # A ledger that was lost is not made anew.
-        connection = sqlite3.connect(f"{Path(place).absolute().as_uri()}?mode=rw", isolation_level=None, uri=True)
+        return _read_server(import_module("psycopg"), place)
+    # A ledger that was lost is not made anew.
+    connection = sqlite3.connect(f"{Path(place).absolute().as_uri()}?mode=rw", isolation_level=None, uri=True)
+    with closing(connection):
         connection.execute("BEGIN")
-    try:
-        return {name: _rows(connection.execute(f"SELECT * FROM {name}")) for name in TABLES}
-    finally:
-        connection.close()
+        return _tables(connection)
 
 
-def _connected(driver: Any, place: str) -> Any:
-    """A connection as soon as the server takes one: while it recovers from a crash it takes none."""
+def _read_server(driver: Any, place: str) -> dict[str, list[Row]]:
+    """All tables as soon as the server gives them: while it recovers from a crash it ends or takes no connection."""
     deadline = time.monotonic() + RECOVERY
     while True:
         try:
-            return driver.connect(place)
+            with closing(driver.connect(place)) as connection:
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                return _tables(connection)
         except driver.OperationalError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
+
+
+def _tables(connection: Any) -> dict[str, list[Row]]:
+    return {name: _rows(connection.execute(f"SELECT * FROM {name}")) for name in TABLES}
 
 
 def _rows(cursor: Any) -> list[Row]:

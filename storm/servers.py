@@ -34,22 +34,26 @@ class Server:
     def new_ledger(self) -> str:
         """The URL of an empty schema; backends that serve it carry its name."""
         name = f"ledger_{uuid.uuid4().hex}"
-        with self.connect() as connection:
-            connection.execute(f"CREATE SCHEMA {name}".encode())
+        self._ask(f"CREATE SCHEMA IF NOT EXISTS {name}")
         query = {"options": f"-csearch_path={name}", "application_name": name}
         return make_url(self._url).update_query_dict(query).render_as_string(hide_password=False)
 
     def drop(self, ledger: str) -> None:
         """Delete a ledger."""
-        with self.connect() as connection:
-            connection.execute(f"DROP SCHEMA {_name(ledger)} CASCADE".encode())
+        self._ask(f"DROP SCHEMA IF EXISTS {_name(ledger)} CASCADE")
 
-    def connect(self) -> psycopg.Connection[Any]:
-        """A connection, as soon as the server takes one: after a crash it recovers first."""
+    def _ask(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement that may be made twice.
+
+        A server whose backend was killed takes connections until it notices, then ends them all and recovers: neither
+        a connection that is refused nor one that ends under its statement is a failure.
+        """
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                return psycopg.connect(self._url, autocommit=True)
+                with psycopg.connect(self._url, autocommit=True) as connection:
+                    cursor = connection.execute(statement.encode(), values)
+                    return cursor.fetchall() if cursor.description else []
             except psycopg.OperationalError:
                 if time.monotonic() > deadline:
                     raise
@@ -60,14 +64,11 @@ class Server:
 
         After a SIGKILL the server ends all its other backends too and recovers from its log.
         """
-        with self.connect() as connection:
-            if not hard:
-                return len(connection.execute(END_BACKENDS, [_name(ledger)]).fetchall())
-            found = connection.execute(BACKENDS, [_name(ledger)]).fetchone()
-        if found is None:
-            return 0
+        found = self._ask(BACKENDS if hard else END_BACKENDS, _name(ledger))
+        if not hard or not found:
+            return len(found)
         try:
-            os.kill(found[0], signal.SIGKILL)
+            os.kill(found[0][0], signal.SIGKILL)
         except ProcessLookupError:
             return 0
         return 1
