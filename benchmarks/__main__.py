@@ -36,6 +36,7 @@ SUITES: Final = {
     "sparse-histograms": "benchmarks.sparse_histograms",
     "synthesis": "benchmarks.synthesis",
     "tables": "benchmarks.tables",
+    "tables-fine": "benchmarks.tables_fine",
     "tables-over-time": "benchmarks.tables_over_time",
     "tables-million": "benchmarks.tables_million",
     "personalised": "benchmarks.personalised",

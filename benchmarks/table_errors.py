@@ -23,8 +23,8 @@ def errors_of(table: CodedTable, drawn: Codes) -> list[float]:
     return [
         variation(table, drawn, 2),
         variation(table, drawn, 3),
-        _ranges(table, drawn),
-        _correlations(table, drawn),
+        range_error(table, drawn),
+        correlation_error(table, drawn),
         _auc(table, drawn),
     ]
 
@@ -45,7 +45,8 @@ def variation(table: CodedTable, drawn: Codes, order: int) -> float:
     return float(np.mean(distances))
 
 
-def _ranges(table: CodedTable, drawn: Codes) -> float:
+def range_error(table: CodedTable, drawn: Codes) -> float:
+    """Mean error of ranges over single attributes, in shares of the rows."""
     errors: list[float] = []
     for axis in range(len(table.shape)):
         low, high = (ends[:, [axis]] for ends in random_boxes(table.shape, (axis,), seed=1))
@@ -56,7 +57,8 @@ def _ranges(table: CodedTable, drawn: Codes) -> float:
     return float(np.mean(errors))
 
 
-def _correlations(table: CodedTable, drawn: Codes) -> float:
+def correlation_error(table: CodedTable, drawn: Codes) -> float:
+    """Mean error of the correlations of codes."""
     varied = (table.codes.std(axis=0) > 0) & (drawn.std(axis=0) > 0)
     both = [np.corrcoef(rows[:, varied], rowvar=False) for rows in (table.codes, drawn)]
     return float(np.abs(both[0] - both[1]).mean())

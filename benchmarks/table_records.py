@@ -9,9 +9,9 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypedDict
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SOURCES: Final = ("src/veilstream/synthesis", "src/veilstream/mechanisms/histograms")
@@ -19,6 +19,13 @@ KEPT: Final = os.environ.get("TABLES_KEPT", "")
 """A directory for records; without it nothing is kept."""
 MINUTES: Final = float(os.environ.get("TABLES_MINUTES", "inf"))
 """After so many minutes no further run is begun, and the suite ends: run it again to go on."""
+
+
+class PeerFigure(TypedDict):
+    """A mean of so many runs."""
+
+    runs: int
+    means: list[float]
 
 
 class Records:
@@ -47,3 +54,25 @@ class Records:
             if self.path is not None:
                 self.path.write_text(json.dumps(self.known))
         return self.known[name]
+
+
+class PeerFigures:
+    """Means of what peers reached, by table, ε and peer, in a file of the repository.
+
+    Their fits take hours and do not change with our code: a run without them takes what is kept, one with them keeps
+    what it measured in at least as many runs.
+    """
+
+    def __init__(self, path: Path = ROOT / "benchmarks" / "table_peers.json") -> None:
+        self.path = path
+        self.known: dict[str, PeerFigure] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+    def get(self, key: str, measured: Sequence[Sequence[float]]) -> list[list[float]]:
+        """One row for every run: those that were measured now, or the kept mean as often as it was measured."""
+        kept = self.known.get(key)
+        if measured and (kept is None or len(measured) >= kept["runs"]):
+            means = [float(f"{sum(column) / len(measured):.4g}") for column in zip(*measured, strict=True)]
+            self.known[key] = kept = {"runs": len(measured), "means": means}
+            rows = [f"  {json.dumps(name)}: {json.dumps(figure)}" for name, figure in sorted(self.known.items())]
+            self.path.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+        return [list(kept["means"])] * kept["runs"] if kept else []

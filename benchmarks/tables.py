@@ -24,7 +24,7 @@ from benchmarks.private_pgm import DELTA, PYTHON, GraphicalModel, kept_draw, may
 from benchmarks.rdatasets_tables import HELD_BACK, JUDGED, LOOKED_AT, tables_of
 from benchmarks.report import Table, progress
 from benchmarks.table_errors import MOST_MARGINALS, errors_of
-from benchmarks.table_records import Records
+from benchmarks.table_records import PeerFigures, Records
 from benchmarks.table_sources import ROWS, RealTable, real_tables
 from veilstream.data import Categories, Grid
 from veilstream.data.bounding.keyed import Key
@@ -99,8 +99,11 @@ class MarginsAlone:
         size, select, measure = MarginalGraph().shares(epsilon)
         guarantee = guarantee_of(epsilon, 0, MarginalGraph())
         meter = Session(Accountant(guarantee, 1), ExactSampler(SeededSource(seed))).at(0)
-        total = max(float(meter.laplace(rows.counts(()), size, "total").numbers[0]), 1.0)
-        noisy = Budget.of("laplace", select + measure, rows.l1, meter).margins(rows, None, Fraction(1), meter)
+        counted = meter.laplace(rows.counts(()), size, "total")
+        total = max(float(counted.numbers[0]), 1.0)
+        budget = Budget.of("laplace", select + measure, rows.l1, meter)
+        thin = budget.thin(table.shape, table.ordered, total, Fraction(1))
+        noisy = budget.margins(rows, None, Fraction(1), meter, thin=thin, counted=counted)
         rng = np.random.default_rng(seed)  # noqa: TID251 (no release)
         one = np.zeros(len(table.codes), dtype=np.int64)
         return np.stack([evenly(counts[None] + 1e-12, one, rng) for counts in noisy.margins(total).counts], axis=1)
@@ -122,22 +125,22 @@ def run(quick: bool = False, finished: bool = False) -> Sequence[Table]:
     """
     judged = tables_of(JUDGED)
     others = {**real_tables(), **tables_of(LOOKED_AT), **held_back_tables(), **tables_of(HELD_BACK)}
-    found, records = Found(), Records(finished)
+    found, records, figures = Found(), Records(finished), PeerFigures()
     tables = {name: judged[name] for name in sorted(judged, key=lambda name: judged[name].codes.size)} | others
-    for (epsilon, name), kind in itertools.product(itertools.product(EPSILONS, tables), (_ours, _peers)):
-        if (name in others and (quick or epsilon not in TESTED)) or (kind is _peers and (quick or not PYTHON)):
+    for epsilon, name in itertools.product(EPSILONS, tables):
+        if name in others and (quick or epsilon not in TESTED):
             continue
-        for label, method in kind(tables[name]).items():
+        for label, method in _ours(tables[name]).items():
             if epsilon != EPSILONS[0] and (label == "copula" or (name in others and label not in NEEDED)):
                 continue
             part = "any" if label in (ITSELF, "independent") else epsilon
             for seed in range(_runs(label, epsilon, name in others, quick)):
-                if isinstance(method, GraphicalModel) and not may_draw(method, Fraction(epsilon), seed, name):
-                    continue
                 measure = partial(_measured, name, tables[name], method, epsilon, seed)
-                measured = records.get(f"{name}|{part}|{label}|{seed}", measure)
-                if measured:
-                    found.add((name, epsilon, label), measured)
+                found.add((name, epsilon, label), records.get(f"{name}|{part}|{label}|{seed}", measure))
+            progress(f"tables {name} {epsilon} {label} {found.shown(name, epsilon, label)}")
+        for label in () if quick else PEERS:
+            for measured in _of_peer(label, name, tables[name], epsilon, figures):
+                found.add((name, epsilon, label), measured)
             progress(f"tables {name} {epsilon} {label} {found.shown(name, epsilon, label)}")
     notes = _notes(list(others))
     return [
@@ -152,8 +155,6 @@ def run(quick: bool = False, finished: bool = False) -> Sequence[Table]:
 def _runs(label: str, epsilon: str, looked_at: bool, quick: bool) -> int:
     if quick or label in (ITSELF, "independent", "copula"):
         return 1
-    if label in PEERS:
-        return PEER_RUNS
     if label in ("auto", ALONE) and epsilon in TESTED:
         return RUNS
     if looked_at:
@@ -168,7 +169,8 @@ class Found:
         self.runs: dict[Cell, list[list[float]]] = {}
 
     def add(self, key: Cell, measured: list[float]) -> None:
-        self.runs.setdefault(key, []).append(measured)
+        if measured:
+            self.runs.setdefault(key, []).append(measured)
 
     def mean(self, key: Cell) -> Reals:
         return np.asarray(np.mean(self.runs[key], axis=0), dtype=np.float64)
@@ -194,8 +196,12 @@ def _ours(table: RealTable) -> dict[str, Any]:
     return methods
 
 
-def _peers(_table: RealTable) -> dict[str, Any]:
-    return {kind: GraphicalModel(kind) for kind in PEERS}
+def _of_peer(peer: str, name: str, table: RealTable, epsilon: str, figures: PeerFigures) -> list[list[float]]:
+    """What a peer reaches, run by run: measured where it can be, else as it was measured before."""
+    method = GraphicalModel(peer)
+    seeds = [seed for seed in range(PEER_RUNS) if PYTHON and may_draw(method, Fraction(epsilon), seed, name)]
+    measured = [_measured(name, table, method, epsilon, seed) for seed in seeds]
+    return figures.get(f"{name}|{epsilon}|{peer}", measured)
 
 
 def _notes(looked_at: Sequence[str]) -> str:
@@ -211,7 +217,8 @@ def _notes(looked_at: Sequence[str]) -> str:
         f"others are not. 'independent' has the exact margins and no noise, '{ALONE}' has noisy margins for all of ε; "
         f"'{ITSELF}' says what classifiers trained on real rows reach. The "
         "peers (dpmm 0.1.9) draw by its sampler that does not round; AIM's "
-        "model has at most 4 MB and its fits between rounds 50 steps. Where a peer is missing, its fit was not made."
+        "model has at most 4 MB and its fits between rounds 50 steps. Where a peer is missing, its fit was not made; "
+        "their figures are kept from runs of their own."
     )
 
 
@@ -239,9 +246,9 @@ def _ratios(title: str, found: Found, names: Sequence[str]) -> list[Table]:
     if not rows:
         return []
     notes = (
-        "Mean error divided by the peer's, whose rows are kept from earlier runs where DPMM_DRAWN has "
-        f"them; of AUC what is missing to 1, and as AUC gap what is missing to '{ITSELF}', both at least "
-        f"{LEAST_MISSING}. Below 1 is better. '{ALONE}' is what independence costs at the same ε."
+        "Mean error divided by the peer's, whose figures are kept from runs of their own in "
+        f"benchmarks/table_peers.json; of AUC what is missing to 1, and as AUC gap what is missing to '{ITSELF}', both "
+        f"at least {LEAST_MISSING}. Below 1 is better. '{ALONE}' is what independence costs at the same ε."
     )
     return [Table(title, notes, ["peer", "ε", "model", "table", *WRONG], rows)]
 

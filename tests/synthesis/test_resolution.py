@@ -73,9 +73,10 @@ def test_tables_without_room_for_every_pair_have_no_resolution() -> None:
 
 def test_margins_that_tables_tell_get_nothing() -> None:
     budget = Budget("laplace", Fraction(1), Fraction(1))
-    assert share_of_margins([2, 3], [2, 3], 10.0, budget) == 0
+    assert share_of_margins(GraphLayout((2, 3), (False, False)), [2, 3], 10.0, budget) == 0
     assert unmeasured([2, 30], [2, 4]) == [0]
-    shares = [share_of_margins([2, size], [2, 4], 10.0, budget) for size in (8, 30, 200)]
+    layouts = [GraphLayout((2, size), (False, False)) for size in (8, 30, 200)]
+    shares = [share_of_margins(layout, [2, 4], 10.0, budget) for layout in layouts]
     assert shares == sorted(shares)
     assert 0 < shares[0] < shares[-1] < 1
 

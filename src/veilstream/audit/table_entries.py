@@ -238,6 +238,12 @@ TABLE_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
             deep=DEEP // 3,
             variant="whole model, every pair around a target",
         )
+        + _models(
+            MarginalGraph(ordered=(True, True), ask=False),
+            (60, 60),
+            deep=DEEP // 6,
+            variant="whole model, margins in cells of several values",
+        )
         + _dependence()
     ),
     "MarginalStream": lambda: [

@@ -134,6 +134,7 @@ def synthesize(
         guarantee = steps.guarantee if steps else Guarantee(epsilon, w=None)
         return tell_dry_run(guarantee, as_json, attributes=len(schema.names), method=method, ledger=url)
     require_population(url, population)
+    mechanism = _as_begun(mechanism, method, margins, schema, url, name, over_time=steps is not None)
     options = ReadOptions(delimiter, encoding, decimal)
     policy: Literal["error", "drop"] = "drop" if unknown == "drop" else "error"
     if steps is not None:
@@ -262,11 +263,34 @@ def _default_ledger(files: list[str], out: Path) -> str:
     return str(ledger)
 
 
+def _as_begun(
+    mechanism: TableMechanism,
+    method: str,
+    margins: str,
+    domain: TableDomain,
+    ledger: str,
+    name: str,
+    *,
+    over_time: bool,
+) -> TableMechanism:
+    """With the automatic method, what a ledger records if its stream began when that was another."""
+    from veilstream.mechanisms.streams.uniform import Uniform
+    from veilstream.synthesis import refreshed
+    from veilstream.synthesis.fitting import recorded_mechanism
+    from veilstream.synthesis.kinds import as_begun
+
+    if method != "auto":
+        return mechanism
+    former = _mechanism("kendall", margins, "normal", domain, None)
+    recorded = recorded_mechanism(ledger, name)
+    return as_begun(mechanism, domain, recorded, refreshed if over_time else Uniform, former)
+
+
 def _mechanism(method: str, margins: str, copula: str, domain: TableDomain, target: str | None) -> TableMechanism:
     from veilstream.errors import InvalidInputError
     from veilstream.mechanisms.histograms import EFPA, HISTOGRAMS
     from veilstream.synthesis import BlockMLE, Choice, DPCopula, Kendall, MarginalGraph
-    from veilstream.synthesis.kinds import aimed_at, automatic, for_domain
+    from veilstream.synthesis.kinds import aimed_at, for_domain
 
     for given, known, what in (
         (method, METHODS, "method"),
@@ -278,7 +302,7 @@ def _mechanism(method: str, margins: str, copula: str, domain: TableDomain, targ
                 name=what, value=given, limit=f"choose from {', '.join(known)}", outcome="nothing was read"
             )
     published = EFPA(fallback=True) if margins == "efpa" else HISTOGRAMS[margins]()
-    if method == "pairs" or (method == "auto" and isinstance(automatic(domain, target=target), MarginalGraph)):
+    if method in ("auto", "pairs"):
         if copula != "normal":
             raise InvalidInputError(
                 name="copula",

@@ -19,9 +19,10 @@ from veilstream.privacy.population import Membership, Population
 from veilstream.privacy.rationals import Exact
 from veilstream.release.publisher import Publisher
 from veilstream.storage.ledger import Ledger
+from veilstream.storage.location import locate
 from veilstream.synthesis.domain import TableDomain, table_domain
 from veilstream.synthesis.graph import MarginalGraph
-from veilstream.synthesis.kinds import TableMechanism, TableModel, aimed_at, automatic, for_domain, model_of
+from veilstream.synthesis.kinds import TableMechanism, TableModel, aimed_at, as_begun, automatic, for_domain, model_of
 from veilstream.synthesis.rows import read_rows
 from veilstream.synthesis.types import numeric_types
 from veilstream.trusted.frames import hide_frames
@@ -63,7 +64,9 @@ class TablePublisher:
         calendar: Calendar | None = None,
     ) -> None:
         self.domain: TableDomain = table_domain(domain)
-        self.copula = for_domain(copula or automatic(self.domain), self.domain)
+        if copula is None:
+            copula = as_begun(automatic(self.domain), self.domain, recorded_mechanism(ledger, name), stream)
+        self.copula = for_domain(copula, self.domain)
         self.layout = self.copula.layout(self.domain.shape)
         self.rows_per_user = rows_per_user
         moved = rows_per_user * (1 + len(self.layout.modelled))
@@ -111,6 +114,19 @@ class TablePublisher:
         self.publisher.close()
 
 
+def recorded_mechanism(ledger: str | Path | Ledger | None, name: str) -> str | None:
+    """What a ledger says of the mechanism of a stream, if both exist; a ledger that does not is not made."""
+    if ledger is None:
+        return None
+    if not isinstance(ledger, Ledger):
+        file = locate(ledger).file
+        if file is not None and not file.is_file():
+            return None
+        with Ledger.open(ledger) as book:
+            return recorded_mechanism(book, name)
+    return next((spec.mechanism for spec in ledger.streams() if spec.name == name), None)
+
+
 def guarantee_of(epsilon: Exact, delta: Exact, mechanism: TableMechanism) -> Guarantee:
     """The guarantee of one table; for Gaussian noise, a fifth of ε is for what is chosen and the rest for the noise.
 
@@ -140,13 +156,12 @@ def fit(
     """A private model of one table for ``epsilon``, and ``delta`` where Gaussian noise makes use of it.
 
     ``table`` is a CSV or Parquet file, or a Polars, pandas or Arrow table; ``domain`` the public bins of its
-    attributes. ``copula`` says how the table is modelled: ``DPCopula`` or ``MarginalGraph``, by default what suits the
-    domain (see ``automatic``). ``target`` names an attribute that classifiers will predict from the others: its
-    dependence on each of them is measured first. The charge and the model are committed together to ``ledger`` (in
-    memory by default): fitting again under the same ``name`` gives the stored model and costs nothing. Nobody may have
-    more than ``rows_per_user`` rows: with ``user``, the column of ids, that is enforced, without it it is the caller's
-    promise. With ``population`` the model draws on one; a ``Membership`` says from when the table is, else it counts
-    for ever.
+    attributes. ``copula`` says how the table is modelled: ``DPCopula``, or ``MarginalGraph``, which is the default.
+    ``target`` names an attribute that classifiers will predict from the others: its dependence on each of them is
+    measured first. The charge and the model are committed together to ``ledger`` (in memory by default): fitting again
+    under the same ``name`` gives the stored model and costs nothing. Nobody may have more than ``rows_per_user`` rows:
+    with ``user``, the column of ids, that is enforced, without it it is the caller's promise. With ``population`` the
+    model draws on one; a ``Membership`` says from when the table is, else it counts for ever.
 
     >>> from veilstream.data import Categories, Grid
     >>> ages = TableDomain({"age": Grid(0, 100, 100), "member": Categories([False, True])})
@@ -155,7 +170,11 @@ def fit(
     >>> model.spent, model.sample(5, seed=1).shape
     (Fraction(1, 2), (5, 2))
     """
-    mechanism = aimed_at(copula, target) if copula else automatic(table_domain(domain), delta, target)
+    if copula is None:
+        known = table_domain(domain)
+        mechanism = as_begun(automatic(known, delta, target), known, recorded_mechanism(ledger, name), Uniform)
+    else:
+        mechanism = aimed_at(copula, target)
     with TablePublisher(
         domain,
         guarantee_of(epsilon, delta, mechanism),

@@ -172,19 +172,33 @@ class MarginalGraph:
         layout = self.layout(x.rows.shape)
         return released(layout, self.measured(x.rows, layout, epsilon, meter))
 
-    def measured(self, rows: SealedRows, layout: GraphLayout, epsilon: Fraction, meter: Meter) -> Measured:
-        """All that a model holds, for all of ε."""
+    def measured(
+        self, rows: SealedRows, layout: GraphLayout, epsilon: Fraction, meter: Meter, *, followed: bool = False
+    ) -> Measured:
+        """All that a model holds, for all of ε.
+
+        With ``followed``, later measurements will be averaged with this one: then every value of every margin has noise
+        of its own.
+        """
         counted = meter.laplace(rows.counts(()), self.shares(epsilon)[0], "total")
         total = max(float(counted.numbers[0]), 0.0)
-        plan = self._plan(rows, layout, total, epsilon, meter)
+        in_cells = not followed and self.histogram is None and self.noise == "laplace"
+        plan = self._plan(rows, layout, total, epsilon, meter, in_cells)
         budget = Budget.of(self.noise, plan.measure, rows.l1, meter)
         if plan.resolution is not None:
             return self._all_pairs(
-                rows, layout, counted, plan.resolution, [budget, *budget.spared(Fraction(0), plan.select)], meter
+                rows,
+                layout,
+                counted,
+                plan.resolution,
+                [budget, *budget.spared(Fraction(0), plan.select)],
+                meter,
+                in_cells,
             )
         choices, select = plan.choices, plan.select
         share = self.for_margins(layout, total, budget, plan.dependence) if choices else Fraction(1)
-        noisy = budget.margins(rows, self.histogram, share, meter)
+        thin = budget.thin(layout.shape, layout.ordered, total, share) if in_cells else []
+        noisy = budget.margins(rows, self.histogram, share, meter, thin=thin, counted=counted)
         groups, count = self.groups(layout, total, budget, 1 - share, choices) if choices else (MOST_GROUPS, 0)
         margins = noisy.margins(total)
         start = Published(margins, layout.labels(margins.counts, groups), np.zeros(layout.correlations), [])
@@ -200,10 +214,11 @@ class MarginalGraph:
         for spare in budget.spared(rest.share, rest.epsilon):
             # Nothing of the promise is left unspent: what was not chosen makes the rest less noisy.
             spent = share if tables else Fraction(1)
-            noisy = noisy.with_another(spare.margins(rows, self.histogram, spent, meter))
+            again = spare.margins(rows, self.histogram, spent, meter, thin=thin, counted=counted)
+            noisy = noisy.with_another(again)
             if tables:
-                again = spare.tables(rows, start.labels, [table.scope for table in tables], 1 - spent, meter)
-                tables = [one.with_another(other) for one, other in zip(tables, again, strict=True)]
+                more = spare.tables(rows, start.labels, [table.scope for table in tables], 1 - spent, meter)
+                tables = [one.with_another(other) for one, other in zip(tables, more, strict=True)]
         return Measured(counted, replace(start, margins=noisy.margins(total), tables=tables), noisy)
 
     def _all_pairs(
@@ -214,6 +229,7 @@ class MarginalGraph:
         resolution: Resolution,
         budgets: Sequence[Budget],
         meter: Meter,
+        in_cells: bool,
     ) -> Measured:
         """Margins of the attributes whose values are gathered, and tables of groups that hold every pair.
 
@@ -225,13 +241,15 @@ class MarginalGraph:
             self.margin_share if self.margin_share is not None and resolution.for_margins else resolution.for_margins
         )
         noisy = NoisyMargins.none(layout.shape)
+        thin = budgets[0].thin(layout.shape, layout.ordered, total, share) if in_cells and share else []
         for budget in budgets if share else ():
-            noisy = noisy.with_another(budget.margins(rows, self.histogram, share, meter, told=told))
+            again = budget.margins(rows, self.histogram, share, meter, told=told, thin=thin, counted=counted)
+            noisy = noisy.with_another(again)
         labels = layout.labels(noisy.margins(total).counts, resolution.groups)
         tables: list[Marginal] = []
         for budget in budgets:
-            again = self._views(rows, layout, labels, resolution, budget, 1 - share, meter)
-            tables = [one.with_another(other) for one, other in zip(tables, again, strict=True)] if tables else again
+            views = self._views(rows, layout, labels, resolution, budget, 1 - share, meter)
+            tables = [one.with_another(other) for one, other in zip(tables, views, strict=True)] if tables else views
         noisy = noisy.told_by(tables, told)
         parts = Published(noisy.margins(total), labels, np.zeros(layout.correlations), tables)
         return Measured(counted, parts, noisy)
@@ -256,15 +274,19 @@ class MarginalGraph:
         tables = budget.tables(rows, labels, star, of_target, meter) if star else []
         return [*tables, *budget.tables(rows, labels, resolution.views, share - of_target, meter)]
 
-    def _plan(self, rows: SealedRows, layout: GraphLayout, total: float, epsilon: Fraction, meter: Meter) -> Plan:
+    def _plan(
+        self, rows: SealedRows, layout: GraphLayout, total: float, epsilon: Fraction, meter: Meter, in_cells: bool
+    ) -> Plan:
         """What is measured: tables of all pairs, tables that are chosen, or margins alone."""
         _, select, measure = self.shares(epsilon)
         pure, dependence = self.noise == "laplace", None
         budget = Budget.of(self.noise, measure + select if pure else measure, rows.l1, meter)
-        off = variation_of_margins(layout.shape, budget)
-        alone = noise_of_margins(layout.shape, [1] * len(layout.shape), budget)
+        # Where margins may be measured in cells, noise of them is bounded by the published number of rows.
+        known = total if in_cells else math.inf
+        off = variation_of_margins(layout, range(len(layout.shape)), budget, known)
+        alone = noise_of_margins(layout, [1] * len(layout.shape), budget, known)
         strong = STRONG_DEPENDENCE * total
-        resolution = best_resolution(layout, budget, strong) if self.every_pair else None
+        resolution = best_resolution(layout, budget, strong, known) if self.every_pair else None
         hopeless = resolution is not None and not pays(resolution.noise + resolution.lost, alone, strong)
         if self._asks and len(layout.shape) > 1 and not hopeless:
             most = epsilon * DEPENDENCE_SHARE if pure else select * DEPENDENCE_OF_CHOICES
@@ -273,7 +295,7 @@ class MarginalGraph:
             select -= 0 if pure else dependence.epsilon
             budget = Budget.of(self.noise, measure + select if pure else measure, rows.l1, meter)
         depends = TYPICAL * total if dependence is None else dependence.likely(total)
-        resolution = best_resolution(layout, budget, max(depends, 1.0)) if self.every_pair else None
+        resolution = best_resolution(layout, budget, max(depends, 1.0), known) if self.every_pair else None
         choices = self._choices(layout, total, select, rows.l1) if resolution is None else 0
         if dependence is not None and resolution is not None:
             hopeless = not pays(resolution.noise + resolution.lost, alone, depends)
@@ -334,7 +356,7 @@ class MarginalGraph:
         """The more of the budget, the larger the noise of margins would be beside all rows, and beside dependence."""
         if self.margin_share is not None:
             return self.margin_share
-        off = variation_of_margins(layout.shape, budget)
+        off = variation_of_margins(layout, range(len(layout.shape)), budget)
         wanted = MARGINS_BY_NOISE * off / max(total, 1.0)
         if dependence is not None:
             wanted = max(wanted, dependence.for_margins(off))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from veilstream.errors import InvalidBudgetError
 from veilstream.mechanisms.histograms._strategies import Law
+from veilstream.mechanisms.histograms.grids import AdaptiveGrid
 from veilstream.mechanisms.histograms.haar import smoothed
 from veilstream.mechanisms.protocols import HistogramMechanism
 from veilstream.synthesis.graph_layout import Marginal
@@ -30,6 +31,11 @@ Reals = NDArray[np.float64]
 SMALLEST: Final = 1e-18
 FEWEST_SMOOTHED: Final = 12
 """Values of an attribute from which on its margin is smoothed."""
+THIN: Final = 0.4
+"""Rows times ε for each value of an ordered attribute below which its margin is measured in cells of several values."""
+FEWEST_IN_CELLS: Final = 50
+"""Values of an attribute from which on it may be."""
+GRID: Final = AdaptiveGrid(constant=10.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,18 +44,18 @@ class NoisyMargins:
 
     counts: tuple[Reals, ...]
     precisions: tuple[float, ...]
-    smooth: bool
-    """Whether they have plain noise, to be smoothed."""
+    smooth: tuple[bool, ...]
+    """Which of them have plain noise, to be smoothed."""
 
     @classmethod
     def none(cls, shape: Sequence[int]) -> NoisyMargins:
         """No measurement yet: nothing is known."""
-        return cls(tuple(np.zeros(size) for size in shape), (SMALLEST,) * len(shape), True)
+        return cls(tuple(np.zeros(size) for size in shape), (SMALLEST,) * len(shape), (True,) * len(shape))
 
     def with_another(self, other: NoisyMargins) -> NoisyMargins:
         """The means of two measurements by their precisions.
 
-        >>> one, other = (NoisyMargins((np.array([n]),), (p,), True) for n, p in ((4.0, 1.0), (8.0, 3.0)))
+        >>> one, other = (NoisyMargins((np.array([n]),), (p,), (True,)) for n, p in ((4.0, 1.0), (8.0, 3.0)))
         >>> one.with_another(other).counts[0].tolist()
         [7.0]
         """
@@ -75,10 +81,8 @@ class NoisyMargins:
         """Smoothed, and projected on counts ≥ 0 with the published ``total``."""
         deviations = tuple(1 / math.sqrt(precision) for precision in self.precisions)
         counts = tuple(
-            onto_simplex(
-                smoothed(noisy, std, "median") if self.smooth and noisy.size >= FEWEST_SMOOTHED else noisy, total
-            )
-            for noisy, std in zip(self.counts, deviations, strict=True)
+            onto_simplex(smoothed(noisy, std, "median") if smooth and noisy.size >= FEWEST_SMOOTHED else noisy, total)
+            for noisy, std, smooth in zip(self.counts, deviations, self.smooth, strict=True)
         )
         return Margins(counts, total, deviations)
 
@@ -145,6 +149,19 @@ class Budget:
         weights = [Fraction(round(1024 * size**power)) for size in sizes]
         return [weight / sum(weights) for weight in weights]
 
+    def thin(self, shape: Sequence[int], ordered: Sequence[bool], rows: float, share: Fraction) -> list[int]:
+        """Ordered attributes with so many values, for a published number of rows, that a single one says little.
+
+        >>> Budget("laplace", Fraction(1), Fraction(1)).thin([10, 1000], [True, True], 500.0, Fraction(1, 2))
+        [1]
+        """
+        if self.noise != "laplace":
+            return []
+        known = enumerate(zip(shape, ordered, self.parts(shape), strict=True))
+        return [
+            axis for axis, (size, order, part) in known if order and rows < THIN * size * self.noise_of(share * part)
+        ]
+
     def margins(
         self,
         rows: SealedRows,
@@ -153,23 +170,36 @@ class Budget:
         meter: Meter,
         *,
         told: Sequence[int] = (),
+        thin: Sequence[int] = (),
+        counted: Values | None = None,
     ) -> NoisyMargins:
-        """Every margin for a share of the budget in all, but those that are ``told`` by tables."""
+        """Every margin for a share of the budget in all, but those that are ``told`` by tables.
+
+        Those of attributes that are ``thin`` are measured in cells as wide as the published number of rows asks for.
+        """
         smooth = histogram is None or self.noise != "laplace"
         measured = [axis for axis in range(len(rows.shape)) if axis not in told]
         counts: list[Reals] = [np.zeros(size) for size in rows.shape]
         precisions = [SMALLEST] * len(rows.shape)
         for axis, part in zip(measured, self.parts([rows.shape[axis] for axis in measured]), strict=True):
-            exact = rows.margin(axis)
-            if histogram is None or smooth:
-                values = self._measure(exact, share * part, "margin", meter)
+            exact, epsilon = rows.margin(axis), self.amount * share * part
+            if counted is not None and smooth and axis in thin:
+                values = GRID.with_total(exact, counted, epsilon, meter)
+                # Values of one cell have the same noise: a sum over them has as much as their number times one of them.
+                cell = math.sqrt(2) * float(self.max_contribution / (epsilon * (1 - GRID.first)))
+                variance = float(np.mean(values.std)) * cell
             else:
-                values = histogram.estimate(exact, self.amount * share * part, meter)
+                values = (
+                    self._measure(exact, share * part, "margin", meter)
+                    if histogram is None or smooth
+                    else histogram.estimate(exact, epsilon, meter)
+                )
+                variance = float(np.mean(np.square(values.std)))
             counts[axis] = np.asarray(values.numbers, dtype=np.float64)
-            variance = float(np.mean(np.square(values.std)))
             known = math.isfinite(variance)
             precisions[axis] = 1 / max(variance, SMALLEST) if known else float(share * part) ** 2
-        return NoisyMargins(tuple(counts), tuple(precisions), smooth)
+        plain = tuple(smooth and not (counted is not None and axis in thin) for axis in range(len(rows.shape)))
+        return NoisyMargins(tuple(counts), tuple(precisions), plain)
 
     def tables(
         self, rows: SealedRows, labels: Sequence[Integers], scopes: Sequence[Scope], share: Fraction, meter: Meter

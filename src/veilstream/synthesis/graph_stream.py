@@ -105,7 +105,7 @@ class MarginalStream:
         horizons.within_horizon(meter.guarantee, state.step, self.horizon)
         layout, epsilon = self.graph.layout(now.rows.shape), self._epsilon(meter.guarantee)
         if state.step == 0:
-            measured = self.graph.measured(now.rows, layout, epsilon, meter)
+            measured = self.graph.measured(now.rows, layout, epsilon, meter, followed=True)
             drifts = np.zeros(len(layout.shape) + len(measured.parts.tables))
         else:
             measured, drifts = _Refresh(self.graph, now.rows, layout, state, meter).measured(epsilon)
@@ -172,7 +172,7 @@ class _Refresh:
         sizes = [1 + int(label.max()) for label in before.labels]
         scopes = [table.scope for table in before.tables]
         noise = spread_of(sizes, scopes) * budget.noise_of(Fraction(1, len(scopes)))
-        return unmeasured(self.layout.shape, sizes), share_of_margins(self.layout.shape, sizes, noise, budget)
+        return unmeasured(self.layout.shape, sizes), share_of_margins(self.layout, sizes, noise, budget)
 
     def _outside(self, before: Published) -> list[Scope]:
         """Pairs that no table holds and that the memory of the law has room for."""

@@ -23,9 +23,9 @@ TYPICAL: Final = 0.08
 COMMON: Final = 0.06
 """Before an answer, the chance of a dependence D falls as 1/(1 + (D/COMMON)²), up to the strongest possible."""
 STRONGEST: Final = 0.5
-WORTH: Final = 1.85
+WORTH: Final = 1.15
 """Rows of error in single attributes that a row of dependence is worth: it is what rows are drawn for."""
-SIGNIFICANT: Final = 1.5
+SIGNIFICANT: Final = 2.5
 """Noises by which an answer must pass 0 to say that attributes depend at all."""
 STEPS: Final = 2000
 MARGINS_BY_DEPENDENCE: Final = 4.0
@@ -59,8 +59,8 @@ class Dependence:
 
         Strong dependence is rare, and the noise of the answer is Laplace.
 
-        >>> [round(Dependence(rows, 50.0, Fraction(1)).likely(1000.0)) for rows in (300.0, 100.0, 50.0)]
-        [252, 76, 0]
+        >>> [round(Dependence(rows, 50.0, Fraction(1)).likely(1000.0)) for rows in (300.0, 150.0, 100.0)]
+        [252, 110, 0]
         """
         if self.rows <= SIGNIFICANT * self.noise:
             return 0.0

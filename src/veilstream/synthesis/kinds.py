@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from veilstream.data import Categories
 from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.identity import recognises
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.streams.uniform import Uniform
 from veilstream.privacy.rationals import Exact
 from veilstream.synthesis.copula import DPCopula
 from veilstream.synthesis.domain import TableDomain
 from veilstream.synthesis.graph import MarginalGraph
-from veilstream.synthesis.graph_layout import MOST_GROUPS, GraphLayout
+from veilstream.synthesis.graph_layout import GraphLayout
 from veilstream.synthesis.graph_model import GraphModel
 from veilstream.synthesis.graph_stream import MarginalStream
 from veilstream.synthesis.layout import Layout
@@ -27,32 +28,41 @@ from veilstream.synthesis.model import CopulaModel
 
 TableMechanism: TypeAlias = DPCopula | MarginalGraph
 TableModel: TypeAlias = CopulaModel | GraphModel
-FINE: Final = Fraction(2, 3)
-"""Share of attributes with an order and many values from which on a copula describes a table better."""
-
-
 MANY_ATTRIBUTES: Final = 14
 """Attributes from which on Gaussian noise for delta = 1e-9 is below Laplace noise at ε = 1."""
 
 
-def automatic(domain: TableDomain, delta: Exact = 0, target: str | None = None) -> TableMechanism:
-    """The mechanism for a domain: ``DPCopula`` if most attributes are numbers with many values, else ``MarginalGraph``.
+def automatic(domain: TableDomain, delta: Exact = 0, target: str | None = None) -> MarginalGraph:
+    """The mechanism for a domain: ``MarginalGraph``, which decides by noisy answers what is worth measuring.
 
-    One correlation of two fine attributes costs little noise and says much where dependence is monotone; tables of
-    groups say more about categories. Which pairs are worth a table at all is chosen by the mechanism, for a charge.
-    Gaussian noise, where ``delta`` allows it, is the smaller one only if many tables share the budget. A ``target``, an
-    attribute that others will be used to predict, is something that marginals alone know of.
+    Gaussian noise, where ``delta`` allows it, is the smaller one only if many tables share the budget. A ``target`` is
+    an attribute that others will be used to predict.
 
     >>> from veilstream.data import Grid
-    >>> type(automatic(TableDomain({n: Grid(0, 1000, 1000) for n in "xy"}))).__name__
-    'DPCopula'
-    >>> type(automatic(TableDomain({n: Categories(["a", "b"]) for n in "xy"}))).__name__
-    'MarginalGraph'
+    >>> automatic(TableDomain({n: Grid(0, 1000, 1000) for n in "xy"})).noise
+    'laplace'
+    >>> automatic(TableDomain({f"x{i}": Categories(["a", "b"]) for i in range(20)}), "1e-9").noise
+    'gaussian'
     """
-    fine = [not isinstance(axis, Categories) and axis.bins > MOST_GROUPS for axis in domain.axes.values()]
-    if sum(fine) >= FINE * len(fine) and target is None:
-        return DPCopula()
-    return MarginalGraph(noise="gaussian" if delta and len(fine) >= MANY_ATTRIBUTES else "laplace", target=target)
+    many = len(domain.axes) >= MANY_ATTRIBUTES
+    return MarginalGraph(noise="gaussian" if delta and many else "laplace", target=target)
+
+
+def as_begun(
+    mechanism: TableMechanism,
+    domain: TableDomain,
+    recorded: str | None,
+    stream: Callable[[TableMechanism], StreamMechanism[Any]],
+    former: TableMechanism | None = None,
+) -> TableMechanism:
+    """What the automatic choice means for a stream that a ledger records: a copula, if it began with one.
+
+    Former versions took copulas for domains whose attributes have many values; such a stream goes on with them.
+    """
+    former = former or DPCopula()
+    if recorded is None or recognises(recorded, stream(for_domain(mechanism, domain))):
+        return mechanism
+    return former if recognises(recorded, stream(for_domain(former, domain))) else mechanism
 
 
 def aimed_at(mechanism: TableMechanism, target: str | None) -> TableMechanism:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Final
 
 from veilstream.synthesis.denoising import FEWEST_FOR_PATTERNS
-from veilstream.synthesis.graph_budget import Budget
+from veilstream.synthesis.graph_budget import FEWEST_IN_CELLS, Budget
 from veilstream.synthesis.graph_layout import MOST_AXES, MOST_GROUPS, GraphLayout
 from veilstream.synthesis.junction import Scope
 from veilstream.synthesis.views import best_covering
@@ -50,32 +50,37 @@ class Resolution:
     """Rows of dependence that are expected to be lost between groups."""
 
     @classmethod
-    def of(cls, layout: GraphLayout, groups: int, budget: Budget, dependence: float) -> Resolution | None:
+    def of(
+        cls, layout: GraphLayout, groups: int, budget: Budget, dependence: float, total: float = math.inf
+    ) -> Resolution | None:
         """What so many groups give under a budget, where pairs depend by so many rows; None if it does not fit."""
         sizes = [min(size, groups) for size in layout.shape]
         views, noise = best_covering(sizes, lambda count: budget.noise_of(Fraction(1, count)))
         cells = sum(math.prod(sizes[axis] for axis in view) for view in views)
         if len(views) > layout.most_tables or cells > layout.most_cells or max(map(len, views)) > MOST_AXES:
             return None
-        share = share_of_margins(layout.shape, sizes, noise, budget)
+        share = share_of_margins(layout, sizes, noise, budget, total)
         left = _left(sizes, noise) * budget.growth(1 - share)
         if share > 0:
-            left += noise_of_margins(layout.shape, sizes, budget) * budget.growth(share)
+            left += noise_of_margins(layout, sizes, budget, total, share)
         return cls(groups, tuple(views), share, left, _lost(layout, groups) * dependence)
 
 
-def best_resolution(layout: GraphLayout, budget: Budget, dependence: float) -> Resolution | None:
+def best_resolution(
+    layout: GraphLayout, budget: Budget, dependence: float, total: float = math.inf
+) -> Resolution | None:
     """The groups under which tables of pairs are expected to be nearest, from public facts and a published dependence.
 
     With few groups all pairs fit into few tables of little noise; with many, less of the dependence is lost between
-    them. None if no tables that hold every pair fit into a model.
+    them. ``total`` is the published number of rows, if margins may be measured in cells of several values. None if no
+    tables that hold every pair fit into a model.
     """
     found: list[Resolution] = []
     attributes = len(layout.shape)
     # Even if no pair were held twice, this many would need more tables than a model has room for.
     too_many = math.comb(attributes, 2) > layout.most_tables * math.comb(MOST_AXES, 2)
     for groups in GROUPS if attributes > 1 and not too_many else ():
-        option = Resolution.of(layout, groups, budget, dependence)
+        option = Resolution.of(layout, groups, budget, dependence, total)
         found += [] if option is None else [option]
         if max(layout.shape) <= groups:
             break
@@ -91,40 +96,60 @@ def unmeasured(shape: Sequence[int], sizes: Sequence[int]) -> list[int]:
     return [axis for axis, (size, groups) in enumerate(zip(shape, sizes, strict=True)) if size <= groups]
 
 
-def share_of_margins(shape: Sequence[int], sizes: Sequence[int], noise_of_views: float, budget: Budget) -> Fraction:
+def share_of_margins(
+    layout: GraphLayout, sizes: Sequence[int], noise_of_views: float, budget: Budget, total: float = math.inf
+) -> Fraction:
     """The share of a budget for margins under which their errors and those of tables are least together.
 
     ``noise_of_views`` is how far tables are off, in rows, if they get all of the budget.
     """
-    of_margins = noise_of_margins(shape, sizes, budget)
+    of_margins = noise_of_margins(layout, sizes, budget, total)
     if of_margins == 0:
         return Fraction(0)
     return min(max(budget.divided(of_margins, _left(sizes, noise_of_views)), LEAST_FOR_MARGINS), MOST_FOR_MARGINS)
 
 
-def noise_of_margins(shape: Sequence[int], sizes: Sequence[int], budget: Budget) -> float:
-    """Rows by which noise in two margins puts their table off, on average, if they get all of the budget.
+def noise_of_margins(
+    layout: GraphLayout,
+    sizes: Sequence[int],
+    budget: Budget,
+    total: float = math.inf,
+    share: Fraction = Fraction(1),
+) -> float:
+    """Rows by which noise in two margins puts their table off, on average, if they get a share of the budget.
 
     Margins that tables of so many groups tell are not measured and have none.
     """
-    told = unmeasured(shape, sizes)
-    measured = [size for axis, size in enumerate(shape) if axis not in told]
-    return 2 * NOISE_OF_MARGIN_LEFT * variation_of_margins(measured, budget) * len(measured) / len(shape)
+    told = unmeasured(layout.shape, sizes)
+    measured = [axis for axis in range(len(layout.shape)) if axis not in told]
+    left = 2 * NOISE_OF_MARGIN_LEFT * variation_of_margins(layout, measured, budget, total, share)
+    return left * len(measured) / len(layout.shape)
 
 
-def variation_of_margins(sizes: Sequence[int], budget: Budget) -> float:
-    """The mean total variation, in rows, that noise makes of margins of these sizes if they get all of the budget.
+def variation_of_margins(
+    layout: GraphLayout,
+    axes: Sequence[int],
+    budget: Budget,
+    total: float = math.inf,
+    share: Fraction = Fraction(1),
+) -> float:
+    """The mean total variation, in rows, that noise makes of the margins of some attributes for a share of the budget.
 
-    >>> variation_of_margins([4, 4], Budget("laplace", Fraction(1), Fraction(1)))
+    An ordered attribute can be measured in cells of several values. With k cells noise of b a cell puts the margin off
+    by k·b/2 rows, and the widths of cells by about total/(2k): together √(total·b) for the best k.
+
+    >>> variation_of_margins(GraphLayout((4, 4), (True, True)), [0, 1], Budget("laplace", Fraction(1), Fraction(1)))
     4.0
     """
-    if not sizes:
+    if not axes:
         return 0.0
-    noise = sum(
-        math.sqrt(size * min(size, FINEST)) * budget.noise_of(part)
-        for size, part in zip(sizes, budget.parts(sizes), strict=True)
-    )
-    return noise / 2 / len(sizes)
+    noise = 0.0
+    for axis, part in zip(axes, budget.parts([layout.shape[axis] for axis in axes]), strict=True):
+        size, one = layout.shape[axis], budget.noise_of(share * part)
+        plain = math.sqrt(size * min(size, FINEST)) * one / 2
+        in_cells = layout.ordered[axis] and size >= FEWEST_IN_CELLS
+        noise += min(plain, math.sqrt(total * one) / NOISE_OF_MARGIN_LEFT) if in_cells else plain
+    return noise / len(axes)
 
 
 def _left(sizes: Sequence[int], noise: float) -> float:
