@@ -241,7 +241,7 @@ class MarginalGraph:
             self.margin_share if self.margin_share is not None and resolution.for_margins else resolution.for_margins
         )
         noisy = NoisyMargins.none(layout.shape)
-        thin = budgets[0].thin(layout.shape, layout.ordered, total, share) if in_cells and share else []
+        thin = budgets[0].thin(layout.shape, layout.ordered, total, share, told=told) if in_cells and share else []
         for budget in budgets if share else ():
             again = budget.margins(rows, self.histogram, share, meter, told=told, thin=thin, counted=counted)
             noisy = noisy.with_another(again)

@@ -149,17 +149,30 @@ class Budget:
         weights = [Fraction(round(1024 * size**power)) for size in sizes]
         return [weight / sum(weights) for weight in weights]
 
-    def thin(self, shape: Sequence[int], ordered: Sequence[bool], rows: float, share: Fraction) -> list[int]:
+    def thin(
+        self,
+        shape: Sequence[int],
+        ordered: Sequence[bool],
+        rows: float,
+        share: Fraction,
+        *,
+        told: Sequence[int] = (),
+    ) -> list[int]:
         """Ordered attributes with so many values, for a published number of rows, that a single one says little.
 
         >>> Budget("laplace", Fraction(1), Fraction(1)).thin([10, 1000], [True, True], 500.0, Fraction(1, 2))
         [1]
         """
+        measured = [axis for axis in range(len(shape)) if axis not in told]
         if self.noise != "laplace":
             return []
-        known = enumerate(zip(shape, ordered, self.parts(shape), strict=True))
+        wide = zip(measured, self.parts([shape[axis] for axis in measured]), strict=True)
         return [
-            axis for axis, (size, order, part) in known if order and rows < THIN * size * self.noise_of(share * part)
+            axis
+            for axis, part in wide
+            if ordered[axis]
+            and shape[axis] >= FEWEST_IN_CELLS
+            and rows < THIN * shape[axis] * self.noise_of(share * part)
         ]
 
     def margins(
