@@ -63,12 +63,21 @@ def test_auto_pays_for_the_number_of_records_once(use: str, counts: int) -> None
     assert sum(charge.epsilon for charge in meter.charges) == 1
 
 
-def test_auto_asks_nothing_for_bins_of_a_table() -> None:
-    meter = new_meter("1", 256, 3)
-    values = Auto(use="bins").estimate(seal(np.arange(256), 0, shape=(16, 16)), Fraction(1), meter)
-    other = Haar(order="z").estimate(seal(np.arange(256), 0, shape=(16, 16)), Fraction(1), new_meter("1", 256, 3))
-    assert (values.numbers == other.numbers).all()
-    assert [charge.purpose for charge in meter.charges] == ["total", "publish"]
+@pytest.mark.parametrize(("each", "side"), [(1000, 1), (0, 32)])
+def test_auto_measures_boxes_of_a_table_with_few_records(each: int, side: int) -> None:
+    """Of 64 × 64 cells; with an ε of 1 the noise of N cannot change the choice."""
+    table = np.full(4096, each, dtype=np.int64)
+    values = release(Auto(use="bins"), table, shape=(64, 64)).numbers.reshape(64, 64)
+    boxes = values.reshape(64 // side, side, 64 // side, side)
+    assert (np.ptp(boxes, axis=(1, 3)) < 1e-9).all()
+    assert len(np.unique(values.round(6))) <= (64 // side) ** 2
+
+
+def test_auto_takes_a_few_boxes_for_ranges_of_a_table_with_hardly_any_records() -> None:
+    meter = new_meter("1", 4096, 3)
+    values = Auto().estimate(seal(np.zeros(4096, dtype=np.int64), 0, shape=(64, 64)), Fraction(1), meter)
+    assert [charge.purpose for charge in meter.charges] == ["number of records", "publish"]
+    assert (np.ptp(values.numbers.reshape(8, 8, 8, 8), axis=(1, 3)) < 1e-9).all()
 
 
 def test_with_a_total_all_of_epsilon_is_spent_on_the_rest() -> None:
@@ -91,10 +100,29 @@ def test_cells_come_back_where_they_were() -> None:
     assert np.allclose(values.numbers, table, atol=1e-6)
 
 
-def test_an_order_has_a_name() -> None:
+@pytest.mark.parametrize(("name", "value"), [("order", "columns"), ("side", 0), ("side", 2.0)])
+def test_orders_have_names_and_sides_are_whole(name: str, value: object) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        Haar(order="columns")  # type: ignore[arg-type]
-    assert caught.value.name == "order"
+        Haar(**{name: value})  # type: ignore[arg-type]
+    assert caught.value.name == name
+
+
+def test_boxes_stand_alone() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        Haar(side=2, blocks=Fraction(1, 3))
+    assert caught.value.name == "side"
+
+
+def test_what_boxes_hold_is_spread_evenly_and_so_is_the_noise_they_state() -> None:
+    table = np.arange(7 * 10, dtype=np.int64) * 100
+    values = release(Haar(side=4), table, noise=NoNoise(), shape=(7, 10))
+    grid, truth = values.numbers.reshape(7, 10), table.reshape(7, 10)
+    for rows in (slice(0, 4), slice(4, 7)):
+        for columns in (slice(0, 4), slice(4, 8), slice(8, 10)):
+            assert np.allclose(grid[rows, columns], truth[rows, columns].mean(), atol=1e-6)
+    noisy = release(Haar(side=4), table, "1/10", shape=(7, 10))
+    deviations = np.asarray(noisy.std).reshape(7, 10)
+    assert deviations[0, 0] == pytest.approx(deviations[6, 9] * 6 / 16)
 
 
 @pytest.mark.parametrize("blocks", [Fraction(-1, 3), Fraction(1), Fraction(3, 2)])
