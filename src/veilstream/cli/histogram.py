@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from veilstream.values.release import Release
 
 PICTURES: Final = (".png", ".pdf", ".svg")
-NOISE_ENDS: Final = {"low": "noise_low", "high": "noise_high"}
-"""What the ends of intervals are called where a method smooths: they hold the value before noise, not the count."""
 
 
 def histogram(
@@ -96,7 +94,7 @@ def histogram(
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.release.measure import Measure
     from veilstream.release.publisher import Publisher
-    from veilstream.release.sinks import WRITERS, check_names, check_writable, release_tables, write_table
+    from veilstream.release.sinks import NOISE_ENDS, WRITERS, check_names, check_writable, release_tables, write_table
     from veilstream.storage.ledger import Ledger
     from veilstream.storage.requiring import require_population
     from veilstream.synthesis.domain import TableDomain, listed_domain, table_domain
@@ -144,13 +142,14 @@ def histogram(
         before = book.release_at(stream, 0) is not None
         release = publisher.feed(snapshot)
         written = None
+        named = {} if Traits.of(histogram_method).unbiased and not steps else NOISE_ENDS
         if out is not None:
             tables = release_tables(book, stream, listed, ONE_STEP, level=level, measure=measure)
             # One release has no steps, and nothing in it is repeated.
-            named = {} if Traits.of(histogram_method).unbiased and not steps else NOISE_ENDS
             written = write_table((table.drop("step", "time", "fresh", "as_of").rename(named) for table in tables), out)
         if plot is not None:
-            _draw(release_tables(book, stream, listed, ONE_STEP, level=level), plot, guarantee, counts_per_user, level)
+            drawn = (table.rename(named) for table in release_tables(book, stream, listed, ONE_STEP, level=level))
+            _draw(drawn, plot, guarantee, counts_per_user, level)
     tell_dropped(dropped)
     _tell(_Done(release, "bin", listed.bins, before, written, measure), stream, (out, plot), as_json)
     return ExitCode.OK
@@ -173,10 +172,10 @@ def _draw(tables: Iterator[pl.DataFrame], path: str, guarantee: Guarantee, count
 
     from veilstream.release.measure import Measure
     from veilstream.release.plots import plot_releases
-    from veilstream.release.sinks import OWN_COLUMNS
+    from veilstream.release.sinks import NOISE_ENDS, OWN_COLUMNS
 
     measure, table = Measure.of_events(counts_per_user, None), pl.concat(tables)
-    by = [name for name in table.columns if name not in OWN_COLUMNS]
+    by = [name for name in table.columns if name not in (*OWN_COLUMNS, *NOISE_ENDS.values())]
     title = f"{measure.title}, by {' and '.join(by)}" if by else measure.title
     words = f"differentially private: {guarantee}"
     plot_releases(table, path, title=title, subtitle=words, level=level, measure=measure)

@@ -120,11 +120,8 @@ def _draw(counts: pl.DataFrame, path: str, level: float) -> None:
 
     from veilstream.release.plots import plot_releases
 
-    ends = {"noise_low": "low", "noise_high": "high"}
-    once = (
-        counts.drop("counted")
-        .rename(ends, strict=False)
-        .with_columns(pl.lit(0).alias("step"), pl.lit(0).alias("time"), pl.lit(value=True).alias("fresh"))
+    once = counts.drop("counted").with_columns(
+        pl.lit(0).alias("step"), pl.lit(0).alias("time"), pl.lit(value=True).alias("fresh")
     )
     plot_releases(once, path, title="Counts, each person by their own epsilon", level=level, measure="people")
 

@@ -157,5 +157,6 @@ def _legend(figure: Figure, released: Released, level: float, before: str = "") 
     if not released.fresh.any(axis=0).all():
         mark = lines.Line2D([], [], color=INK, marker="v", markersize=4, linestyle="")
         entries.append((mark, "released afresh; between, repeated as of then"))
-    chance = f"up to {1 - level:.0%} of empty cells are coloured by chance"
-    add_legend(figure, entries, f"{before}{share:.0%} of the cells cannot be told from zero; {chance}")
+    # Nobody knows how often a biased method colours empty cells.
+    chance = "" if released.noise_alone else f"; up to {1 - level:.0%} of empty cells are coloured by chance"
+    add_legend(figure, entries, f"{before}{share:.0%} of the cells: {released.near_zero}{chance}")
