@@ -53,12 +53,12 @@ def compared(
 
 HOW: Final = (
     "Errors, means of {runs} runs, over that of the method that is best in hindsight for the data and epsilon; `auto` "
-    f"(told what it is for), the {SHOWN - 1} methods of least geometric mean, and {{peer}}."
+    f"(told what it is for), the {SHOWN - 1} methods of least geometric mean{{peer}}."
 )
 _THIRD: Final = (
     "Lines of 4,096 bins, picked by the names of tables and columns alone, that nobody looked at before the rules "
     "of `auto` for lines (those of its third edition) and all methods were fixed. "
-    + HOW.format(runs=RUNS, peer="OpenDP's tree")
+    + HOW.format(runs=RUNS, peer=", and OpenDP's tree")
 )
 _SECOND: Final = (
     "Lines that nobody had looked at before the second edition of `auto` was fixed. Nothing was tuned on them, but "

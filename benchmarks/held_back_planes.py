@@ -29,8 +29,7 @@ def run() -> Sequence[Table]:
 
 _NEWEST_PLANES: Final = (
     "Planes of 256 × 256 cells, picked by the names of tables and columns alone, that nobody looked at before the "
-    "rules of `auto` for tables (its fourth edition) and all methods were fixed. "
-    + HOW.format(runs=RUNS, peer="none of OpenDP: its tree is of lines")
+    "rules of `auto` for tables (its fourth edition) and all methods were fixed. " + HOW.format(runs=RUNS, peer="")
 )
 _FRESH_PLANES: Final = (
     "Planes that nobody looked at before the third edition of `auto` was fixed. It was beyond a tenth on their single "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -90,11 +90,10 @@ def histogram(
     from veilstream.errors import InvalidInputError
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.jobs.prepare import chosen_axes
-    from veilstream.mechanisms.traits import Traits
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.release.measure import Measure
     from veilstream.release.publisher import Publisher
-    from veilstream.release.sinks import NOISE_ENDS, WRITERS, check_names, check_writable, release_tables, write_table
+    from veilstream.release.sinks import WRITERS, check_names, check_writable, release_tables, write_table
     from veilstream.storage.ledger import Ledger
     from veilstream.storage.requiring import require_population
     from veilstream.synthesis.domain import TableDomain, listed_domain, table_domain
@@ -142,7 +141,7 @@ def histogram(
         before = book.release_at(stream, 0) is not None
         release = publisher.feed(snapshot)
         written = None
-        named = {} if Traits.of(histogram_method).unbiased and not steps else NOISE_ENDS
+        named = _ends(histogram_method, steps, release)
         if out is not None:
             tables = release_tables(book, stream, listed, ONE_STEP, level=level, measure=measure)
             # One release has no steps, and nothing in it is repeated.
@@ -165,6 +164,16 @@ class _Done:
     before: bool
     written: int | None
     measure: str
+
+
+def _ends(method: HistogramMechanism, steps: Sequence[Step], release: Release) -> dict[str, str]:
+    """New names for the ends of intervals, where these hold the value before noise and not the count."""
+    from veilstream.mechanisms.traits import Traits
+    from veilstream.release.sinks import NOISE_ENDS
+    from veilstream.values.values import NoiseLaw
+
+    holding = Traits.of(method).unbiased or release.law is NoiseLaw.SMOOTHED
+    return {} if holding and not steps else NOISE_ENDS
 
 
 def _draw(tables: Iterator[pl.DataFrame], path: str, guarantee: Guarantee, counts_per_user: int, level: float) -> None:
@@ -260,6 +269,7 @@ def _tell(done: _Done, stream: str, outputs: tuple[str | None, str | None], as_j
     import numpy as np
 
     from veilstream.jobs.wording import number, plural
+    from veilstream.values.values import NoiseLaw
 
     noise = np.asarray(done.release.std, dtype=np.float64)
     # Corners of boxes have no noise.
@@ -283,8 +293,13 @@ def _tell(done: _Done, stream: str, outputs: tuple[str | None, str | None], as_j
     else:
         typer.echo(f"released '{stream}': {plural(done.number, done.kind)} for epsilon {number(done.release.spent)}")
     typer.echo(f"each number counts {done.measure}")
-    sentence = f"noise: standard deviation {number(std)} per {done.kind} on average"
-    typer.echo(f"{sentence}; what a method smooths away is not in it")
+    if done.release.law is NoiseLaw.SMOOTHED:
+        low, high = done.release.interval(0.95)
+        half = number(float((high - low).mean()) / 2)
+        typer.echo(f"a 95% interval reaches {half} to both sides on average, for noise and smoothing")
+    else:
+        sentence = f"noise: standard deviation {number(std)} per {done.kind} on average"
+        typer.echo(f"{sentence}; what a method smooths away is not in it")
     out, plot = outputs
     if out is not None and done.written is not None:
         typer.echo(f"wrote {out} ({plural(done.written, 'row')})")

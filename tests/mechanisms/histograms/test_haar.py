@@ -8,12 +8,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import veilstream as vs
 from veilstream.errors import InvalidInputError
-from veilstream.mechanisms.histograms import AdaptiveGrid, Auto, Haar
+from veilstream.mechanisms.histograms import AdaptiveGrid, Auto, Geometric, Haar
 from veilstream.mechanisms.histograms._strategies import Tree
 from veilstream.mechanisms.histograms.haar import along_curve, block_width, step_deviations
+from veilstream.mechanisms.streams import FixedRate
+from veilstream.storage.ledger.as_of import with_as_of
 from veilstream.testing.fakes import NoNoise
 from veilstream.trusted.counts import seal
+from veilstream.values.values import half_width
 
 from .support import new_meter, release
 
@@ -48,9 +52,39 @@ def test_blocks_find_the_shape_of_a_line_with_few_records() -> None:
 def test_what_noise_the_release_states_with_blocks_is_that_of_least_squares() -> None:
     values = release(Haar(blocks=Fraction(1, 2)), np.zeros(4096, dtype=np.int64), "1/100")
     tree = Tree(4096, 64, (Fraction(0), Fraction(1, 2), Fraction(1, 2)), "laplace")
-    whole = float(np.max(release(Haar(), np.zeros(4096, dtype=np.int64), "1/100").std))
+    whole = float(np.max(release(Geometric(), np.zeros(4096, dtype=np.int64), "49/5000").std))
     assert float(np.max(values.std)) == pytest.approx(whole * np.sqrt(tree.bin_variance()), rel=1e-3)
     assert block_width(4096) == 64
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
+@pytest.mark.parametrize("epsilon", ["1/10", "1", "10"])
+def test_intervals_hold_the_counts_that_smoothing_takes_away(epsilon: str, level: float) -> None:
+    """Every tenth bin holds what is likely to be taken for noise. A bin is held if its own noise is small enough, and
+    noises are independent: 8,192 of them are held less often than their level by 6 standard errors with a probability
+    below 1e-8, at each of nine settings."""
+    counts = np.zeros(4096, dtype=np.int64)
+    counts[::10] = math.ceil(4.5 / Fraction(epsilon))
+    held: list[bool] = []
+    for seed in range(20):
+        values = release(Haar(), counts, epsilon, seed)
+        width = half_width(level, values.std, values.law, integer=False)
+        held += (np.abs(values.numbers - counts) <= width)[::10].tolist()
+        assert values.law.covers == "count"
+    assert np.mean(held) > level - 6 * math.sqrt(level * (1 - level) / len(held))
+
+
+@pytest.mark.parametrize("method", [Haar(blocks=Fraction(1, 3)), Haar(side=2)], ids=["blocks", "boxes"])
+def test_intervals_with_blocks_or_boxes_promise_no_counts(method: Haar) -> None:
+    values = release(method, np.arange(256), shape=(16, 16))
+    assert values.law.covers == "value before noise"
+
+
+def test_a_repeated_release_is_of_the_step_it_repeats() -> None:
+    with vs.Publisher(4, vs.Guarantee(1, w=4), FixedRate(interval=3, histogram=Haar())) as publisher:
+        made = [publisher.feed(np.arange(4) * 100) for _ in range(5)]
+    assert {one.covers for one in made} == {"count"}
+    assert [step for _, step in with_as_of(made)] == [0, 0, 0, 3, 3]
 
 
 @pytest.mark.parametrize(("use", "counts"), [("bins", 0), ("bins", 50), ("ranges", 0)])

@@ -19,7 +19,7 @@ from veilstream.mechanisms.histograms._strategies import Tree
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
 from veilstream.values.projection import onto_simplex
-from veilstream.values.values import NoiseLaw, Values
+from veilstream.values.values import NoiseLaw, Values, smoothed_values
 
 Reals = NDArray[np.float64]
 Rule: TypeAlias = Literal["median", "threshold"]
@@ -55,6 +55,9 @@ class Haar:
 
     ``side`` measures boxes of so many cells along every axis instead of the cells, and spreads their counts evenly: for
     tables with so few records that single cells say nothing.
+
+    Intervals hold the counts, at every bin and for any data, because how far a bin was moved from its noisy count is
+    in them (``smoothed_values``); with blocks or boxes they are of the noise alone.
 
     >>> import numpy as np
     >>> from veilstream import Guarantee, simulate
@@ -118,7 +121,8 @@ class Haar:
             line, sizes = replace(self, order="rows"), np.empty_like(volume)
             sizes[places] = volume
             values = line._with_shape(x.sums(places, x.size), (x.size,), sizes, counted, epsilon, meter)
-            return Values(values.numbers[..., places], values.std, values.law)
+            std = values.std[..., places] if isinstance(values.std, np.ndarray) else values.std
+            return Values(values.numbers[..., places], std, values.law)
         total = np.asarray(counted.numbers, dtype=np.float64)
         if self.blocks and x.size >= FEWEST_IN_BLOCKS:
             return self._in_blocks(x, counted, epsilon, meter)
@@ -131,7 +135,9 @@ class Haar:
         even = total * volume / volume.sum() if self.side > 1 else 0.0
         above = numbers - even
         smooth = even + (smoothed_axes(above, shape, std) if axes else smoothed(above, std, self.rule))
-        return Values(onto_simplex(smooth, total), std, NoiseLaw.MIXED)
+        numbers = onto_simplex(smooth, total)
+        # What a cell has of a box is unknown.
+        return smoothed_values(numbers, noisy) if self.side == 1 else Values(numbers, std, NoiseLaw.MIXED)
 
     def _in_blocks(self, x: Sealed, counted: Values, epsilon: Fraction, meter: Meter) -> Values:
         tree = Tree(x.size, block_width(x.size), (Fraction(0), self.blocks, 1 - self.blocks), "laplace")
