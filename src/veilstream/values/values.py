@@ -34,7 +34,7 @@ class NoiseLaw(StrEnum):
     FILTER = "filter"
     """Not noise: what a filter believes of the true count, symmetric and unimodal, otherwise unknown."""
     SMOOTHED = "smoothed"
-    """Laplace noise, and how far each value was moved from its noisy count (``smoothed_values``)."""
+    """Laplace noise or a sum of such, and how far each value was moved from its noisy count (``smoothed_values``)."""
 
     @property
     def covers(self) -> str:
@@ -121,12 +121,13 @@ class Values:
 
 
 def smoothed_values(numbers: Numbers, noisy: Values) -> Values:
-    """Values made of counts with Laplace noise, with intervals that hold the counts whatever was done to the values.
+    """Values made of counts with noise, with intervals that hold the counts whatever was done to the values.
 
     For a value v made of a noisy count y, |v − count| ≤ |v − y| + |y − count|. The last is below
     t(m) = ln(2/(m(1 + e^−r)))/r with probability at least 1 − m, if the noise has the rate r; and for m ≤ 1/20,
     t(m) ≤ t(1/20)·ln(1/m)/ln 20. So half widths of (|v − y| + t(1/20))·ln(1/m)/ln 20 hold the count of every single bin
-    at every level from 95 % on, for any data; at lower levels that of 95 % does.
+    at every level from 95 % on, for any data; at lower levels that of 95 % does. The noise is Laplace, or a ``SUM``,
+    whose tails are lighter.
 
     >>> noisy = Values(np.array([4, 90]), 14.13, NoiseLaw.LAPLACE)
     >>> values = smoothed_values(np.array([0.0, 88.0]), noisy)

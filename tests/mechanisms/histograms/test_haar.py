@@ -49,35 +49,35 @@ def test_blocks_find_the_shape_of_a_line_with_few_records() -> None:
     assert blocks.mean() < 0.9 * plain.mean()
 
 
-def test_what_noise_the_release_states_with_blocks_is_that_of_least_squares() -> None:
+def test_with_blocks_intervals_reach_as_far_as_the_noise_of_least_squares_and_what_was_moved() -> None:
     values = release(Haar(blocks=Fraction(1, 2)), np.zeros(4096, dtype=np.int64), "1/100")
     tree = Tree(4096, 64, (Fraction(0), Fraction(1, 2), Fraction(1, 2)), "laplace")
     whole = float(np.max(release(Geometric(), np.zeros(4096, dtype=np.int64), "49/5000").std))
-    assert float(np.max(values.std)) == pytest.approx(whole * np.sqrt(tree.bin_variance()), rel=1e-3)
+    assert float(np.min(values.std)) >= whole * np.sqrt(tree.bin_variance())
+    assert float(np.mean(values.std)) < 2 * whole * np.sqrt(tree.bin_variance())
     assert block_width(4096) == 64
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
 @pytest.mark.parametrize("epsilon", ["1/10", "1", "10"])
-def test_intervals_hold_the_counts_that_smoothing_takes_away(epsilon: str, level: float) -> None:
+@pytest.mark.parametrize("method", [Haar(), Haar(blocks=Fraction(1, 3))], ids=["bins", "blocks"])
+def test_intervals_hold_the_counts_that_smoothing_takes_away(method: Haar, epsilon: str, level: float) -> None:
     """Every tenth bin holds what is likely to be taken for noise. A bin is held if its own noise is small enough, and
-    noises are independent: 8,192 of them are held less often than their level by 6 standard errors with a probability
-    below 1e-8, at each of nine settings."""
+    noises are independent, or nearly with blocks: 8,200 of them are held less often than their level by 6 standard
+    errors with a probability below 1e-8, at each of 18 settings."""
     counts = np.zeros(4096, dtype=np.int64)
     counts[::10] = math.ceil(4.5 / Fraction(epsilon))
     held: list[bool] = []
     for seed in range(20):
-        values = release(Haar(), counts, epsilon, seed)
+        values = release(method, counts, epsilon, seed)
         width = half_width(level, values.std, values.law, integer=False)
         held += (np.abs(values.numbers - counts) <= width)[::10].tolist()
         assert values.law.covers == "count"
     assert np.mean(held) > level - 6 * math.sqrt(level * (1 - level) / len(held))
 
 
-@pytest.mark.parametrize("method", [Haar(blocks=Fraction(1, 3)), Haar(side=2)], ids=["blocks", "boxes"])
-def test_intervals_with_blocks_or_boxes_promise_no_counts(method: Haar) -> None:
-    values = release(method, np.arange(256), shape=(16, 16))
-    assert values.law.covers == "value before noise"
+def test_intervals_of_boxes_promise_no_counts() -> None:
+    assert release(Haar(side=2), np.arange(256), shape=(16, 16)).law.covers == "value before noise"
 
 
 def test_a_repeated_release_is_of_the_step_it_repeats() -> None:

@@ -57,7 +57,7 @@ class Haar:
     tables with so few records that single cells say nothing.
 
     Intervals hold the counts, at every bin and for any data, because how far a bin was moved from its noisy count is
-    in them (``smoothed_values``); with blocks or boxes they are of the noise alone.
+    in them (``smoothed_values``); on boxes they are of the noise alone.
 
     >>> import numpy as np
     >>> from veilstream import Guarantee, simulate
@@ -150,7 +150,8 @@ class Haar:
         numbers = tree.solve(levels, -1)
         total = _averaged(counted, numbers, x.size * std**2 / float(tree.eigenvalues()[0]))
         smooth = smoothed_tree(numbers, tree, std)
-        return Values(onto_simplex(smooth, total), std * math.sqrt(tree.bin_variance()), NoiseLaw.MIXED)
+        fitted = Values(numbers, std * math.sqrt(tree.bin_variance()), NoiseLaw.SUM)
+        return smoothed_values(onto_simplex(smooth, total), fitted)
 
 
 @lru_cache(maxsize=16)

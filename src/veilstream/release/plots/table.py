@@ -57,7 +57,7 @@ class Released:
     @property
     def near_zero(self) -> str:
         """What is said of values whose interval holds zero."""
-        return "within noise of zero" if self.noise_alone else "cannot be told from zero"
+        return "are within noise of zero" if self.noise_alone else "cannot be told from zero"
 
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> Released:
         """Some of the bins, in this order."""
