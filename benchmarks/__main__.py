@@ -32,6 +32,7 @@ SUITES: Final = {
     "allocation": "benchmarks.allocation",
     "histograms": "benchmarks.histograms",
     "held-back": "benchmarks.held_back",
+    "held-back-planes": "benchmarks.held_back_planes",
     "coverage": "benchmarks.coverage",
     "sparse-histograms": "benchmarks.sparse_histograms",
     "synthesis": "benchmarks.synthesis",

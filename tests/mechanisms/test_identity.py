@@ -91,12 +91,14 @@ def test_a_default_that_has_changed_is_recorded_as_it_was() -> None:
     assert recognises(before, DSAT(releases=None, spacing=0.5))
     assert not recognises(before, DSAT(spacing=0.5))
     inside = '{"name": "uniform", "set": {"histogram": {"name": "haar", "set": {}, "version": 1}}, "version": 1}'
-    assert rebuilt(inside) == OurUniform(Haar("threshold"))
+    assert rebuilt(inside) == OurUniform(Haar("threshold", order="rows"))
     assert rebuilt('{"name": "auto", "set": {"use": "bins"}, "version": 1}') == Auto("bins", edition=1)
     second = '{"name": "auto", "set": {"use": "bins"}, "version": 2}'
     assert rebuilt(second) == Auto("bins", edition=2)
     assert recognises(second, Auto("bins", edition=2))
     assert not recognises(second, Auto("bins"))
+    assert rebuilt('{"name": "auto", "set": {"use": "bins"}, "version": 3}') == Auto("bins", edition=3)
+    assert rebuilt('{"name": "haar", "set": {}, "version": 2}') == Haar(order="rows")
 
 
 def test_a_field_called_version_is_a_parameter() -> None:

@@ -132,7 +132,11 @@ def dawa() -> list[Claim]:
 def haar() -> list[Claim]:
     """Also with blocks beside the bins, and along a curve."""
     other = Haar(blocks=Fraction(1, 3), order="z")
-    return [*claims_of(Haar()), *claims_of(other, said=", with blocks")]
+    return [
+        *claims_of(Haar()),
+        *claims_of(other, said=", with blocks"),
+        *claims_of(Haar(side=2), said=", on boxes"),
+    ]
 
 
 def auto() -> list[Claim]:

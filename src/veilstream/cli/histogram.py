@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from veilstream.values.release import Release
 
 PICTURES: Final = (".png", ".pdf", ".svg")
-NOISE_ENDS: Final = {"low": "noise_low", "high": "noise_high"}
-"""What the ends of intervals are called where a method smooths: they hold the value before noise, not the count."""
 
 
 def histogram(
@@ -92,7 +90,6 @@ def histogram(
     from veilstream.errors import InvalidInputError
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.jobs.prepare import chosen_axes
-    from veilstream.mechanisms.traits import Traits
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.release.measure import Measure
     from veilstream.release.publisher import Publisher
@@ -144,13 +141,14 @@ def histogram(
         before = book.release_at(stream, 0) is not None
         release = publisher.feed(snapshot)
         written = None
+        named = _ends(histogram_method, steps, release)
         if out is not None:
             tables = release_tables(book, stream, listed, ONE_STEP, level=level, measure=measure)
             # One release has no steps, and nothing in it is repeated.
-            named = {} if Traits.of(histogram_method).unbiased and not steps else NOISE_ENDS
             written = write_table((table.drop("step", "time", "fresh", "as_of").rename(named) for table in tables), out)
         if plot is not None:
-            _draw(release_tables(book, stream, listed, ONE_STEP, level=level), plot, guarantee, counts_per_user, level)
+            drawn = (table.rename(named) for table in release_tables(book, stream, listed, ONE_STEP, level=level))
+            _draw(drawn, plot, guarantee, counts_per_user, level)
     tell_dropped(dropped)
     _tell(_Done(release, "bin", listed.bins, before, written, measure), stream, (out, plot), as_json)
     return ExitCode.OK
@@ -168,15 +166,25 @@ class _Done:
     measure: str
 
 
+def _ends(method: HistogramMechanism, steps: Sequence[Step], release: Release) -> dict[str, str]:
+    """New names for the ends of intervals, where these hold the value before noise and not the count."""
+    from veilstream.mechanisms.traits import Traits
+    from veilstream.release.sinks import NOISE_ENDS
+    from veilstream.values.values import NoiseLaw
+
+    holding = Traits.of(method).unbiased or release.law is NoiseLaw.SMOOTHED
+    return {} if holding and not steps else NOISE_ENDS
+
+
 def _draw(tables: Iterator[pl.DataFrame], path: str, guarantee: Guarantee, counts_per_user: int, level: float) -> None:
     import polars as pl
 
     from veilstream.release.measure import Measure
     from veilstream.release.plots import plot_releases
-    from veilstream.release.sinks import OWN_COLUMNS
+    from veilstream.release.sinks import NOISE_ENDS, OWN_COLUMNS
 
     measure, table = Measure.of_events(counts_per_user, None), pl.concat(tables)
-    by = [name for name in table.columns if name not in OWN_COLUMNS]
+    by = [name for name in table.columns if name not in (*OWN_COLUMNS, *NOISE_ENDS.values())]
     title = f"{measure.title}, by {' and '.join(by)}" if by else measure.title
     words = f"differentially private: {guarantee}"
     plot_releases(table, path, title=title, subtitle=words, level=level, measure=measure)
@@ -261,6 +269,7 @@ def _tell(done: _Done, stream: str, outputs: tuple[str | None, str | None], as_j
     import numpy as np
 
     from veilstream.jobs.wording import number, plural
+    from veilstream.values.values import NoiseLaw
 
     noise = np.asarray(done.release.std, dtype=np.float64)
     # Corners of boxes have no noise.
@@ -284,8 +293,13 @@ def _tell(done: _Done, stream: str, outputs: tuple[str | None, str | None], as_j
     else:
         typer.echo(f"released '{stream}': {plural(done.number, done.kind)} for epsilon {number(done.release.spent)}")
     typer.echo(f"each number counts {done.measure}")
-    sentence = f"noise: standard deviation {number(std)} per {done.kind} on average"
-    typer.echo(f"{sentence}; what a method smooths away is not in it")
+    if done.release.law is NoiseLaw.SMOOTHED:
+        low, high = done.release.interval(0.95)
+        half = number(float((high - low).mean()) / 2)
+        typer.echo(f"a 95% interval reaches {half} to both sides on average, for noise and smoothing")
+    else:
+        sentence = f"noise: standard deviation {number(std)} per {done.kind} on average"
+        typer.echo(f"{sentence}; what a method smooths away is not in it")
     out, plot = outputs
     if out is not None and done.written is not None:
         typer.echo(f"wrote {out} ({plural(done.written, 'row')})")

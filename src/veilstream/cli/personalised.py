@@ -120,11 +120,8 @@ def _draw(counts: pl.DataFrame, path: str, level: float) -> None:
 
     from veilstream.release.plots import plot_releases
 
-    ends = {"noise_low": "low", "noise_high": "high"}
-    once = (
-        counts.drop("counted")
-        .rename(ends, strict=False)
-        .with_columns(pl.lit(0).alias("step"), pl.lit(0).alias("time"), pl.lit(value=True).alias("fresh"))
+    once = counts.drop("counted").with_columns(
+        pl.lit(0).alias("step"), pl.lit(0).alias("time"), pl.lit(value=True).alias("fresh")
     )
     plot_releases(once, path, title="Counts, each person by their own epsilon", level=level, measure="people")
 
@@ -267,16 +264,15 @@ def _worst_bias(mechanism: CountMechanism, roster: Roster) -> float | None:
 def _warning(mechanism: CountMechanism, roster: Roster, bins: int) -> str:
     """What is not in the intervals, from public numbers alone."""
     from veilstream.jobs.wording import number
-    from veilstream.personalised import Checked, Minimum
+    from veilstream.personalised import Checked
 
-    if isinstance(mechanism, Minimum):
-        return ""
     if isinstance(mechanism, Checked):
-        unnoticed = number(mechanism.unnoticed(roster, bins))
-        return (
-            f"budgets that follow the data may have biased counts by about {unnoticed} people, which it cannot notice"
-        )
+        unnoticed = mechanism.unnoticed(roster, bins)
+        said = f"budgets that follow the data may have biased counts by about {number(unnoticed)} people"
+        return f"{said}, which it cannot notice" if unnoticed else ""
     bias = _worst_bias(mechanism, roster)
+    if bias == 0:
+        return ""
     most = "" if bias is None else f" by up to {number(bias)} people"
     return (
         f"where people with large budgets differ from the others, counts are wrong{most} besides noise: if that is "

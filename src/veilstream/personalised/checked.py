@@ -67,10 +67,12 @@ class Checked:
         """About how many people counts may be wrong by, besides noise, without the check noticing it: public.
 
         >>> from veilstream.personalised import Roster
-        >>> round(Checked().unnoticed(Roster.of_budgets([0.5] * 2000 + [4] * 2000), bins=2))
-        96
+        >>> roster = Roster.of_budgets([0.5] * 2000 + [4] * 2000)
+        >>> round(Checked(Stretching(spread=0)).unnoticed(roster, bins=2)), Checked().unnoticed(roster, bins=2)
+        (96, 0.0)
         """
-        return math.log(2 * bins / FALSE_ALARM) / float(self.check * Fraction(int(roster.units[0]), UNIT))
+        seen = math.log(2 * bins / FALSE_ALARM) / float(self.check * Fraction(int(roster.units[0]), UNIT))
+        return min(seen, self.stretching.worst_bias(roster))
 
     def _allowed(self, plain: Values, stretched: Values, bins: int) -> float:
         """Noise of two Laplace laws passes it in one of the bins with probability at most ``FALSE_ALARM``."""

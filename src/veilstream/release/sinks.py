@@ -30,6 +30,8 @@ from veilstream.values.release import Release
 ROWS_AT_ONCE: Final = 1 << 20
 REVISED_AT_ONCE: Final = 256
 """Steps of which all versions are read at once."""
+NOISE_ENDS: Final = {"low": "noise_low", "high": "noise_high"}
+"""What the ends of intervals are called where a method smooths: they hold the value before noise, not the count."""
 OWN_COLUMNS: Final = ("step", "time", "value", "low", "high", "fresh", "covers", "version")
 MEASURE_COLUMN: Final = "measure"
 """Says which of several statistics a row of the table holds."""

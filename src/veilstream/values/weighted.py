@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
-from veilstream.values.values import NoiseLaw
+from veilstream.values.values import SMOOTHED_MISS, NoiseLaw
 
 Reals = NDArray[np.float64]
 
@@ -52,7 +52,8 @@ def half_width_of_sum(weights: Reals, std: Reals, law: NoiseLaw, level: float) -
 
             return np.asarray(np.sqrt((spread**2).sum(axis=-1)) * float(ndtri(1 - miss / 2)))
         case _:
-            return np.asarray(spread.sum(axis=-1) * math.sqrt(max(4 / (9 * miss), 1.0)))
+            least = SMOOTHED_MISS if law is NoiseLaw.SMOOTHED else miss
+            return np.asarray(spread.sum(axis=-1) * math.sqrt(max(4 / (9 * min(miss, least)), 1.0)))
 
 
 def width_of_many(weights: Reals, law: NoiseLaw, level: float) -> Reals:

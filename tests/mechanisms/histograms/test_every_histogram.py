@@ -51,9 +51,11 @@ METHODS: dict[str, HistogramMechanism] = {
     "haar": Haar(),
     "haar with blocks": Haar(blocks=Fraction(1, 3)),
     "haar along a curve": Haar(order="z"),
+    "haar on boxes": Haar(side=3),
     "auto": Auto(),
     "auto for bins": Auto(use="bins"),
     "auto for bins, edition 2": Auto(use="bins", edition=2),
+    "auto for bins, edition 3": Auto(use="bins", edition=3),
 }
 every_method = pytest.mark.parametrize("name", METHODS)
 

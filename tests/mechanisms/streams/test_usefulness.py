@@ -11,7 +11,7 @@ import pytest
 
 import veilstream as vs
 from veilstream.errors import InvalidInputError
-from veilstream.mechanisms.histograms import EFPA, Gaussian
+from veilstream.mechanisms.histograms import EFPA, Gaussian, Haar
 from veilstream.mechanisms.streams import DSAT, DSFT, STREAMS, FixedRate, Sample, Uniform
 from veilstream.mechanisms.streams.usefulness import (
     ForecastsError,
@@ -23,7 +23,7 @@ from veilstream.mechanisms.streams.usefulness import (
 from veilstream.noise import ExactSampler
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.testing.simulation import SeededSource
-from veilstream.values.values import NoiseLaw, Values
+from veilstream.values.values import NoiseLaw, Values, half_width
 
 from .adaptive import walk
 
@@ -90,6 +90,14 @@ def test_bounds_are_called_bounds() -> None:
     assert "a sum of 16 bins: a bound" in smoothing
     assert "bound" not in " ".join(forecast(Uniform(), Guarantee(1, w=4), 16).lines)
     assert "a bound" in " ".join(forecast(DSAT(), Guarantee(1, w=4), 16).lines)
+
+
+@pytest.mark.parametrize("query_bins", [1, 9])
+def test_sums_of_smoothed_values_are_bounded_bin_by_bin(query_bins: int) -> None:
+    values = Values(np.zeros(9), np.full(9, 14.0), NoiseLaw.SMOOTHED)
+    single = float(half_width(1 - 0.05 / query_bins, 14.0, NoiseLaw.SMOOTHED, integer=False))
+    assert sum_bound(values, query_bins, 0.05) == pytest.approx(query_bins * single)
+    assert not forecast(Sample(Haar()), Guarantee(1, w=1), bins=9).quantiles
 
 
 def test_the_printed_lemma_on_decisions_fails_for_many_releases() -> None:

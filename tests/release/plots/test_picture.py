@@ -17,6 +17,7 @@ from veilstream.release.measure import Measure
 from veilstream.release.plots import MOST_ROWS, SUFFIXES, PlotOptions, bins_drawn, plot_releases
 from veilstream.release.plots.heat import BELOW, NOISE, NOISE_BELOW, Colours
 from veilstream.release.plots.table import arrange
+from veilstream.release.sinks import NOISE_ENDS
 
 from .support import table
 
@@ -86,6 +87,20 @@ def test_words_of_the_picture_name_measure_dates_and_freshness(tmp_path: Path) -
     for words in ("mean of", "lowest to highest step in it", "95% interval, one step"):
         assert words in long
     assert "released afresh; between, repeated as of then" in again.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", ["few", "many", "once", "plane"])
+def test_pictures_of_biased_methods_claim_nothing_about_counts(kind: str, tmp_path: Path) -> None:
+    import matplotlib as mpl
+
+    biased = TABLES[kind].rename(NOISE_ENDS)
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        drawn = plot_releases(biased, tmp_path / "a.svg").read_text(encoding="utf-8")
+    page = plot_releases(biased, tmp_path / "a.html").read_text(encoding="utf-8")
+    for text in (drawn, page):
+        assert "interval of the noise alone, not of the count" in text
+    for claim in ("cannot be told from zero", "by chance"):
+        assert claim not in drawn
 
 
 def test_noise_and_negatives_have_colours_of_their_own() -> None:

@@ -7,22 +7,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
+from veilstream.mechanisms.histograms._axes import has_bands, smoothed_axes
 from veilstream.mechanisms.histograms._shrinkage import NORMAL, posterior_medians
 from veilstream.mechanisms.histograms._strategies import Tree
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
 from veilstream.values.projection import onto_simplex
-from veilstream.values.values import NoiseLaw, Values
+from veilstream.values.values import NoiseLaw, Values, smoothed_values
 
 Reals = NDArray[np.float64]
 Rule: TypeAlias = Literal["median", "threshold"]
-Order: TypeAlias = Literal["rows", "z"]
+Order: TypeAlias = Literal["axes", "rows", "z"]
+ORDERS: Final[tuple[Order, ...]] = get_args(Order)
 THRESHOLD: Final = 0.75
 """Of the largest that noise alone makes of a step; chosen on margins of five real tables."""
 SHARES: Final[Mapping[Rule, Fraction]] = {"median": Fraction(1, 50), "threshold": Fraction(1, 20)}
@@ -40,14 +42,22 @@ class Haar:
     stretches become flat; on rough data all stay nearly as they are. ``rule="threshold"`` instead keeps steps beyond
     one public limit and makes 0 of the others. A fiftieth of ε (a twentieth with a threshold) counts the total, which
     is averaged with the sum of the bins by their variances, and the result is projected on counts ≥ 0 of that total.
-    For single bins of a line, of most data; long ranges gain little.
+    For single bins of lines and tables, of most data; long ranges gain little.
 
     ``blocks`` of what is left after the total measures sums over blocks of about √n neighbours too, for lines with so
     few records that no single bin says much: bins and blocks are made consistent by least squares (``Tree``), and each
     step is drawn to 0 by the exact deviation of its own noise, which depends on where it lies among the blocks.
 
-    The cells of a table are neighbours in the ``order`` of its "rows", or along a curve that stays nearby in all
-    directions ("z", the order of interleaved binary digits of the coordinates), which is better for most tables.
+    In a table steps are taken along all its "axes" at once, each at a scale of its own (``_axes``), or in the ``order``
+    of its "rows", or along a curve that stays nearby in all directions ("z", the order of interleaved binary digits of
+    the coordinates). The curve also stands in for the axes where these are too short to learn from, and with blocks
+    or a threshold.
+
+    ``side`` measures boxes of so many cells along every axis instead of the cells, and spreads their counts evenly: for
+    tables with so few records that single cells say nothing.
+
+    Intervals hold the counts, at every bin and for any data, because how far a bin was moved from its noisy count is
+    in them (``smoothed_values``); on boxes they are of the noise alone.
 
     >>> import numpy as np
     >>> from veilstream import Guarantee, simulate
@@ -63,12 +73,16 @@ class Haar:
     tails a mean over several bins loses.
     """
 
-    version: ClassVar[int] = 2
-    former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {1: {"rule": "threshold"}}
+    version: ClassVar[int] = 3
+    former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {
+        1: {"rule": "threshold", "order": "rows"},
+        2: {"order": "rows"},
+    }
     oblivious: ClassVar[bool] = True
     rule: Rule = "median"
     blocks: Fraction = Fraction(0)
-    order: Order = "rows"
+    order: Order = "axes"
+    side: int = 1
 
     def __post_init__(self) -> None:
         if self.rule not in SHARES:
@@ -77,8 +91,11 @@ class Haar:
             raise InvalidInputError(
                 name="blocks", of="Haar", value=self.blocks, limit="from 0 to below 1, and 0 with a threshold"
             )
-        if self.order not in ("rows", "z"):
-            raise InvalidInputError(name="order", of="Haar", value=self.order, limit="'rows' or 'z'")
+        if self.order not in ORDERS:
+            raise InvalidInputError(name="order", of="Haar", value=self.order, limit="'axes', 'rows' or 'z'")
+        if type(self.side) is not int or self.side < 1 or (self.side > 1 and self.blocks):
+            limit = "a whole number from 1 on, and 1 with blocks"
+            raise InvalidInputError(name="side", of="Haar", value=self.side, limit=limit)
 
     def estimate(self, x: Sealed, epsilon: Fraction, meter: Meter) -> Values:
         share = epsilon * SHARES[self.rule]
@@ -86,10 +103,26 @@ class Haar:
 
     def with_total(self, x: Sealed, counted: Values, epsilon: Fraction, meter: Meter) -> Values:
         """The histogram for all of ``epsilon``, with the noisy total ``counted`` before."""
-        if self.order == "z" and len(x.shape) > 1:
-            places = along_curve(x.shape)
-            values = replace(self, order="rows").with_total(x.sums(places, x.size), counted, epsilon, meter)
-            return Values(values.numbers[..., places], values.std, values.law)
+        if self.side == 1:
+            return self._with_shape(x, x.shape, np.ones(x.size), counted, epsilon, meter)
+        labels, shape = boxes_of(x.shape, self.side)
+        volume = np.bincount(labels).astype(np.float64)
+        values = self._with_shape(x.sums(labels, volume.size), shape, volume, counted, epsilon, meter)
+        spread = np.broadcast_to(np.asarray(values.std, dtype=np.float64), volume.shape) / volume
+        return Values((values.numbers / volume)[..., labels], spread[labels], values.law)
+
+    def _with_shape(
+        self, x: Sealed, shape: tuple[int, ...], volume: Reals, counted: Values, epsilon: Fraction, meter: Meter
+    ) -> Values:
+        """The same of counts of boxes of some ``volume`` in a table of this ``shape``."""
+        axes = self.order == "axes" and self.rule == "median" and not self.blocks and has_bands(shape)
+        if self.order != "rows" and not axes and len(shape) > 1:
+            places = along_curve(shape)
+            line, sizes = replace(self, order="rows"), np.empty_like(volume)
+            sizes[places] = volume
+            values = line._with_shape(x.sums(places, x.size), (x.size,), sizes, counted, epsilon, meter)
+            std = values.std[..., places] if isinstance(values.std, np.ndarray) else values.std
+            return Values(values.numbers[..., places], std, values.law)
         total = np.asarray(counted.numbers, dtype=np.float64)
         if self.blocks and x.size >= FEWEST_IN_BLOCKS:
             return self._in_blocks(x, counted, epsilon, meter)
@@ -98,7 +131,13 @@ class Haar:
         numbers = np.asarray(noisy.numbers, dtype=np.float64)
         if self.rule == "median" and std > 0:
             total = _averaged(counted, numbers, x.size * std**2)
-        return Values(onto_simplex(smoothed(numbers, std, self.rule), total), std, NoiseLaw.MIXED)
+        # Boxes at the ends may be smaller, which is no step.
+        even = total * volume / volume.sum() if self.side > 1 else 0.0
+        above = numbers - even
+        smooth = even + (smoothed_axes(above, shape, std) if axes else smoothed(above, std, self.rule))
+        numbers = onto_simplex(smooth, total)
+        # What a cell has of a box is unknown.
+        return smoothed_values(numbers, noisy) if self.side == 1 else Values(numbers, std, NoiseLaw.MIXED)
 
     def _in_blocks(self, x: Sealed, counted: Values, epsilon: Fraction, meter: Meter) -> Values:
         tree = Tree(x.size, block_width(x.size), (Fraction(0), self.blocks, 1 - self.blocks), "laplace")
@@ -111,7 +150,8 @@ class Haar:
         numbers = tree.solve(levels, -1)
         total = _averaged(counted, numbers, x.size * std**2 / float(tree.eigenvalues()[0]))
         smooth = smoothed_tree(numbers, tree, std)
-        return Values(onto_simplex(smooth, total), std * math.sqrt(tree.bin_variance()), NoiseLaw.MIXED)
+        fitted = Values(numbers, std * math.sqrt(tree.bin_variance()), NoiseLaw.SUM)
+        return smoothed_values(onto_simplex(smooth, total), fitted)
 
 
 @lru_cache(maxsize=16)
@@ -133,6 +173,19 @@ def along_curve(shape: tuple[int, ...]) -> NDArray[np.int64]:
     places[np.argsort(key, kind="stable")] = np.arange(key.size)
     places.setflags(write=False)
     return places
+
+
+def boxes_of(shape: tuple[int, ...], side: int) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    """The box of every cell, row by row, and how many boxes of ``side`` cells there are along every axis.
+
+    >>> labels, boxes = boxes_of((4, 3), 2)
+    >>> labels.reshape(4, 3).tolist(), boxes
+    ([[0, 0, 1], [0, 0, 1], [2, 2, 3], [2, 2, 3]], (2, 2))
+    """
+    boxes = tuple(-(-size // side) for size in shape)
+    along = np.ix_(*(np.arange(size, dtype=np.int64) // side for size in shape))
+    labels = np.ravel_multi_index(np.broadcast_arrays(*along), boxes).reshape(-1)
+    return np.asarray(labels, dtype=np.int64), boxes
 
 
 def block_width(size: int) -> int:

@@ -138,6 +138,9 @@ def sum_bound(values: Values, query_bins: int, sigma: float) -> float:
             return laplace_sum_quantile(scale, query_bins, sigma, integer=integer)
         case NoiseLaw.GAUSSIAN:
             return std * math.sqrt(query_bins) * NormalDist().inv_cdf(1 - sigma / 2)
+        case NoiseLaw.SMOOTHED:
+            # Each bin by itself: with probability 1 − σ all of them hold.
+            return query_bins * float(half_width(1 - sigma / query_bins, std, values.law, integer=False))
         case NoiseLaw.SUM | NoiseLaw.MIXED | NoiseLaw.MODEL | NoiseLaw.FILTER:
             # The noises of a smoothing method, or the errors of a model, may all be one and the same.
             return std * query_bins / math.sqrt(sigma)
@@ -271,7 +274,7 @@ def forecast(
         if isinstance(mechanism, NeedsPopulation)
         else None
     )
-    known = all(value.law not in (NoiseLaw.MIXED, NoiseLaw.FILTER) for value in fresh)
+    known = all(value.law not in (NoiseLaw.MIXED, NoiseLaw.FILTER, NoiseLaw.SMOOTHED) for value in fresh)
     return Forecast(type(mechanism).__name__, len(values), len(fresh), error, tuple(useful), people, known)
 
 

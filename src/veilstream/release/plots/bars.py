@@ -51,7 +51,7 @@ def draw_bars(figure: Figure, released: Released, options: PlotOptions, unit: st
     lines: Any = drawing("lines")
     entries = [
         (patches.Patch(color=LINE), "released"),
-        (patches.Patch(color=FADED), "cannot be told from zero"),
+        (patches.Patch(color=FADED), released.near_zero),
         (lines.Line2D([], [], color=INK, marker="|"), released.interval_name(level)),
     ]
     add_legend(figure, entries)

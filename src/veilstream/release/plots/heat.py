@@ -149,7 +149,12 @@ def _legend(figure: Figure, released: Released, level: float, before: str = "") 
     known = ~np.isnan(released.value)
     share = float(np.mean(unsure[known]))
     name = released.interval_name(level)
-    entries = [(patches.Patch(facecolor=NOISE, edgecolor="#b5b5b8"), f"{name} holds zero")]
+    entries = [
+        (
+            patches.Patch(facecolor=NOISE, edgecolor="#b5b5b8"),
+            f"{name}, holds zero" if released.noise_alone else f"{name} holds zero",
+        )
+    ]
     if (unsure & known & (released.value < 0)).any():
         entries.append((patches.Patch(facecolor=NOISE_BELOW, edgecolor="#d8b8a4"), "the same, value below zero"))
     if (released.high < 0).any():
@@ -157,5 +162,6 @@ def _legend(figure: Figure, released: Released, level: float, before: str = "") 
     if not released.fresh.any(axis=0).all():
         mark = lines.Line2D([], [], color=INK, marker="v", markersize=4, linestyle="")
         entries.append((mark, "released afresh; between, repeated as of then"))
-    chance = f"up to {1 - level:.0%} of empty cells are coloured by chance"
-    add_legend(figure, entries, f"{before}{share:.0%} of the cells cannot be told from zero; {chance}")
+    # Nobody knows how often a biased method colours empty cells.
+    chance = "" if released.noise_alone else f"; up to {1 - level:.0%} of empty cells are coloured by chance"
+    add_legend(figure, entries, f"{before}{share:.0%} of the cells {released.near_zero}{chance}")

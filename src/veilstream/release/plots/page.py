@@ -43,7 +43,7 @@ def write_page(
         "title": html.escape(title),
         "subtitle": html.escape("; ".join(words)),
         "unit": html.escape(unit),
-        "level": f"{level:.0%}",
+        "interval": html.escape(shown.interval_name(level)),
         "data": _embedded(shown, unit),
         "script": "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS),
     }

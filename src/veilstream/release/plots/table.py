@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from veilstream.errors import InvalidInputError
 from veilstream.release.plot_options import Moment, find_labels
 from veilstream.release.plots.labels import bin_names
-from veilstream.release.sinks import OWN_COLUMNS
+from veilstream.release.sinks import NOISE_ENDS, OWN_COLUMNS
 
 NICE_SECONDS = tuple(
     int(count * unit)
@@ -39,6 +39,8 @@ class Released:
     fresh: NDArray[np.bool_]
     covers: str = ""
     """What intervals hold: the value before noise or the count; empty where the table does not say."""
+    noise_alone: bool = False
+    """Whether the table says that the method is biased, and its intervals are of the noise alone."""
     summed: int = 1
     """How many steps one column stands for."""
 
@@ -48,7 +50,14 @@ class Released:
 
     def interval_name(self, level: float) -> str:
         """What an interval is called in a legend."""
+        if self.noise_alone:
+            return f"{level:.0%} interval of the noise alone, not of the count"
         return f"{level:.0%} interval" + (f" of the {self.covers}" if self.covers else "")
+
+    @property
+    def near_zero(self) -> str:
+        """What is said of values whose interval holds zero."""
+        return "are within noise of zero" if self.noise_alone else "cannot be told from zero"
 
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> Released:
         """Some of the bins, in this order."""
@@ -70,7 +79,13 @@ class Released:
 
 
 def arrange(frame: pl.DataFrame, *, start: Moment | None = None, end: Moment | None = None) -> Released:
-    """The arrays of a table with the columns step, time, attributes, value, low, high and fresh."""
+    """The arrays of a table with the columns step, time, attributes, value, low, high and fresh.
+
+    ``noise_low`` and ``noise_high`` may stand for low and high.
+    """
+    noise_alone = not {*NOISE_ENDS}.issubset(frame.columns) and {*NOISE_ENDS.values()}.issubset(frame.columns)
+    if noise_alone:
+        frame = frame.rename({noise: end for end, noise in NOISE_ENDS.items()})
     attributes = [name for name in frame.columns if name not in OWN_COLUMNS]
     frame = _cut(frame, start, end)
     if frame.is_empty():
@@ -105,6 +120,7 @@ def arrange(frame: pl.DataFrame, *, start: Moment | None = None, end: Moment | N
         tables["high"],
         fresh,
         str(frame["covers"][-1]) if "covers" in frame.columns else "",
+        noise_alone,
     )
 
 

@@ -73,13 +73,13 @@ const KINDS = { "<f8": Float64Array, "<f4": Float32Array, "|u1": Uint8Array };
 // The arrays of a body by their names; they are used where they lie.
 function arrays(buffer) {
   const length = Number(new DataView(buffer).getBigUint64(0, true)), found = {};
-  const { columns } = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
+  const { columns, covers } = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
   let place = 8 + length;
   for (const { name, type, shape } of columns) {
     found[name] = new KINDS[type](buffer, place, shape.reduce((size, side) => size * side, 1));
     place += found[name].byteLength;
   }
-  return found;
+  return Object.assign(found, { covers });
 }
 
 // The numbers of a release are those of all bins of the first measure, then those of the second, and so on.
@@ -91,6 +91,7 @@ export class Series {
     this.step = [];
     this.time = [];
     this.fresh = [];
+    this.covers = [];
     const count = info.bins * (info.measures?.length ?? 1), columns = () => Array.from({ length: count }, () => []);
     Object.assign(this, { values: columns(), low: columns(), high: columns() });
   }
@@ -101,6 +102,7 @@ export class Series {
     this.step = Array.from(found.step);
     this.time = Array.from(found.time);
     this.fresh = Array.from(found.fresh, Boolean);
+    this.covers = found.covers;
     const part = (array, n) => array.subarray(n * steps, (n + 1) * steps);
     for (let n = 0; n < this.values.length; n++) {
       const values = part(found.values, n);

@@ -10,6 +10,9 @@ const MOST_MULTIPLES = 12;
 // The server announces this request with the page, so that its answer is here before the scripts are.
 const FIRST = "releases?newest=true&limit=10000&numbers=240000&format=columns";
 
+/** What a band is called: of what, where all releases agree. */
+const held = (band, covers) => (covers.length === 1 ? `${band} of the ${covers[0]}` : band);
+
 class StreamPage {
   constructor(main, info, series) {
     Object.assign(this, { main, info, series });
@@ -211,7 +214,7 @@ class StreamPage {
     if (this.kind === "table" || !this.series.step.length) return [];
     if (this.kind === "heat" || this.kind === "map") return this.series.shades().map(([kind, text]) => entry(kind, text));
     const fans = this.kind === "multiples" || this.bins.length <= MOST_FANS;
-    const bands = facet.band ? [entry("band", facet.band)] : [entry("line", facet.line), ...(fans ? facet.bands.map((text) => entry("band", text)) : [element("span", {}, `${facet.bands[0]}: choose one or two bins`)])];
+    const bands = facet.band ? [entry("band", held(facet.band, this.series.covers))] : [entry("line", facet.line), ...(fans ? facet.bands.map((text) => entry("band", text)) : [element("span", {}, `${facet.bands[0]}: choose one or two bins`)])];
     return [...bands, entry("fresh", "fresh release"), entry("repeated", "repeated: no new look at the data")];
   }
 

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from veilstream.storage.ledger import Ledger
 from veilstream.values.release import Release
-from veilstream.values.values import NoiseLaw
 
 
 def speaks_of_its_step(release: Release) -> bool:
     """Whether a release is of its own step: made of its data, or by a model that says how far they may have moved."""
-    return release.fresh or release.covers == NoiseLaw.MODEL.covers
+    return release.fresh or release.law.believed
 
 
 def with_as_of(releases: Iterable[Release], ledger: Ledger | None = None) -> Iterator[tuple[Release, int]]:
