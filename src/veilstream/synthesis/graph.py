@@ -50,7 +50,7 @@ MARGINS_BY_NOISE: Final = 30.0
 """Share of the budget for margins, for every unit of total variation that their noise would make with all of it."""
 FEWEST_CHOICES: Final = {False: 1, True: 2}
 """Tables are chosen only if so many choices can be made: one alone rarely pays for what margins lose."""
-DEPENDENCE_SHARE: Final = Fraction(1, 20)
+DEPENDENCE_SHARE: Final = Fraction(1, 12)
 """Of ε, at most, for the question how far attributes are from independence."""
 STRONG_DEPENDENCE: Final = 0.3
 """Share of the rows by which pairs hardly ever depend on average: where even that would not pay, nothing is asked."""

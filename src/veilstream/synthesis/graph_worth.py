@@ -23,7 +23,7 @@ TYPICAL: Final = 0.08
 COMMON: Final = 0.06
 """Before an answer, the chance of a dependence D falls as 1/(1 + (D/COMMON)²), up to the strongest possible."""
 STRONGEST: Final = 0.5
-WORTH: Final = 1.15
+WORTH: Final = 1.4
 """Rows of error in single attributes that a row of dependence is worth: it is what rows are drawn for."""
 SIGNIFICANT: Final = 2.5
 """Noises by which an answer must pass 0 to say that attributes depend at all."""
