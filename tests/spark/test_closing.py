@@ -157,6 +157,21 @@ def test_a_row_counts_by_its_own_arrival_and_nobody_elses(
     assert (seen[0] == seen[1]).all()
 
 
+def test_progress_is_told_in_steps_and_names_mean_nothing_to_spark(
+    spark: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = some_rows()
+    df = frame(spark, rows).toDF("User", "a.b", "user", "place")
+    told: list[tuple[int, int]] = []
+    with publisher(tmp_path) as opened:
+        seen = Seen(monkeypatch)
+        stream = ClosedSteps(opened, HOURS, user="User", time="a.b", arrival="user", key=KEY, steps_at_once=2)
+        for hours in (3, 6, 6):
+            publish_closed(df, stream, Stopped(START + hours * HOUR), progress=lambda *steps: told.append(steps))
+    assert (np.array([seen.counts[step] for step in range(6)]) == expected(rows)).all()
+    assert told == [(0, 3), (1, 3), (2, 3), (3, 3), (3, 6), (4, 6), (5, 6), (6, 6), (6, 6)]
+
+
 def test_times_that_are_no_instants_are_refused(spark: Cluster, tmp_path: Path) -> None:
     df = frame(spark, some_rows(5)).selectExpr("user", "cast(arrived as timestamp_ntz) as arrived", "place")
     with publisher(tmp_path) as opened, pytest.raises(InvalidInputError) as caught:
