@@ -95,6 +95,18 @@ def test_late_rows_of_a_job_that_failed_are_counted_when_it_runs_again(spark: Cl
         assert stream.dropped.late == 1
 
 
+def test_an_error_of_a_later_job_says_what_was_released(spark: Cluster, tmp_path: Path) -> None:
+    df = delta_events(spark.session, delta(tmp_path, [(130, rows((1, 10, "a"), (2, 125, "nowhere")))]))
+    with publisher(tmp_path) as opened:
+        stream = closed_steps(opened, steps_at_once=1)
+        with pytest.raises(UnknownValueError, match="2 steps before it were released and stay so") as caught:
+            publish_closed(df, stream, Stopped(START + 3 * HOUR))
+        assert caught.value.outcome.startswith("2 steps")
+        assert "nothing was released" not in str(caught.value)
+        with pytest.raises(UnknownValueError, match="nothing was released"):
+            publish_closed(df, stream, Stopped(START + 3 * HOUR))
+
+
 def test_commits_before_a_moment_are_not_read_and_an_empty_table_has_its_columns(
     spark: Cluster, tmp_path: Path
 ) -> None:

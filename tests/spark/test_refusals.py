@@ -112,6 +112,12 @@ def test_a_file_that_is_gone_or_broken_shows_nothing_of_java(spark: Cluster, tmp
         assert caught.value.__suppress_context__
 
 
+def test_a_session_that_has_ended_is_told_as_such() -> None:
+    with pytest.raises(EngineError, match="session has ended") as caught, on_cluster():
+        raise ConnectionRefusedError
+    assert "start a session" in caught.value.next_step
+
+
 @pytest.mark.parametrize("python", ["no-such-python", "false"])
 def test_a_python_that_does_not_start_is_named(spark: Cluster, monkeypatch: pytest.MonkeyPatch, python: str) -> None:
     monkeypatch.setattr(spark.session.sparkContext, "pythonExec", python)

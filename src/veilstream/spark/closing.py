@@ -10,7 +10,7 @@ on after the last committed step, and a step that another driver published meanw
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import reduce
@@ -22,7 +22,7 @@ from veilstream.data.bounding.choice import Limit
 from veilstream.data.bounding.distinct import check_people, movement_of_people
 from veilstream.data.bounding.keyed import Key
 from veilstream.data.calendar import EPOCH
-from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerMismatchError
+from veilstream.errors import BudgetExceededError, EngineError, InvalidInputError, LedgerMismatchError, VeilstreamError
 from veilstream.privacy.durations import MICROSECONDS, parse_duration
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.publisher import Publisher
@@ -30,6 +30,7 @@ from veilstream.spark.counting import Settings
 from veilstream.spark.jobs import on_cluster, place, plain, require_columns
 from veilstream.storage.keys import key_id
 from veilstream.storage.ledger.anchor import Anchor
+from veilstream.trusted.counts import Sealed
 from veilstream.values.release import Release
 
 if TYPE_CHECKING:
@@ -189,22 +190,39 @@ def publish_closed(
     told(next_step(stream), max(due, next_step(stream)))
     while (first := next_step(stream)) < due:
         steps = range(first, min(due, first + stream.steps_at_once))
-        settings = stream.settings()
-        # Where people count in few steps, rows of earlier steps say who was there.
-        read = range(min(settings.looks_back_to(t) for t in steps), steps.stop)
-        with on_cluster():
-            closed = plain(df).where(_rule(df, stream, read)).toDF(*df.columns)
-            left_out = _left_out(df, stream, steps)
-        snapshots = settings.run(closed, steps, Key(stream.key), 0, stream.dropped)
-        # Only now: what a job that failed left out is counted when it runs again.
-        stream.dropped.add(left_out)
-        for snapshot in snapshots:
-            try:
-                releases.append(stream.publisher.feed(snapshot))
-            except BudgetExceededError:
-                releases.append(stream.publisher.skip())
-            told(releases[-1].t + 1, due)
+        try:
+            for snapshot in _counted(df, stream, steps):
+                try:
+                    releases.append(stream.publisher.feed(snapshot))
+                except BudgetExceededError:
+                    releases.append(stream.publisher.skip())
+                told(releases[-1].t + 1, due)
+        except (EngineError, InvalidInputError) as error:
+            if releases:
+                _set_outcome(error, f"{len(releases)} steps before it were released and stay so")
+            raise
     return releases
+
+
+def _counted(df: DataFrame, stream: ClosedSteps, steps: range) -> Iterator[Sealed]:
+    """One job: the counts of the steps."""
+    settings = stream.settings()
+    # Where people count in few steps, rows of earlier steps say who was there.
+    read = range(min(settings.looks_back_to(t) for t in steps), steps.stop)
+    with on_cluster():
+        closed = plain(df).where(_rule(df, stream, read)).toDF(*df.columns)
+        left_out = _left_out(df, stream, steps)
+    snapshots = settings.run(closed, steps, Key(stream.key), 0, stream.dropped)
+    # Only now: what a job that failed left out is counted when it runs again.
+    stream.dropped.add(left_out)
+    return snapshots
+
+
+def _set_outcome(error: VeilstreamError, outcome: str) -> None:
+    """Say of a job that failed after others what the whole call has done."""
+    problem = str(error).removesuffix(f"; {error.outcome}")
+    error.outcome = outcome
+    error.args = (f"{problem}; {outcome}",)
 
 
 def _silent(done: int, due: int) -> None:

@@ -19,6 +19,15 @@ LARGE_SETTING: Final = "spark.sql.execution.arrow.useLargeVarTypes"
 """Where it is true, Spark takes binary values in another type of Arrow than tasks give."""
 WITHOUT_VALUES: Final = ("array", "map", "struct", "variant", "interval", "udt", "geometry", "geography")
 """How the names of types begin of which nothing can be counted."""
+NO_SESSION: Final = (
+    "SESSION_OR_CONTEXT_NOT_EXISTS",
+    "NO_ACTIVE_SESSION",
+    "ConnectionRefusedError",
+    "ConnectionResetError",
+    "Py4JNetworkError",
+    "EOFError",
+)
+"""How errors are called of a session that was stopped or whose Java is gone."""
 SENDERS_TIME: Final = (
     "a Kafka message carries the time of its sender, and arrival must be the broker's; set "
     "message.timestamp.type=LogAppendTime on the topic"
@@ -162,8 +171,13 @@ def _told(error: Any) -> EngineError:
         )
     kind = re.search(r"veilstream: (\w+) in a task", message)
     condition = kind[1] if kind else _condition(error)
+    if condition in NO_SESSION:
+        return EngineError(
+            f"the Spark session has ended ({condition})", next_step="start a session and call this again with its data"
+        )
     return EngineError(
-        f"the Spark job failed with {condition}: the executors' logs say more, look there and start it again"
+        f"the Spark job failed with {condition}: the executors' logs say more",
+        next_step="look there and start it again",
     )
 
 
