@@ -16,8 +16,8 @@ def frame_from_arrow(data: Any) -> pl.DataFrame:
 
     >>> import pyarrow
     >>> moment = pyarrow.array([0], pyarrow.timestamp("us", "GMT+5"))
-    >>> frame_from_arrow(pyarrow.table({"at": moment})).schema
-    Schema({'at': Datetime(time_unit='us', time_zone='UTC')})
+    >>> frame_from_arrow(pyarrow.table({"at": moment}))["at"].dtype
+    Datetime(time_unit='us', time_zone='UTC')
     """
     arrow: Any = import_module("pyarrow")
     table = arrow.Table.from_batches([data]) if isinstance(data, arrow.RecordBatch) else data
