@@ -67,6 +67,22 @@ def test_rows_of_a_delta_table_count_by_commit_and_late_ones_are_counted_once(
     assert (first.dropped.late, second.dropped.late) == (2, 1)
 
 
+def test_rows_without_a_time_or_outside_the_calendar_are_counted_once_too(spark: Cluster, tmp_path: Path) -> None:
+    minutes = (None, -5, 10, 6 * 60, 2 * 60 + 10)
+    known = [(who, START + (minute or 0) * MINUTE, "a") for who, minute in enumerate(minutes)]
+    df = spark.session.createDataFrame(
+        [(*row, START + 90 * MINUTE) for row in known], "user long, tick long, place string, at long"
+    )
+    df = df.selectExpr(
+        "user", "place", "if(user = 0, null, timestamp_micros(tick)) as time", "timestamp_micros(at) as arrived"
+    )
+    with publisher(tmp_path) as opened:
+        stream = closed_steps(opened, time="time", steps_at_once=1)
+        assert len(publish_closed(df, stream, Stopped(START + 6 * HOUR))) == 6
+    left_out = stream.dropped
+    assert (left_out.missing_time, left_out.outside_time, left_out.late) == (1, 2, 1)
+
+
 def test_late_rows_of_a_job_that_failed_are_counted_when_it_runs_again(spark: Cluster, tmp_path: Path) -> None:
     bad = delta_events(spark.session, delta(tmp_path, [(70, rows((1, 10, "a"), (2, 65, "nowhere")))]))
     good = bad.where("place = 'a'")
@@ -77,6 +93,18 @@ def test_late_rows_of_a_job_that_failed_are_counted_when_it_runs_again(spark: Cl
         assert stream.dropped.late == 0
         assert len(publish_closed(good, stream, Stopped(START + 2 * HOUR))) == 2
         assert stream.dropped.late == 1
+
+
+def test_an_error_of_a_later_job_says_what_was_released(spark: Cluster, tmp_path: Path) -> None:
+    df = delta_events(spark.session, delta(tmp_path, [(130, rows((1, 10, "a"), (2, 125, "nowhere")))]))
+    with publisher(tmp_path) as opened:
+        stream = closed_steps(opened, steps_at_once=1)
+        with pytest.raises(UnknownValueError, match="2 steps before it were released and stay so") as caught:
+            publish_closed(df, stream, Stopped(START + 3 * HOUR))
+        assert caught.value.outcome.startswith("2 steps")
+        assert "nothing was released" not in str(caught.value)
+        with pytest.raises(UnknownValueError, match="nothing was released"):
+            publish_closed(df, stream, Stopped(START + 3 * HOUR))
 
 
 def test_commits_before_a_moment_are_not_read_and_an_empty_table_has_its_columns(
@@ -93,6 +121,15 @@ def test_commits_before_a_moment_are_not_read_and_an_empty_table_has_its_columns
         with pytest.raises(InvalidInputError) as caught:
             delta_events(spark.session, place, **bad)
         assert caught.value.name == next(iter(bad))
+
+
+def test_columns_of_a_delta_table_may_have_any_names(spark: Cluster, tmp_path: Path) -> None:
+    frame = rows((1, 10, "a")).with_columns(tick=pl.lit(5))
+    df = delta_events(spark.session, delta(tmp_path, [(20, frame)]))
+    assert [(row.user, row.tick) for row in df.collect()] == [(1, 5)]
+    with pytest.raises(InvalidInputError) as caught:
+        delta_events(spark.session, str(tmp_path / "table"), arrival="Time")
+    assert caught.value.name == "arrival"
 
 
 def test_rows_of_an_iceberg_table_arrive_with_their_snapshot(spark: Cluster, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -155,6 +156,40 @@ def test_a_row_counts_by_its_own_arrival_and_nobody_elses(
         seen.append(np.array([watch.counts[0], watch.counts[1]]))
     assert seen[0].tolist() == [[2, 0], [0, 1]]
     assert (seen[0] == seen[1]).all()
+
+
+def test_drivers_that_run_at_once_publish_every_step_once(spark: Cluster, tmp_path: Path) -> None:
+    """A step that another driver published meanwhile comes back as it was released."""
+    df = frame(spark, some_rows())
+    publisher(tmp_path).close()
+
+    def drive(steps_at_once: int) -> list[vs.Release]:
+        with publisher(tmp_path) as opened:
+            return publish_closed(df, closed_steps(opened, steps_at_once=steps_at_once), Stopped(START + 6 * HOUR))
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(drive, (2, 3))
+    with publisher(tmp_path) as opened:
+        stored = {release.t: release.values.tolist() for release in opened.ledger.releases("visits")}
+    assert list(stored) == list(range(6))
+    assert len(first) + len(second) >= 6
+    for release in (*first, *second):
+        assert release.values.tolist() == stored[release.t]
+
+
+def test_progress_is_told_in_steps_and_names_mean_nothing_to_spark(
+    spark: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = some_rows()
+    df = frame(spark, rows).toDF("User", "a.b", "user", "place")
+    told: list[tuple[int, int]] = []
+    with publisher(tmp_path) as opened:
+        seen = Seen(monkeypatch)
+        stream = ClosedSteps(opened, HOURS, user="User", time="a.b", arrival="user", key=KEY, steps_at_once=2)
+        for hours in (3, 6, 6):
+            publish_closed(df, stream, Stopped(START + hours * HOUR), progress=lambda *steps: told.append(steps))
+    assert (np.array([seen.counts[step] for step in range(6)]) == expected(rows)).all()
+    assert told == [(0, 3), (1, 3), (2, 3), (3, 3), (3, 6), (4, 6), (5, 6), (6, 6), (6, 6)]
 
 
 def test_times_that_are_no_instants_are_refused(spark: Cluster, tmp_path: Path) -> None:

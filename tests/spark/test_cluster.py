@@ -1,5 +1,5 @@
 """Clusters of their own: encrypted on the wire and on disk with a killed executor, with copies of slow tasks, with one
-person who has nearly all rows, and as the page says that a job is submitted."""
+person who has nearly all rows, behind Spark Connect, and as the page says that a job is submitted."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,20 @@ def test_the_example_is_submitted_to_a_cluster_as_the_page_says(tmp_path: Path) 
         assert done.returncode == 0, done.stderr[-4000:]
         assert done.stdout.splitlines()[-1] == expected
     assert list((home / "work").glob("app-*"))
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_client_of_spark_connect_finds_the_same(tmp_path: Path) -> None:
+    if find_spec("grpc") is None:
+        if os.environ.get("CI"):
+            pytest.fail("CI must run the test of Spark Connect: pip install 'pyspark[connect]'")
+        pytest.skip("Spark Connect needs: pip install 'pyspark[connect]'")
+    told = told_by("connect", tmp_path)
+    assert told["remote"]
+    assert told["equal"]
+    assert told["published"]
+    assert told["errors"] == ["EngineError", "UnknownValueError"]
+    assert not told["quoted"]
 
 
 @pytest.mark.audit

@@ -29,6 +29,7 @@ def test_the_directory_is_published_killed_and_resumed(
     source = examples()[0].replace("100_000_000", "42_000").replace('"1h"', '"12h"')
     code = compile(source, "visits.py", "exec")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("veilstream.spark.local_session", lambda **_settings: spark.session)
     seen: dict[int, Any] = {}
     feed = vs.Publisher.feed
     dies_at = [9]

@@ -137,6 +137,53 @@ def test_partitions_buckets_and_steps_in_parts_change_nothing(
         assert (opened(sealed) == expected).all()
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("User", "user", "USER", "uSer"),
+        ("a.b", "b`c", "*", "`"),
+        ("c1", "c0", "bucket", "payload"),
+        ("part", "_metadata", "${spark.master}", "x\ny"),
+    ],
+)
+def test_names_of_columns_mean_nothing_to_spark(spark: Cluster, names: tuple[str, ...]) -> None:
+    table = random_table(IDS["text"], 5)
+    user, time, place, age = names
+    domain = Domain({place: DOMAIN.axes["place"], age: DOMAIN.axes["age"]})
+    df = spark.session.createDataFrame(table.rename_columns(list(names)))
+    found = snapshots(df, domain=domain, calendar=CALENDAR, user=user, time=time, key=KEY, **OPTIONS)
+    assert (opened(found) == alone(table, **OPTIONS)).all()
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("spark.sql.session.timeZone", "+05:30"),
+        ("spark.sql.session.timeZone", "GMT+5"),
+        ("spark.sql.session.timeZone", "Z"),
+        ("spark.sql.session.timeZone", "PST"),
+        ("spark.sql.execution.arrow.maxRecordsPerBatch", "1"),
+        ("spark.sql.adaptive.enabled", "false"),
+        ("spark.sql.ansi.enabled", "false"),
+        ("spark.sql.caseSensitive", "true"),
+        ("spark.sql.parser.quotedRegexColumnNames", "true"),
+        ("spark.sql.shuffle.partitions", "1"),
+    ],
+)
+def test_settings_of_the_session_change_nothing(spark: Cluster, setting: str, value: str) -> None:
+    table = random_table(IDS["long"], 6)
+    before = spark.session.conf.get(setting)
+    spark.session.conf.set(setting, value)
+    try:
+        df = spark.session.createDataFrame(table.slice(0, 400)).repartition(3)
+        found = opened(snapshots(df, domain=DOMAIN, calendar=CALENDAR, user="user", time="time", key=KEY, **OPTIONS))
+    finally:
+        spark.session.conf.set(setting, before)
+    expected = alone(table.slice(0, 400), **OPTIONS)
+    assert (found == expected).all()
+    assert expected.sum() > 0
+
+
 def test_no_rows_still_give_every_step(spark: Cluster) -> None:
     df = spark.session.createDataFrame([], "user long, time timestamp, place string, age double")
     found = opened(snapshots(df, domain=DOMAIN, calendar=CALENDAR, user="user", time="time"))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark.conftest import Cluster
-from veilstream.errors import MissingExtraError
+from veilstream.errors import InvalidInputError, MissingExtraError
 from veilstream.spark import SAFE_SETTINGS, local_session, require_java
 from veilstream.spark.environment import modules, source_path
 from veilstream.spark.shipping import archive, ship
@@ -25,6 +25,15 @@ sys.path.insert(0, sys.argv[1])
 import veilstream.spark.worker, veilstream.spark.record_worker
 from veilstream.spark.environment import environment
 print(environment()["veilstream"], *sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+NO_START = """
+from veilstream.errors import EngineError
+from veilstream.spark import local_session
+try:
+    local_session(settings={"spark.driver.memory": "much"})
+except EngineError as error:
+    print(error)
 """
 
 
@@ -61,6 +70,25 @@ def test_a_missing_pyspark_is_said_with_the_cure(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(MissingExtraError, match=r"veilstream\[spark\]"):
         local_session()
+
+
+def test_a_session_that_runs_with_other_settings_is_refused(spark: Cluster) -> None:
+    """Spark would return it as it is, with its pages and its logs."""
+    with pytest.raises(InvalidInputError) as caught:
+        local_session()
+    assert (caught.value.name, caught.value.value) == ("spark.eventLog.enabled", "true")
+    shown = {"spark.eventLog.enabled": "true", "spark.ui.enabled": "true"}
+    assert local_session(settings=shown).sparkContext is spark.session.sparkContext
+
+
+def test_settings_with_which_spark_does_not_start() -> None:
+    for cores in (0, True, "2"):
+        with pytest.raises(InvalidInputError) as caught:
+            local_session(cores=cores)  # type: ignore[arg-type]
+        assert caught.value.name == "cores"
+    command = [sys.executable, "-c", NO_START]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert "its session did not start" in done.stdout
 
 
 def test_files_are_encrypted_by_default() -> None:

@@ -15,6 +15,7 @@ from typing import IO, Any, Final, TypeGuard, cast
 import polars as pl
 
 from veilstream.arguments import is_about_values
+from veilstream.data.arrow_frames import frame_from_arrow
 from veilstream.data.csv_files import buffered, read_csv, replaced_errors, require_columns
 from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError, UnreadableFileError, VeilstreamError
@@ -154,7 +155,7 @@ def _read_parquet(source: Path | io.BytesIO, where: str, columns: Sequence[str])
     with replaced_errors(where), parquet.ParquetFile(source) as file:
         require_columns(file.schema_arrow.names, columns, where)
         for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(columns)):
-            yield _from_arrow(batch)
+            yield frame_from_arrow(batch)
 
 
 def _read_lazy(frame: pl.LazyFrame, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -186,14 +187,9 @@ def _read_arrow(table: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     require_columns(table.schema.names, columns, "the Arrow data")
     if hasattr(table, "read_next_batch"):
         for batch in table:
-            yield _from_arrow(batch.select(list(columns)))
+            yield frame_from_arrow(batch.select(list(columns)))
     else:
-        yield from _from_arrow(table.select(list(columns))).iter_slices(BATCH_ROWS)
-
-
-def _from_arrow(data: Any) -> pl.DataFrame:
-    frame: pl.DataFrame = getattr(pl, "from_arrow")(data)  # noqa: B009
-    return frame
+        yield from frame_from_arrow(table.select(list(columns))).iter_slices(BATCH_ROWS)
 
 
 def as_series(name: str, values: Any) -> pl.Series:

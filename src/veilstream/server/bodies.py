@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import polars as pl
 
+from veilstream.data.arrow_frames import frame_from_arrow
 from veilstream.errors import InvalidInputError
 from veilstream.server.text_bodies import Numbers, header, lines, read_csv, read_ndjson
 
@@ -166,7 +167,7 @@ def _arrow(body: bytes, columns: Sequence[str], most_rows: int) -> pl.DataFrame:
             _check_rows(sum(b.num_rows for b in batches) + batch.num_rows, most_rows)
             batch.validate(full=True)
             batches.append(batch)
-        return _frame(arrow.Table.from_batches(batches, reader.schema).select(list(columns)))
+        return frame_from_arrow(arrow.Table.from_batches(batches, reader.schema).select(list(columns)))
 
 
 def _refuse_compressed(source: Any) -> None:
@@ -229,9 +230,4 @@ def _parquet(body: bytes, columns: Sequence[str], most_rows: int) -> pl.DataFram
         )
         if unpacked > max(CHUNK, 64 * len(body)) * 16:
             raise BodyTooLargeError(name="body", limit="its pages unpack to far more than it holds; send it plain")
-        return _frame(file.read(columns=list(columns), use_threads=False))
-
-
-def _frame(table: Any) -> pl.DataFrame:
-    frame: pl.DataFrame = getattr(pl, "from_arrow")(table)  # noqa: B009
-    return frame
+        return frame_from_arrow(file.read(columns=list(columns), use_threads=False))

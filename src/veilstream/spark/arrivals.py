@@ -17,7 +17,7 @@ from veilstream.data.calendar import EPOCH
 from veilstream.data.engines.lake import Commit, delta_commits, delta_table, iceberg_commits, iceberg_table
 from veilstream.errors import InvalidInputError
 from veilstream.spark.closing import Clock, ClosedSteps, next_step
-from veilstream.spark.jobs import SENDERS_TIME, UNKNOWN_FILE, quoted
+from veilstream.spark.jobs import SENDERS_TIME, UNKNOWN_FILE, on_cluster, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 LOG_APPEND_TIME: Final = 1
 """Kafka's ``timestampType`` of messages that the broker has stamped."""
 FILE_NAME: Final = "veilstream_file_name"
+TICK: Final = "veilstream_tick"
+"""Columns that are there while files are told apart."""
 MILLISECOND: Final = 1000
 
 
@@ -101,7 +103,8 @@ def _arrived(session: Any, commits: Iterable[Commit], schema: Any, arrival: str)
     functions: Any = import_module("pyspark.sql.functions")
     arrow: Any = import_module("pyarrow")
     committed = {file: commit.committed for commit in commits for file in commit.files}
-    if arrival in arrow.schema(schema).names:
+    # Most sessions take Arrived for arrived.
+    if arrival.lower() in {name.lower() for name in arrow.schema(schema).names}:
         raise InvalidInputError(
             name="arrival", value=arrival, limit="the table has such a column; name another", outcome="nothing was read"
         )
@@ -111,18 +114,20 @@ def _arrived(session: Any, commits: Iterable[Commit], schema: Any, arrival: str)
             "the table: two of its files have one name, so that their commits cannot be told apart; compact it",
             outcome="nothing was read",
         )
-    if not committed:
-        empty = session.createDataFrame(arrow.schema(schema).empty_table())
-        nothing: DataFrame = empty.withColumn(arrival, functions.lit(None).cast("timestamp"))
-        return nothing
-    known = session.createDataFrame(
-        [(PurePosixPath(file).name, tick) for file, tick in committed.items()], f"{FILE_NAME} string, tick bigint"
-    )
-    read = session.read.parquet(*committed).withColumn(FILE_NAME, functions.col("_metadata.file_name"))
-    tick = functions.coalesce(functions.col("tick"), functions.raise_error(functions.lit(UNKNOWN_FILE)).cast("bigint"))
-    joined = read.join(functions.broadcast(known), FILE_NAME, "left")
-    events: DataFrame = joined.withColumn(arrival, functions.timestamp_micros(tick)).drop(FILE_NAME, "tick")
-    return events
+    with on_cluster():
+        if not committed:
+            empty = session.createDataFrame(arrow.schema(schema).empty_table())
+            nothing: DataFrame = empty.withColumn(arrival, functions.lit(None).cast("timestamp"))
+            return nothing
+        known = session.createDataFrame(
+            [(PurePosixPath(file).name, tick) for file, tick in committed.items()], f"{FILE_NAME} string, {TICK} bigint"
+        )
+        read = session.read.parquet(*committed).withColumn(FILE_NAME, functions.col("_metadata.file_name"))
+        unknown = functions.raise_error(functions.lit(UNKNOWN_FILE)).cast("bigint")
+        tick = functions.coalesce(functions.col(TICK), unknown)
+        joined = read.join(functions.broadcast(known), FILE_NAME, "left")
+        events: DataFrame = joined.withColumn(arrival, functions.timestamp_micros(tick)).drop(FILE_NAME, TICK)
+        return events
 
 
 def _tick(moment: datetime | None) -> int:

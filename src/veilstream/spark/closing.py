@@ -10,31 +10,35 @@ on after the last committed step, and a step that another driver published meanw
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import reduce
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from veilstream.data import Calendar, Dropped, Policy
 from veilstream.data.bounding.choice import Limit
 from veilstream.data.bounding.distinct import check_people, movement_of_people
 from veilstream.data.bounding.keyed import Key
 from veilstream.data.calendar import EPOCH
-from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerMismatchError
+from veilstream.errors import BudgetExceededError, EngineError, InvalidInputError, LedgerMismatchError, VeilstreamError
 from veilstream.privacy.durations import MICROSECONDS, parse_duration
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.publisher import Publisher
 from veilstream.spark.counting import Settings
-from veilstream.spark.jobs import on_cluster, quoted, require_columns
+from veilstream.spark.jobs import on_cluster, place, plain, require_columns
 from veilstream.storage.keys import key_id
 from veilstream.storage.ledger.anchor import Anchor
+from veilstream.trusted.counts import Sealed
 from veilstream.values.release import Release
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 WHOLE_NUMBERS: Final = ("tinyint", "smallint", "int", "bigint")
+Progress: TypeAlias = Callable[[int, int], None]
+"""Takes how many steps are done and how many there are."""
 
 
 class Clock(Protocol):
@@ -170,31 +174,59 @@ class ClosedSteps:
         )
 
 
-def publish_closed(df: DataFrame, stream: ClosedSteps, clock: Clock) -> list[Release]:
+def publish_closed(
+    df: DataFrame, stream: ClosedSteps, clock: Clock, *, progress: Progress | None = None
+) -> list[Release]:
     """Publish every step that is closed and not yet in the ledger, empty ones too; what was released now.
 
-    A step that cannot be paid for repeats the last release, as the server does.
+    A step that cannot be paid for repeats the last release, as the server does. ``progress`` is called with the
+    number of steps that are in the ledger and of those that are due: at the start and after each commit.
     """
     releases: list[Release] = []
     due = stream.due(clock.now())
-    _require_instants(df, stream)
+    with on_cluster():
+        _require_instants(df, stream)
+    told = progress or _silent
+    told(next_step(stream), max(due, next_step(stream)))
     while (first := next_step(stream)) < due:
         steps = range(first, min(due, first + stream.steps_at_once))
-        settings = stream.settings()
-        # Where people count in few steps, rows of earlier steps say who was there.
-        read = range(min(settings.looks_back_to(t) for t in steps), steps.stop)
-        with on_cluster():
-            closed = df.where(_rule(stream, read))
-            late = _late(df, stream, steps)
-        snapshots = settings.run(closed, steps, Key(stream.key), 0, stream.dropped)
-        # Only now: the late rows of a job that failed are counted when it runs again.
-        stream.dropped.late += late
-        for snapshot in snapshots:
-            try:
-                releases.append(stream.publisher.feed(snapshot))
-            except BudgetExceededError:
-                releases.append(stream.publisher.skip())
+        try:
+            for snapshot in _counted(df, stream, steps):
+                try:
+                    releases.append(stream.publisher.feed(snapshot))
+                except BudgetExceededError:
+                    releases.append(stream.publisher.skip())
+                told(releases[-1].t + 1, due)
+        except (EngineError, InvalidInputError) as error:
+            if releases:
+                _set_outcome(error, f"{len(releases)} steps before it were released and stay so")
+            raise
     return releases
+
+
+def _counted(df: DataFrame, stream: ClosedSteps, steps: range) -> Iterator[Sealed]:
+    """One job: the counts of the steps."""
+    settings = stream.settings()
+    # Where people count in few steps, rows of earlier steps say who was there.
+    read = range(min(settings.looks_back_to(t) for t in steps), steps.stop)
+    with on_cluster():
+        closed = plain(df).where(_rule(df, stream, read)).toDF(*df.columns)
+        left_out = _left_out(df, stream, steps)
+    snapshots = settings.run(closed, steps, Key(stream.key), 0, stream.dropped)
+    # Only now: what a job that failed left out is counted when it runs again.
+    stream.dropped.add(left_out)
+    return snapshots
+
+
+def _set_outcome(error: VeilstreamError, outcome: str) -> None:
+    """Say of a job that failed after others what the whole call has done."""
+    problem = str(error).removesuffix(f"; {error.outcome}")
+    error.outcome = outcome
+    error.args = (f"{problem}; {outcome}",)
+
+
+def _silent(done: int, due: int) -> None:
+    """Nobody wants to know."""
 
 
 def next_step(stream: ClosedSteps) -> int:
@@ -203,10 +235,10 @@ def next_step(stream: ClosedSteps) -> int:
     return 0 if head is None else head + 1
 
 
-def _rule(stream: ClosedSteps, steps: range) -> Column:
+def _rule(df: DataFrame, stream: ClosedSteps, steps: range) -> Column:
     """Which rows count in the steps; they are told by themselves and the calendar."""
     moment = _moments(stream)
-    time, arrival = _times(stream)
+    time, arrival = _times(df, stream)
     inside = (time >= moment(stream.begins(steps[0]))) & (time < moment(stream.ends(steps[-1])))
     if stream.time is None or stream.time == stream.arrival:
         rule: Column = inside
@@ -218,25 +250,25 @@ def _rule(stream: ClosedSteps, steps: range) -> Column:
     return both
 
 
-def _late(df: DataFrame, stream: ClosedSteps, steps: range) -> int:
-    """How many rows arrived while the steps were open, and too late for their own. For the operator alone.
+def _left_out(df: DataFrame, stream: ClosedSteps, steps: range) -> Dropped:
+    """The rows that arrived while the steps were open and count in none, by reason. For the operator alone.
 
-    Every row arrived between two successive deadlines, so the jobs of a stream count each late row once.
+    Every row arrived between two successive deadlines, so the jobs of a stream count each such row once.
     """
     if stream.time is None or stream.time == stream.arrival:
-        return 0
+        return Dropped()
+    functions: Any = import_module("pyspark.sql.functions")
     moment = _moments(stream)
-    time, arrival = _times(stream)
-    closed = [t - 1 for t in steps if t > 0]
-    if not closed:
-        return 0
-    late = [
-        (arrival >= moment(stream.deadline(t)))
-        & (arrival < moment(stream.deadline(t + 1)))
-        & (time < moment(stream.ends(t)))
-        for t in closed
-    ]
-    return df.where((time >= moment(stream.begins(0))) & reduce(lambda one, other: one | other, late)).count()
+    time, arrival = _times(df, stream)
+    arrived = arrival < moment(stream.deadline(steps[-1]))
+    if steps[0] > 0:
+        arrived &= arrival >= moment(stream.deadline(steps[0] - 1))
+    outside = (time < moment(stream.begins(0))) | (time >= moment(stream.ends(stream.calendar.steps - 1)))
+    closed = [(arrival >= moment(stream.deadline(t - 1))) & (time < moment(stream.ends(t - 1))) for t in steps if t > 0]
+    late = reduce(lambda one, other: one | other, closed, functions.lit(False)) & ~outside
+    reasons = [functions.count_if(reason) for reason in (time.isNull(), outside, late)]
+    found: Any = plain(df).where(arrived).agg(*reasons).collect()[0]
+    return Dropped(missing_time=found[0], outside_time=found[1], late=found[2])
 
 
 def _moments(stream: ClosedSteps) -> Any:
@@ -250,10 +282,10 @@ def _moments(stream: ClosedSteps) -> Any:
     return moment
 
 
-def _times(stream: ClosedSteps) -> tuple[Any, Any]:
-    """The columns of the time and of the arrival."""
+def _times(df: DataFrame, stream: ClosedSteps) -> tuple[Any, Any]:
+    """The columns of the time and of the arrival, of the DataFrame under plain names."""
     functions: Any = import_module("pyspark.sql.functions")
-    return functions.col(quoted(stream.time or stream.arrival)), functions.col(quoted(stream.arrival))
+    return functions.col(place(df, stream.time or stream.arrival)), functions.col(place(df, stream.arrival))
 
 
 def _require_instants(df: DataFrame, stream: ClosedSteps) -> None:

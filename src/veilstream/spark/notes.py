@@ -45,14 +45,16 @@ def described(error: VeilstreamError) -> dict[str, Any]:
     """
     message = str(error).removesuffix(f"; {error.outcome}")
     return {"type": type(error).__name__, "message": message, "outcome": error.outcome} | {
-        name: getattr(error, name) for name in _FIELDS
+        name: getattr(error, name) for name in (*_FIELDS, "next_step")
     }
 
 
 def rebuilt(description: dict[str, Any]) -> VeilstreamError:
     """The error of a note."""
     kind = getattr(errors, description["type"])
-    error: VeilstreamError = kind(description["message"], outcome=description["outcome"])
+    error: VeilstreamError = kind(
+        description["message"], outcome=description["outcome"], next_step=description["next_step"]
+    )
     for name in _FIELDS:
         setattr(error, name, description[name])
     return error

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from veilstream.errors import MissingExtraError
+from veilstream.errors import EngineError, InvalidInputError, MissingExtraError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,8 +31,12 @@ SAFE_SETTINGS: Final[Mapping[str, str]] = {
 def local_session(cores: int = 2, settings: Mapping[str, str] | None = None) -> SparkSession:
     """A session on this machine, or a clear message about what is missing for it.
 
-    Executors run the Python of this process. ``settings`` go on top of ``SAFE_SETTINGS``.
+    Executors run the Python of this process unless ``PYSPARK_PYTHON`` names another. ``settings`` go on top of
+    ``SAFE_SETTINGS``. Spark has one session in a process: one that runs with other settings is refused, since its
+    files may be in the clear.
     """
+    if type(cores) is not int or cores < 1:
+        raise InvalidInputError(name="cores", value=cores, limit="a whole number of at least 1 is needed")
     try:
         sql: Any = import_module("pyspark.sql")
     except ImportError:
@@ -40,10 +44,33 @@ def local_session(cores: int = 2, settings: Mapping[str, str] | None = None) -> 
     require_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = sql.SparkSession.builder.master(f"local[{cores}]").appName("veilstream")
-    for name, value in {**SAFE_SETTINGS, **(settings or {})}.items():
+    wanted = {**SAFE_SETTINGS, **(settings or {})}
+    for name, value in wanted.items():
         builder = builder.config(name, value)
-    session: SparkSession = builder.getOrCreate()
+    errors: Any = import_module("pyspark.errors")
+    java: Any = import_module("py4j.protocol")
+    try:
+        session: SparkSession = builder.getOrCreate()
+    except (errors.PySparkException, java.Py4JError):
+        raise EngineError(
+            "Spark: its session did not start", next_step="what Java printed says why; correct the settings"
+        ) from None
+    _require_settings(session, wanted)
     return session
+
+
+def _require_settings(session: SparkSession, wanted: Mapping[str, str]) -> None:
+    """Refuse a session that ran before and leaves unencrypted or shown what should not be."""
+    found = session.sparkContext.getConf()
+    for name in SAFE_SETTINGS:
+        if found.get(name) != wanted[name]:
+            raise InvalidInputError(
+                name=name,
+                value=found.get(name, "unset"),
+                limit=f"a session of this process runs already, and {wanted[name]} is needed",
+                outcome="nothing was read",
+                next_step="stop it first, or use it instead of local_session if it is as safe as you need",
+            )
 
 
 def require_java() -> None:

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import polars as pl
 
+from veilstream.data.arrow_frames import frame_from_arrow
 from veilstream.data.bounding.buckets import (
     deal,
     lighten,
@@ -211,9 +212,7 @@ def note_batch(column: str, note: Note) -> Batch:
 
 
 def _frame(batches: list[Batch], columns: Sequence[str]) -> pl.DataFrame:
-    table = arrow.Table.from_batches(batches).rename_columns(list(columns))
-    frame: pl.DataFrame = getattr(pl, "from_arrow")(table)  # noqa: B009
-    return frame
+    return frame_from_arrow(arrow.Table.from_batches(batches).rename_columns(list(columns)))
 
 
 def number_batch(column: str, rows: list[tuple[int, bytes]]) -> Batch:

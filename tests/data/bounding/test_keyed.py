@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilstream.data.bounding.keyed import CHUNK, Key, siphash
+from veilstream.errors import InvalidInputError
 
 MESSAGES = [[1, 2, 3, 4], [0, 0, 0, 0], [2**64 - 1, 2**63, 5, 2**32], [7]]
 
@@ -39,3 +41,10 @@ def test_rows_are_hashed_each_for_itself(rows: int, secret: bytes) -> None:
     assert len(np.unique(whole)) == rows
     for place in {0, rows // 2, rows - 1} & set(range(rows)):
         assert key.hash(index[place : place + 1], 5, index[place : place + 1] * 3)[0] == whole[place]
+
+
+@pytest.mark.parametrize("secret", [b"fifteen bytes ..", "a text of more than sixteen characters", None, 7])
+def test_only_enough_bytes_are_a_key(secret: Any) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        Key(secret[:15] if isinstance(secret, bytes) else secret)
+    assert caught.value.name == "key"

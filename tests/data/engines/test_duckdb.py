@@ -88,3 +88,30 @@ def test_a_missing_duckdb_is_said_with_the_cure(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(MissingExtraError, match=r"veilstream\[duckdb\]"):
         in_duckdb(relation)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu", "GMT+5", "PST"])
+def test_instants_in_any_zone_of_the_session(zone: str) -> None:
+    connection = duckdb.connect()
+    connection.execute(f"set TimeZone='{zone}'")
+    relation = connection.sql("select 1 as user, timestamptz '2024-03-31 12:00:00+00' as time, 0 as bin")
+    calendar = Calendar("2024-03-31", "2024-04-01", "1d")
+    (step,) = snapshots(relation, domain=DOMAIN, calendar=calendar, user="user", time="time", key=KEY)
+    assert open_counts(step).sum() == 1
+
+
+def test_a_query_that_fails_on_a_late_row_does_not_quote_it() -> None:
+    late = duckdb.sql(
+        "select case when i = 2000000 then error('a secret') else i end as user, 0 as time, 0 as bin "
+        "from range(2000001) as numbers(i)"
+    )
+    with pytest.raises(EngineError) as caught:
+        in_duckdb(late)
+    assert "secret" not in str(caught.value)
+
+
+def test_names_that_differ_in_case_alone_and_what_is_no_relation_are_refused() -> None:
+    alike = duckdb.sql('select 1 as "user", 0 as time, 0 as bin, 2 as "User" ')
+    for relation, told in ((alike, "occurs 2 times"), (None, "NoneType"), (frame(5), "DataFrame")):
+        with pytest.raises(InvalidInputError, match=told):
+            in_duckdb(relation)

@@ -61,7 +61,8 @@ class Key(KeyedHash):
     __slots__ = ("_secret",)
 
     def __init__(self, secret: bytes) -> None:
-        if len(secret) < MIN_KEY_BYTES:
+        given: object = secret
+        if not isinstance(given, bytes) or len(given) < MIN_KEY_BYTES:
             raise InvalidInputError(
                 name="key",
                 limit=f"at least {MIN_KEY_BYTES} bytes are needed",

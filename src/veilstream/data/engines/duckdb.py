@@ -69,7 +69,7 @@ def snapshots(
     with _in_duckdb():
         reader = _reader(_projected(relation, columns, user))
         bounded = bound(
-            read_events(reader, user=user, time=time, by=attributes),
+            read_events(_batches(reader), user=user, time=time, by=attributes),
             domain,
             calendar,
             bins_per_user=bins_per_user,
@@ -96,13 +96,20 @@ def _all_steps(bounded: Bounded, first_t: int) -> Iterator[Sealed]:
 
 
 def _projected(relation: Any, columns: tuple[str, ...], user: str) -> Any:
+    if not isinstance(relation, import_module("duckdb").DuckDBPyRelation):
+        raise InvalidInputError(
+            name="relation", value=type(relation).__name__, limit="a DuckDBPyRelation", outcome="nothing was read"
+        )
     names: list[str] = list(relation.columns)
     for column in columns:
-        if names.count(column) != 1:
-            problem = "is missing" if column not in names else f"occurs {names.count(column)} times"
+        # DuckDB takes the first of User and user for both.
+        alike = sum(name.lower() == column.lower() for name in names)
+        if column not in names or alike != 1:
+            problem = "is missing" if column not in names else f"occurs {alike} times"
             raise InvalidInputError(
                 f"the relation: column '{column}' {problem}, the columns are {', '.join(names)}",
                 outcome="nothing was read",
+                next_step="name the columns apart in the query",
             )
     wide = str(relation.types[names.index(user)]) in WIDE_INTEGERS
     quoted = {column: '"' + column.replace('"', '""') + '"' for column in columns}
@@ -114,6 +121,12 @@ def _reader(relation: Any) -> Any:
     # Older releases have the same under another name.
     read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
     return read(BATCH_ROWS)
+
+
+def _batches(reader: Any) -> Iterator[Any]:
+    """The batches of a query that runs while they are read, and may fail on any of them."""
+    with _in_duckdb():
+        yield from reader
 
 
 @contextmanager

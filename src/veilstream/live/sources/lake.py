@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from veilstream.data.arrow_frames import frame_from_arrow
 from veilstream.data.engines.lake import Commit, delta_commits, iceberg_commits, iceberg_table
 from veilstream.errors import UnreadableFileError
 from veilstream.live.sources.base import Batch
@@ -74,5 +75,4 @@ def _frame(parquet: Any, path: str, columns: Sequence[str], files: Any) -> pl.Da
     else:
         with files.new_input(path).open() as file:
             data = parquet.read_table(file, columns=list(columns))
-    frame: pl.DataFrame = getattr(pl, "from_arrow")(data)  # noqa: B009
-    return frame
+    return frame_from_arrow(data)

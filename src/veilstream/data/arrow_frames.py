@@ -1,0 +1,29 @@
+"""Arrow data as frames of Polars."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import polars as pl
+
+
+def frame_from_arrow(data: Any) -> pl.DataFrame:
+    """A table or a record batch as a frame, with instants in UTC.
+
+    Instants are the same in every zone. Engines write them in the zone of their session, which may have a name that
+    Polars does not know, such as ``GMT+5`` or ``+05:30``.
+
+    >>> import pyarrow
+    >>> moment = pyarrow.array([0], pyarrow.timestamp("us", "GMT+5"))
+    >>> frame_from_arrow(pyarrow.table({"at": moment}))["at"].dtype
+    Datetime(time_unit='us', time_zone='UTC')
+    """
+    arrow: Any = import_module("pyarrow")
+    table = arrow.Table.from_batches([data]) if isinstance(data, arrow.RecordBatch) else data
+    for index, entry in enumerate(table.schema):
+        if arrow.types.is_timestamp(entry.type) and entry.type.tz is not None:
+            instants = table.column(index).cast(arrow.timestamp(entry.type.unit, "UTC"))
+            table = table.set_column(index, entry.name, instants)
+    frame: pl.DataFrame = getattr(pl, "from_arrow")(table)  # noqa: B009
+    return frame
