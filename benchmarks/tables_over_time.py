@@ -35,7 +35,7 @@ ROWS: Final = 5000
 STEPS: Final = 50
 SEEDS: Final = 4
 EPSILONS: Final = ("1/10", "1", "4")
-RUNS: Final = 4
+RUNS: Final = 3
 
 
 def run(quick: bool = False) -> Sequence[Table]:

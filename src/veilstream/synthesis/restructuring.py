@@ -54,7 +54,7 @@ def independent(table: Reals) -> Reals:
     for axis in range(table.ndim):
         margin = table.sum(axis=tuple(other for other in range(table.ndim) if other != axis))
         found = np.multiply.outer(found, margin)
-    return found[0]
+    return np.asarray(found[0], dtype=np.float64)
 
 
 def groups_of(labels: Sequence[Integers]) -> int:
