@@ -106,9 +106,7 @@ def test_what_a_page_measures_is_told_with_what_the_model_cost(folder: Path) -> 
     assert json.loads(run(folder, *options, "--json")[1])["spent_now"] == "0"
 
 
-def test_an_operator_at_a_terminal_sees_the_stage_of_the_fit(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_operator_at_a_terminal_sees_the_stage_of_the_fit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[str] = []
     shown: list[tuple[int, int]] = []
 
@@ -148,14 +146,15 @@ def test_a_wide_bin_with_most_rows_is_pointed_out_and_a_stated_spike_is_kept(fol
         code, _, noted = run(folder, *options, "--name", f"spikes {len(spikes)}", file="spiky.csv")
         assert code == 0
         assert ('"spikes": [0]' in noted and "income" in noted) == (not spikes)
-        zeros.append(float((pl.read_csv(folder / "o.csv")["income"] == 0).mean()))
+        zeros.append(float(np.mean(pl.read_csv(folder / "o.csv")["income"].to_numpy() == 0)))
     assert zeros[0] < 0.1
     assert abs(zeros[1] - 0.9) < 0.03
 
 
 def test_small_integers_come_back_as_they_were(folder: Path) -> None:
-    types = {"age": pl.Int8, "income": pl.UInt16}
-    pl.read_csv(folder / "in.csv").cast(types).write_parquet(folder / "in.parquet")
+    types = {"age": pl.Int8(), "income": pl.UInt16()}
+    columns = [pl.col(name).cast(kind) for name, kind in types.items()]
+    pl.read_csv(folder / "in.csv").with_columns(columns).write_parquet(folder / "in.parquet")
     run(folder, "--epsilon", "1", "--out", str(folder / "o.parquet"), file="in.parquet")
     assert {name: pl.read_parquet_schema(folder / "o.parquet")[name] for name in types} == types
 

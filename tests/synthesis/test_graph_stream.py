@@ -229,13 +229,14 @@ def test_groups_follow_the_margin_of_an_attribute_where_every_pair_is_measured()
     wide = TableDomain({"x": Grid(0, 400, 400), "y": Categories(range(4)), "z": Categories(range(4))})
     stream = Simulated(Guarantee(4, w=1), 3, for_domain(MarginalGraph(), wide), wide)
     rng = np.random.default_rng(1)  # noqa: TID251 (test data)
+    models: list[GraphModel] = []
     for t in range(6):
         x = rng.integers(0, 100, ROWS) + (0 if t < 3 else 300)
         rows = {"x": x, "y": x % 100 // 25, "z": rng.integers(0, 4, ROWS)}
-        model = stream.feed(rows, t)
-        labels = model.layout.unpack(model.numbers).labels[0]
+        models.append(stream.feed(rows, t))
+        labels = models[-1].layout.unpack(models[-1].numbers).labels[0]
         assert np.unique(labels[x]).size >= 4
-    drawn = model.sample_codes(ROWS, seed=1)
+    drawn = models[-1].sample_codes(ROWS, seed=1)
     assert np.mean(drawn[0] % 100 // 25 == drawn[1]) > 0.8
 
 
