@@ -76,7 +76,7 @@ def test_a_page_costs_nothing_unless_it_measures(folder: Path) -> None:
     assert code == 0
     assert "wrote" in said
     text = page.read_text()
-    assert text.count("data:image/png") == 4
+    assert text.count("data:image/png") == 3
     assert "nothing" in text
     with Ledger.open(folder / "b.db") as ledger:
         assert [spec.name for spec in ledger.streams()] == ["table"]

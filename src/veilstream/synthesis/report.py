@@ -28,8 +28,9 @@ from veilstream.synthesis.report_pictures import (
 )
 from veilstream.synthesis.trust import Trust
 
+FEWEST_NAMED: Final = 6
 MOST_NAMED: Final = 40
-"""Attributes that the map of all pairs has room for."""
+"""Attributes from which on a map of all pairs says more than their list, and up to which it has room for names."""
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
 <style>body {{ font: 16px/1.5 system-ui, sans-serif; color: #22313f; max-width: 62rem; margin: 2rem auto }}
@@ -135,7 +136,7 @@ def _section_of_pairs(model: TableModel, pairs: Sequence[Trust]) -> str:
     parts = [_WORDS.format(measured=told), picture(draw_pairs(pairs[:MOST_PAIRS]))]
     if len(pairs) > MOST_PAIRS:
         parts.append(f'<p class="note">{len(pairs) - MOST_PAIRS} more pairs depend less on one another.</p>')
-    if 2 < len(model.domain.names) <= MOST_NAMED:
+    if FEWEST_NAMED <= len(model.domain.names) <= MOST_NAMED:
         parts.append("<p>All pairs: the darker, the further from independence; × marks those that are no better.</p>")
         parts.append(picture(draw_map(model, pairs)))
     parts.append(
