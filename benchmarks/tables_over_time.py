@@ -136,7 +136,7 @@ def _streams() -> list[Table]:
             "'refreshed' goes on from the last model, 'anew' fits one at every step for the same ε. The ratio is the "
             "mean over steps, with the standard error over runs; the last column is the largest of a step. Constants "
             "were tuned on the streams that say so; of those that were looked at, one decision was made (groups follow "
-            "the margins at every step); those held back were not used for anything.",
+            "the margins at every step); those held back, other attributes of the same survey, decided nothing.",
             ["table", "use", "ε a step", "steps", "refreshed", "anew", "ratio", "worst step"],
             rows,
         )

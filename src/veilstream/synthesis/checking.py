@@ -104,7 +104,7 @@ def check_of(model: TableModel, drawn: Codes, scopes: Sequence[Scope]) -> TableC
 def labels_of(shape: tuple[int, ...]) -> list[NDArray[np.int64]]:
     """What tables tell apart: every value of an attribute, or as many ranges of them as there is room for.
 
-    >>> [label.tolist() for label in labels_of((3,))], labels_of((1000,))[0].max()
+    >>> [label.tolist() for label in labels_of((3,))], int(labels_of((1000,))[0].max())
     ([[0, 1, 2]], 255)
     """
     return [np.arange(size) if size <= MOST_VALUES else np.arange(size) * MOST_VALUES // size for size in shape]
