@@ -197,6 +197,16 @@ def test_a_ledger_gives_back_what_was_released_and_charges_nothing_again(
     assert third.spent == 1
 
 
+def test_tables_around_a_target_are_kept_and_charged_once_a_step() -> None:
+    graph = for_domain(MarginalGraph(target="c"), DOMAIN)
+    stream = Simulated(Guarantee(4, w=2), 10, graph)
+    models = [stream.feed(month("cd", t), t) for t in range(4)]
+    assert [model.spent for model in models] == [Fraction(2)] * 4
+    assert all(model.measured == models[0].measured for model in models)
+    drawn = dict(zip(DOMAIN.names, models[-1].sample_codes(ROWS, seed=1), strict=True))
+    assert np.mean((drawn["c"] + 1) % VALUES == drawn["d"]) > 0.7
+
+
 def test_large_counts_follow_a_measurement_and_small_ones_are_averaged() -> None:
     """Both counts are measured 30 apart from what was known; rows are expected in the first."""
     last, now = np.array([1000.0] + [0.0] * 99), np.array([1030.0] + [30.0] * 99)

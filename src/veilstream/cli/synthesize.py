@@ -26,6 +26,7 @@ from veilstream.cli.options import (
 from veilstream.cli.population import DataFrom, DataTo, HowToDraw, InPopulation, membership_of
 from veilstream.cli.progress import stages
 from veilstream.cli.reporting import ExitCode, print_json
+from veilstream.cli.synthesize_page import write_page
 from veilstream.cli.synthesize_steps import (
     End,
     Every,
@@ -42,13 +43,11 @@ if TYPE_CHECKING:
     from veilstream.storage.ledger import Ledger
     from veilstream.synthesis import TableDomain
     from veilstream.synthesis.kinds import TableMechanism, TableModel
-    from veilstream.synthesis.quality import Errors
 
 METHODS = ("auto", "pairs", "kendall", "mle", "hybrid")
 COPULAS = ("normal", "choose")
 DEFAULT_MARGINS = "noise-first"
 SUFFIXES = (".parquet", ".csv", ".ndjson")
-ROWS_OF_PAGE = 100_000
 
 
 def synthesize(
@@ -181,7 +180,7 @@ def synthesize(
         if report is not None:
             progress.begin("checking what can be trusted")
             measured_before = _released(book, f"{name} quality")
-            errors = _write_report(report, model, mechanism, epsilon, sealed, book, measure, name)
+            errors = write_page(report, model, mechanism, epsilon, sealed, book, measure, name)
             summary["outputs"].append(str(report))
             summary["range_error"] = errors.all_attributes
             spent["page"] = Fraction(0) if measured_before else errors.epsilon
@@ -329,38 +328,3 @@ def _draw(model: TableModel, out: Path, rows: int | None, seed: int | None) -> i
     with replacing(out) as unfinished:
         write_rows(frame, unfinished, out.suffix)
     return len(frame)
-
-
-def _write_report(
-    path: Path,
-    model: TableModel,
-    mechanism: TableMechanism,
-    epsilon: str,
-    sealed: Any,
-    book: Any,
-    measure: str | None,
-    name: str,
-) -> Errors:
-    from veilstream.jobs.wording import promise
-    from veilstream.privacy.guarantee import Guarantee
-    from veilstream.synthesis.quality import expected_errors, measured_all
-    from veilstream.synthesis.report import write_report
-    from veilstream.synthesis.trust import marginal_trust, with_measurements
-
-    # Always the same rows, so that a page made again asks the ledger for the same measurement.
-    drawn = model.sample_codes(ROWS_OF_PAGE, seed=0)
-    expected = expected_errors(model, mechanism, epsilon)
-    trust = marginal_trust(model, mechanism, Guarantee(epsilon, w=1))
-    measured = None
-    promise_text = promise(Guarantee(epsilon, w=1)).split(" What one person does over")[0]
-    promise_text = promise_text.replace(
-        "Whatever one person did within one step changes", "The rows of one person change"
-    )
-    if measure is not None:
-        pairs = [each.scope for each in trust if len(each.scope) == 2]
-        measured, tables = measured_all(sealed, model, drawn, pairs, measure, book, name=f"{name} quality")
-        trust = with_measurements(trust, tables)
-        total = model.spent + measured.epsilon
-        promise_text += f" Together with what this page measured, the budget is epsilon {total}."
-    write_report(path, model, drawn, introduction=promise_text, expected=expected, measured=measured, trust=trust)
-    return measured or expected

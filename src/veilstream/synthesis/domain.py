@@ -121,12 +121,12 @@ def _spiked_axis(name: str, base: Edges | Grid, values: Sequence[float]) -> Spik
         raise InvalidDomainError(name=f"spikes of '{name}'", value=list(values), limit=error.limit) from None
 
 
-def _stated_spikes(name: str, stated: Any) -> list[float]:
-    values: list[Any] = [*stated] if isinstance(stated, list) else []
+def _stated_spikes(name: str, stated: object) -> list[float]:
+    values = [*cast("list[Any]", stated)] if isinstance(stated, list) else []
     if not values or not all(type(value) in (int, float) for value in values):
         raise InvalidDomainError(
             name=f"spikes of '{name}'",
-            value=stated,
+            value=cast("object", stated),
             limit="a list of numbers inside the bins",
             next_step='write {"low": 0, "high": 100, "cells": 10, "spikes": [0]}',
         )

@@ -226,16 +226,20 @@ class _Refresh:
             labels = fresh if self.layout.has_room(fresh, structure.scopes) else labels
         both = enumerate(zip(before.labels, labels, strict=True))
         renewed = {axis for axis, (old, new) in both if not np.array_equal(old, new)}
-        drifts = dict(zip((t.scope for t in before.tables), self.state.drifts[len(self.layout.shape) :], strict=True))
-        last = {table.scope: table for table in before.tables}
+        # With a target, a pair may have two tables.
+        last: dict[Scope, list[tuple[Marginal, float]]] = {}
+        for table, drift in zip(before.tables, self.state.drifts[len(self.layout.shape) :], strict=True):
+            last.setdefault(table.scope, []).append((table, float(drift)))
         deviation = float(np.mean([table.std for table in before.tables])) if before.tables else 0.0
-        tables: list[Marginal] = []
+        found: list[tuple[Marginal, float]] = []
         for scope in structure.scopes:
-            if scope not in last or renewed & set(scope):
+            if last.get(scope) and not renewed & set(scope):
+                found.append(last[scope].pop(0))
+            else:
                 counts = now.margins.total * prediction.table(labels, scope)
-                last[scope], drifts[scope] = Marginal(scope, counts, deviation), math.nan
-            tables.append(last[scope])
-        return replace(now, labels=labels, tables=tables), np.array([drifts[scope] for scope in structure.scopes])
+                found.append((Marginal(scope, counts, deviation), math.nan))
+        drifts = np.array([drift for _, drift in found])
+        return replace(now, labels=labels, tables=[table for table, _ in found]), drifts
 
     def _outside(self, before: Published) -> list[Scope]:
         """Pairs that no table holds and that the memory of the law has room for."""
