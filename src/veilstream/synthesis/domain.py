@@ -121,12 +121,13 @@ def _spiked_axis(name: str, base: Edges | Grid, values: Sequence[float]) -> Spik
         raise InvalidDomainError(name=f"spikes of '{name}'", value=list(values), limit=error.limit) from None
 
 
-def _stated_spikes(name: str, stated: object) -> list[float]:
-    values = [*cast("list[Any]", stated)] if isinstance(stated, list) else []
+def _stated_spikes(name: str, stated: Any) -> list[float]:
+    given: object = stated
+    values: list[Any] = stated if isinstance(given, list) else []
     if not values or not all(type(value) in (int, float) for value in values):
         raise InvalidDomainError(
             name=f"spikes of '{name}'",
-            value=cast("object", stated),
+            value=stated,
             limit="a list of numbers inside the bins",
             next_step='write {"low": 0, "high": 100, "cells": 10, "spikes": [0]}',
         )
