@@ -135,8 +135,9 @@ def _streams() -> list[Table]:
             f"Total variation of marginals of two attributes, means of {RUNS} runs over all steps but the first. "
             "'refreshed' goes on from the last model, 'anew' fits one at every step for the same ε. The ratio is the "
             "mean over steps, with the standard error over runs; the last column is the largest of a step. Constants "
-            "were tuned on the streams that say so; of those that were looked at, one decision was made (groups follow "
-            "the margins at every step); those held back, other attributes of the same survey, decided nothing.",
+            "were tuned on the streams that say so; on those that were looked at, two decisions were made (groups "
+            "follow the margins at every step; dependence that groups hide is made up for). Those held back are other "
+            "attributes of the same survey: the incomes were seen once on the way, the households only at the end.",
             ["table", "use", "ε a step", "steps", "refreshed", "anew", "ratio", "worst step"],
             rows,
         )
