@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veilstream.data import Calendar, Categories
+from veilstream.data import Calendar, Categories, Grid
 from veilstream.errors import InvalidInputError, LedgerMismatchError
 from veilstream.mechanisms.session import StreamSession
 from veilstream.noise import ExactSampler
@@ -30,6 +30,7 @@ from veilstream.synthesis import (
     read_rows,
     refreshed,
 )
+from veilstream.synthesis.following import followed
 from veilstream.synthesis.graph_stream import State
 from veilstream.synthesis.kinds import for_domain
 from veilstream.testing.simulation import SeededSource
@@ -174,14 +175,15 @@ def test_a_stream_goes_on_from_its_stored_state_as_if_it_had_never_stopped() -> 
         assert np.array_equal(first.feed(month("ab cd", t), t).numbers, expected[t])
 
 
-@pytest.mark.parametrize("began", [3, MarginalGraph.version])
+@pytest.mark.parametrize("began", [(3, 1), (MarginalGraph.version, MarginalStream.version)])
 def test_a_ledger_gives_back_what_was_released_and_charges_nothing_again(
-    began: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    began: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = tmp_path / "budget.db"
     guarantee = Guarantee(2, w=2)
     with monkeypatch.context() as patch:
-        patch.setattr(MarginalGraph, "version", began)
+        patch.setattr(MarginalGraph, "version", began[0])
+        patch.setattr(MarginalStream, "version", began[1])
         publisher = TablePublisher(DOMAIN, guarantee, refreshed, ledger=ledger)
     with publisher:
         first = [publisher.feed(month("ab", t), t) for t in range(2)]
@@ -193,6 +195,59 @@ def test_a_ledger_gives_back_what_was_released_and_charges_nothing_again(
         assert isinstance(other, GraphModel)
         assert np.array_equal(one.numbers, other.numbers)
     assert third.spent == 1
+
+
+def test_tables_around_a_target_are_kept_and_charged_once_a_step() -> None:
+    graph = for_domain(MarginalGraph(target="c"), DOMAIN)
+    stream = Simulated(Guarantee(4, w=2), 10, graph)
+    models = [stream.feed(month("cd", t), t) for t in range(4)]
+    assert [model.spent for model in models] == [Fraction(2)] * 4
+    assert all(model.measured == models[0].measured for model in models)
+    drawn = dict(zip(DOMAIN.names, models[-1].sample_codes(ROWS, seed=1), strict=True))
+    assert np.mean((drawn["c"] + 1) % VALUES == drawn["d"]) > 0.7
+
+
+def test_large_counts_follow_a_measurement_and_small_ones_are_averaged() -> None:
+    """Both counts are measured 30 apart from what was known; rows are expected in the first."""
+    last, now = np.array([1000.0] + [0.0] * 99), np.array([1030.0] + [30.0] * 99)
+    estimate, variance, drift = followed(last, 100.0, now, 500.0, 300.0, expected=last)
+    assert estimate[0] > 1029
+    assert estimate[1] < 10
+    assert 0 < variance < 500
+    assert drift == pytest.approx(0.8 * 300 + 0.2 * (900 - 600))
+
+
+def test_where_no_drift_is_known_what_changed_tells_it() -> None:
+    estimate, _, drift = followed(np.zeros(50), 0.0, np.full(50, 10.0), 25.0, math.nan)
+    assert drift == pytest.approx(75)
+    assert estimate == pytest.approx(np.full(50, 7.5))
+
+
+def test_twice_the_rows_are_twice_the_rows_at_once() -> None:
+    """The noise of the number of rows has a standard deviation of 60; margins are what is known, in proportion."""
+    stream = Simulated(Guarantee(1, w=2), seed=9)
+    for t in range(4):
+        stream.feed(month("ab", t), t)
+    twice = {name: np.concatenate([month("ab", 4)[name], month("ab", 5)[name]]) for name in DOMAIN.names}
+    model = stream.feed(twice, 4)
+    assert abs(model.rows - 2 * ROWS) < 600
+    assert abs(model.margin("a") - ROWS / 2).max() < 800
+
+
+def test_groups_follow_the_margin_of_an_attribute_where_every_pair_is_measured() -> None:
+    """Rows of the second half lie where those of the first had one group; the seed of the noise is fixed."""
+    wide = TableDomain({"x": Grid(0, 400, 400), "y": Categories(range(4)), "z": Categories(range(4))})
+    stream = Simulated(Guarantee(4, w=1), 3, for_domain(MarginalGraph(), wide), wide)
+    rng = np.random.default_rng(1)  # noqa: TID251 (test data)
+    models: list[GraphModel] = []
+    for t in range(6):
+        x = rng.integers(0, 100, ROWS) + (0 if t < 3 else 300)
+        rows = {"x": x, "y": x % 100 // 25, "z": rng.integers(0, 4, ROWS)}
+        models.append(stream.feed(rows, t))
+        labels = models[-1].layout.unpack(models[-1].numbers).labels[0]
+        assert np.unique(labels[x]).size >= 4
+    drawn = models[-1].sample_codes(ROWS, seed=1)
+    assert np.mean(drawn[0] % 100 // 25 == drawn[1]) > 0.8
 
 
 def visits(months: int) -> dict[str, NDArray[Any]]:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from veilstream.synthesis.bivariate import pair_probabilities
+from veilstream.synthesis.following import followed
 from veilstream.synthesis.graph_budget import Budget, NoisyMargins
 from veilstream.synthesis.graph_layout import GraphLayout, Marginal
-from veilstream.synthesis.graph_stream import followed
 from veilstream.synthesis.junction import Scope, evenly_inside
 from veilstream.synthesis.refining import Part, fine_table, refined
 from veilstream.synthesis.resolution import Resolution, best_resolution, share_of_margins, unmeasured

@@ -31,6 +31,7 @@ from veilstream.testing.batch import ForkingMeter
 from veilstream.trusted.meter import Meter, NoiseSource
 from veilstream.trusted.rows import SealedRows, ordered_rows
 from veilstream.trusted.statistics.dependence import mean_dependence
+from veilstream.trusted.statistics.marginal_counts import marginal_counts, table_distances
 
 EVENT: Final = Guarantee(4, w=1)
 PART: Final = Guarantee(2, w=1)
@@ -197,6 +198,22 @@ def _dependence() -> list[Claim]:
     ]
 
 
+def _distances() -> list[Claim]:
+    """What a page measures of a model: a row that no table expects moves every distance by 1, others by -1."""
+    tables = [np.array([20.0, 0.0, 0.0, 20.0])] * 3
+
+    def ask(rows: SealedRows, _margins: Margins, meter: Meter) -> NDArray[Any]:
+        counts = marginal_counts(rows, [np.arange(2)] * 2, [(0, 1)] * len(tables))
+        answer = meter.laplace(table_distances(counts, tables), PART.epsilon, "distance of tables")
+        return np.atleast_2d(answer.numbers)
+
+    even, others = _public(40, [0.5, 0.5], [0.5, 0.5]), ((0, 0), (1, 1)) * 18
+    return [
+        _part("distances, a row that no table expects", PartOfModel(ask, others, (0, 1), even)),
+        _part("distances, a row that all tables expect", PartOfModel(ask, others, (0, 0), even)),
+    ]
+
+
 ROWS: Final = {"a row that agrees with all others": (2, 2), "a row against the trend": (2, 0)}
 
 
@@ -245,6 +262,7 @@ TABLE_CLAIMS: Final[dict[str, Callable[[], list[Claim]]]] = {
             variant="whole model, margins in cells of several values",
         )
         + _dependence()
+        + _distances()
     ),
     "MarginalStream": lambda: [
         Claim(f"{name}, {said}, {EVENT}", EVENT.epsilon, _Streams(row, graph), quick=64, deep=DEEP // 6)

@@ -24,8 +24,9 @@ from veilstream.cli.options import (
     source_of,
 )
 from veilstream.cli.population import DataFrom, DataTo, HowToDraw, InPopulation, membership_of
-from veilstream.cli.progress import progress_bar
+from veilstream.cli.progress import stages
 from veilstream.cli.reporting import ExitCode, print_json
+from veilstream.cli.synthesize_page import write_page
 from veilstream.cli.synthesize_steps import (
     End,
     Every,
@@ -42,13 +43,11 @@ if TYPE_CHECKING:
     from veilstream.storage.ledger import Ledger
     from veilstream.synthesis import TableDomain
     from veilstream.synthesis.kinds import TableMechanism, TableModel
-    from veilstream.synthesis.quality import Errors
 
 METHODS = ("auto", "pairs", "kendall", "mle", "hybrid")
 COPULAS = ("normal", "choose")
 DEFAULT_MARGINS = "noise-first"
 SUFFIXES = (".parquet", ".csv", ".ndjson")
-ROWS_OF_PAGE = 100_000
 
 
 def synthesize(
@@ -119,6 +118,7 @@ def synthesize(
     from veilstream.storage.ledger import Ledger
     from veilstream.storage.requiring import require_population
     from veilstream.synthesis import TableDomain, fit, read_rows
+    from veilstream.synthesis.crowding import crowded_bins
     from veilstream.synthesis.types import numeric_types
 
     if row_per_person:
@@ -156,21 +156,19 @@ def synthesize(
             seed=seed,
         )
     columns = [*schema.names] if user is None else [user, *schema.names]
-    stages = 3 + (report is not None)
     with ExitStack() as open_things:
-        advance = open_things.enter_context(progress_bar("reading rows, fitting, drawing", as_json))
-        advance(0, stages)
+        progress = open_things.enter_context(stages(3 + (report is not None), as_json))
+        progress.begin("reading rows")
         # Every row is read and checked before the ledger is touched.
         source = open_batches(source_of(files), columns, options, user=user)
         sealed = read_rows(source, schema, user=user, rows_per_user=rows_per_user, unknown=policy)
-        advance(1, stages)
+        progress.begin("fitting the model")
         book = open_things.enter_context(Ledger.open(url))
         before = _released(book, name)
         model = fit(sealed, schema, epsilon, mechanism, book, name=name, rows_per_user=rows_per_user, population=member)
-        advance(2, stages)
+        progress.begin("drawing rows")
         model = replace(model, types=numeric_types(source_of(files)))
         written = _draw(model, out, rows, seed)
-        advance(3, stages)
         spent = {"model": Fraction(0) if before else model.spent}
         summary: dict[str, Any] = {
             "rows": written,
@@ -178,11 +176,12 @@ def synthesize(
             "copula": sorted(set(model.copulas)),
             "ledger": url,
             "outputs": [str(out)],
+            "crowded_bins": [name for name, _, _ in crowded_bins(model)],
         }
         if report is not None:
+            progress.begin("checking what can be trusted")
             measured_before = _released(book, f"{name} quality")
-            errors = _write_report(report, model, mechanism, epsilon, sealed, book, measure, name)
-            advance(4, stages)
+            errors = write_page(report, model, mechanism, epsilon, sealed, book, measure, name)
             summary["outputs"].append(str(report))
             summary["range_error"] = errors.all_attributes
             spent["page"] = Fraction(0) if measured_before else errors.epsilon
@@ -204,13 +203,21 @@ def _tell(summary: dict[str, Any], spent: dict[str, Fraction], attributes: int, 
     typer.echo(f"drew {summary['rows']:,} rows of {attributes} attributes; {cost} (ledger {summary['ledger']})")
     for path in summary["outputs"]:
         typer.echo(f"wrote {path}")
+    if summary["crowded_bins"]:
+        typer.echo(
+            f"note: one bin holds most rows of {', '.join(summary['crowded_bins'])}; values are drawn anywhere in "
+            'their bin. If many rows share one value there, such as 0, add "spikes": [0] to its bins in the domain; '
+            "a table that is fitted again, under another --name, is charged again",
+            err=True,
+        )
 
 
 def _check(
     unknown: str, rows: int | None, measure: str | None, population: str | None, out: Path, report: Path | None
 ) -> None:
     """Refuse options that could not be served, before a row is read."""
-    from veilstream.errors import InvalidInputError
+    from veilstream.errors import InvalidInputError, VeilstreamError
+    from veilstream.privacy.guarantee import Guarantee
     from veilstream.release.sinks import check_writable
 
     if population is not None and measure is not None:
@@ -223,6 +230,13 @@ def _check(
         raise InvalidInputError(
             name="rows", value=rows, limit="a whole number of at least 0", outcome="nothing was read"
         )
+    if measure is not None:
+        try:
+            Guarantee(measure, w=1)
+        except VeilstreamError as error:
+            raise InvalidInputError(
+                name="measure", value=measure, limit=error.limit, outcome="nothing was read", next_step=error.next_step
+            ) from None
     if measure is not None and report is None:
         raise InvalidInputError(
             name="measure",
@@ -244,6 +258,15 @@ def _default_ledger(files: list[str], out: Path) -> str:
     from veilstream.errors import InvalidInputError
 
     table, former = Path(files[0]), out.with_name(out.name + ".ledger.db")
+    named = files[0] != "-" and not any(mark in files[0] for mark in ("*", "?", "[", "://"))
+    if len(files) == 1 and named and not table.exists():
+        raise InvalidInputError(
+            name="file",
+            value=files[0],
+            limit="there is no such file",
+            outcome="nothing was read",
+            next_step="give the path of a CSV or Parquet file",
+        )
     if len(files) > 1 or not table.is_file():
         raise InvalidInputError(
             name="ledger",
@@ -329,36 +352,3 @@ def _draw(model: TableModel, out: Path, rows: int | None, seed: int | None) -> i
     with replacing(out) as unfinished:
         write_rows(frame, unfinished, out.suffix)
     return len(frame)
-
-
-def _write_report(
-    path: Path,
-    model: TableModel,
-    mechanism: TableMechanism,
-    epsilon: str,
-    sealed: Any,
-    book: Any,
-    measure: str | None,
-    name: str,
-) -> Errors:
-    from veilstream.jobs.wording import promise
-    from veilstream.privacy.guarantee import Guarantee
-    from veilstream.synthesis.quality import expected_errors, measured_errors
-    from veilstream.synthesis.report import write_report
-    from veilstream.synthesis.trust import pair_trust
-
-    # Always the same rows, so that a page made again asks the ledger for the same measurement.
-    drawn = model.sample_codes(ROWS_OF_PAGE, seed=0)
-    expected = expected_errors(model, mechanism, epsilon)
-    measured = None
-    promise_text = promise(Guarantee(epsilon, w=1)).split(" What one person does over")[0]
-    promise_text = promise_text.replace(
-        "Whatever one person did within one step changes", "The rows of one person change"
-    )
-    if measure is not None:
-        measured = measured_errors(sealed, model, drawn, measure, book, name=f"{name} quality")
-        total = model.spent + measured.epsilon
-        promise_text += f" Together with what this page measured, the budget is epsilon {total}."
-    trust = pair_trust(model, mechanism, Guarantee(epsilon, w=1))
-    write_report(path, model, drawn, introduction=promise_text, expected=expected, measured=measured, trust=trust)
-    return measured or expected

@@ -41,7 +41,7 @@ class TableDomain(Domain):
             base: object = known.get(name)
             if not isinstance(base, Edges | Grid):
                 raise InvalidDomainError(f"spikes of '{name}': they belong to an attribute with edges or a grid")
-            stated[name] = Spiked(base, tuple(values))
+            stated[name] = _spiked_axis(name, base, values)
         # They answer what every axis does, and are known to tables alone.
         object.__setattr__(self, "axes", stated)
         self._check_size()
@@ -63,14 +63,15 @@ class TableDomain(Domain):
         if not isinstance(loaded, Mapping):
             return cast("Self", super().from_json(cast("Any", loaded)))
         specs = dict(cast("Mapping[str, Any]", loaded))
+        axes: dict[str, Axis] = {}
         spikes: dict[str, list[float]] = {}
         for name, spec in specs.items():
-            stated: Any = cast("Mapping[str, Any]", spec).get("spikes") if isinstance(spec, Mapping) else None
-            if isinstance(stated, list):
-                spikes[name] = cast("list[float]", stated)
-        for name in spikes:
-            specs[name] = {key: value for key, value in specs[name].items() if key != "spikes"}
-        return cls(Domain.from_json(specs).axes if spikes else super().from_json(specs).axes, spikes)
+            bins = spec
+            if isinstance(spec, Mapping) and "spikes" in spec:
+                bins = {key: value for key, value in cast("Mapping[str, Any]", spec).items() if key != "spikes"}
+                spikes[name] = _stated_spikes(name, cast("Any", spec["spikes"]))
+            axes |= _named(name, bins)
+        return cls(axes, spikes)
 
     def _check_size(self) -> None:
         if not self.axes:
@@ -93,6 +94,44 @@ class TableDomain(Domain):
             for (name, axis), codes, position in zip(self.axes.items(), columns, positions, strict=True)
         ]
         return pl.DataFrame(series)
+
+
+def _named(name: str, bins: Any) -> dict[str, Axis]:
+    """The bins of one attribute; what is wrong with them is said with its name."""
+    if type(bins) is int and bins > 0:
+        raise InvalidDomainError(
+            name=f"attribute '{name}'",
+            value=bins,
+            limit="a number of values is not enough, their bins are needed",
+            next_step=f'write {{"low": 0, "high": {bins}, "cells": {bins}}} for whole numbers from 0 to {bins - 1}',
+        )
+    try:
+        return dict(Domain.from_json({name: bins}).axes)
+    except InvalidDomainError as error:
+        said = str(error).removesuffix(f"; {error.outcome}")
+        if f"'{name}'" in said:
+            raise
+        raise InvalidDomainError(f"attribute '{name}': {said}") from None
+
+
+def _spiked_axis(name: str, base: Edges | Grid, values: Sequence[float]) -> Spiked:
+    try:
+        return Spiked(base, tuple(values))
+    except InvalidDomainError as error:
+        raise InvalidDomainError(name=f"spikes of '{name}'", value=list(values), limit=error.limit) from None
+
+
+def _stated_spikes(name: str, stated: Any) -> list[float]:
+    given: object = stated
+    values: list[Any] = stated if isinstance(given, list) else []
+    if not values or not all(type(value) in (int, float) for value in values):
+        raise InvalidDomainError(
+            name=f"spikes of '{name}'",
+            value=stated,
+            limit="a list of numbers inside the bins",
+            next_step='write {"low": 0, "high": 100, "cells": 10, "spikes": [0]}',
+        )
+    return values
 
 
 def table_domain(domain: Domain) -> TableDomain:

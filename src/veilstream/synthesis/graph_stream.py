@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from veilstream.errors import InvalidInputError
 from veilstream.mechanisms.streams import horizons
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.synthesis.following import MEMORY, followed, growth
 from veilstream.synthesis.graph import MarginalGraph, Measured, released
 from veilstream.synthesis.graph_budget import Budget, NoisyMargins
 from veilstream.synthesis.graph_choice import misfit_penalty
@@ -22,6 +23,14 @@ from veilstream.synthesis.graph_fit import Graph
 from veilstream.synthesis.graph_layout import GraphLayout, Marginal, Published
 from veilstream.synthesis.junction import Scope, fits
 from veilstream.synthesis.resolution import share_of_margins, unmeasured
+from veilstream.synthesis.restructuring import (
+    Prediction,
+    groups_of,
+    independent,
+    renewed_resolution,
+    scaled,
+    stands_out,
+)
 from veilstream.synthesis.views import holds_every_pair, spread_of
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
@@ -32,14 +41,8 @@ from veilstream.values.values import Values
 Reals = NDArray[np.float64]
 FALSE_ALARM: Final = 0.01
 """Chance at most, step by step, that a pair joins the structure although the model predicts its table."""
-MEMORY: Final = 0.8
-"""Weight of what was known of a table's drift before, beside what the present step shows."""
 SIGMAS: Final = 3.0
 """Standard deviations by which chance may put the rows off from a model that describes them."""
-JUMP: Final = 6.0
-"""Standard deviations by which a change must stand out of noise to be followed at once; of squared Laplace noise."""
-FAINT: Final = 2.0
-"""Standard deviations by which the dependence of a pair must stand out of noise and chance for its table to stay."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,15 +59,21 @@ class State:
 class MarginalStream:
     """Publishes a ``MarginalGraph`` of a changing table at every step, each for ε/w, on the ground of the last one.
 
-    The first step is a ``MarginalGraph``. From then on the *structure*, the sets of attributes whose tables are
-    measured and the groups of values in them, is kept, and one private choice a step (``select_share`` of its ε) asks
-    whether a pair outside of it is predicted so badly that it should join. "None" wins unless a misfit stands out
-    of noise and chance: where the model is right, a pair joins with a chance of about 1 % a step. A pair whose
-    published table shows no dependence any more leaves. Everything else measures margins and tables.
+    The first step is a ``MarginalGraph``. Where it measures tables that hold every pair of attributes, so do all
+    others; how many groups of values they tell apart follows from public facts and from what the last model shows
+    (``renewed_resolution``), and the groups follow the margins. Tables of groups that are new are taken from rows of
+    the last model before they are measured.
 
-    Every margin and table is followed by a filter: the new measurement and the last estimate are averaged by their
-    variances, and the drift between steps, in squares, is what their differences show beyond noise. Where nothing
-    changes, noise falls with every step; where much changes, the new measurement counts alone. That is
+    Where tables are chosen, the *structure*, the sets of attributes whose tables are measured and the groups of values
+    in them, is kept, and one private choice a step (``select_share`` of its ε) asks whether a pair outside of it is
+    predicted so badly that it should join. "None" wins unless a misfit stands out of noise and chance: where the model
+    is right, a pair joins with a chance of about 1 % a step. A pair whose published table shows no dependence any more
+    leaves. Everything else measures margins and tables.
+
+    Every margin and table is followed by a filter (``followed``): the new measurement and the last estimate are
+    averaged by their variances, and the drift between steps, in squares, is what their differences show beyond noise.
+    Where nothing changes, noise falls with every step; where much changes, and in large counts, the new measurement
+    counts alone. If the number of rows grows or shrinks, what was known is taken in proportion. That is
     post-processing, and its whole state is in the ledger.
 
     What is promised is a table for every step. Rows of different steps are not linked: there are no trajectories.
@@ -80,6 +89,9 @@ class MarginalStream:
     [Fraction(1, 1), Fraction(1, 1), Fraction(1, 1)]
     """
 
+    version: ClassVar[int] = 2
+    """The first one kept the groups of its first step and let counts of any size drift alike; what it began goes on."""
+    former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {1: {}}
     graph: MarginalGraph = field(default_factory=MarginalGraph)
     horizon: int | None = None
 
@@ -118,6 +130,18 @@ class MarginalStream:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Structure:
+    """The tables of a step and the number of groups, with what margins are measured for and which tables tell."""
+
+    scopes: list[Scope]
+    groups: int
+    told: list[int]
+    share: Fraction
+    whole: bool = False
+    """Whether every pair of attributes is in some table."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Refresh:
     """One step after the first."""
 
@@ -130,17 +154,24 @@ class _Refresh:
     def measured(self, epsilon: Fraction) -> tuple[Measured, Reals]:
         """All that the model holds at this step, for all of ε, and the drifts."""
         before = self.layout.unpack(self.state.numbers)
+        prediction = Prediction(Graph.of(self.layout, before), self.state.step)
         size, choose, measure = self.graph.shares(epsilon)
         counted = self.meter.laplace(self.rows.counts(()), size, "total")
+        factor = growth(before.margins.total, float(counted.numbers[0]), float(np.max(counted.std)) ** 2)
+        before = scaled(before, factor)
         pairs = self._outside(before)
         if not pairs and self.graph.noise == "laplace":
             measure, choose = measure + choose, Fraction(0)
         budget = Budget.of(self.graph.noise, measure, self.rows.l1, self.meter)
-        whole = holds_every_pair([table.scope for table in before.tables], len(self.layout.shape))
-        told, share = self._shares(before, budget) if whole else ([], self._for_margins(before, budget))
-        noisy, drifts = self._margins(before, budget, share, told)
+        structure = self._structure(before, prediction, budget)
+        told, share = structure.told, structure.share
+        now = NoisyMargins.none(self.layout.shape)
+        if share:
+            now = budget.margins(self.rows, self.graph.histogram, share, self.meter, told=told)
+        noisy, drifts = self._margins(before, now, told, factor)
         total = _total(counted, noisy)
-        known = replace(before, margins=noisy.margins(total))
+        margins = noisy.margins(total)
+        known, of_tables = self._known(before, replace(before, margins=margins), structure, prediction)
         if not known.tables and pairs:
             # No table is bound to groups: they may follow the rows.
             groups, _ = self.graph.groups(self.layout, total, budget, 1 - share, 1)
@@ -148,31 +179,67 @@ class _Refresh:
         if pairs:
             noise = budget.noise_of((1 - share) / (len(before.tables) + 1))
             known, choose = self._joined(known, pairs, choose, noise), Fraction(0)
-        tables, more = self._tables(before, known, budget, 1 - share)
+        tables, of_tables = self._tables(known, of_tables, prediction, budget, 1 - share)
         for spare in budget.spared(Fraction(0) if tables else 1 - share, choose):
             noisy = noisy.with_another(
                 spare.margins(self.rows, self.graph.histogram, Fraction(1), self.meter, told=told)
             )
         noisy = noisy.told_by(tables, told)
         # Where every pair is measured, each of the tables makes margins less noisy, whatever it shows.
-        kept = [at for at, table in enumerate(tables) if whole or stands_out(table)]
+        kept = [at for at, table in enumerate(tables) if structure.whole or stands_out(table)]
         parts = replace(known, margins=noisy.margins(total), tables=[tables[at] for at in kept])
-        return Measured(counted, parts, noisy), np.concatenate([drifts, more[kept]])
+        return Measured(counted, parts, noisy), np.concatenate([drifts, of_tables[kept]])
 
     @property
     def memory(self) -> float:
         """Of few steps no drift is known yet: each counts alike."""
         return min(MEMORY, 1 - 1 / max(self.state.step, 1))
 
-    def _for_margins(self, before: Published, budget: Budget) -> Fraction:
-        return self.graph.for_margins(self.layout, before.margins.total, budget)
-
-    def _shares(self, before: Published, budget: Budget) -> tuple[list[int], Fraction]:
-        """Attributes whose margins are told by tables that hold every pair, and the share of the others' margins."""
+    def _structure(self, before: Published, prediction: Prediction, budget: Budget) -> _Structure:
+        """The tables of the last step; where they hold every pair, those that suit what is published of it."""
+        scopes, groups, total = [table.scope for table in before.tables], groups_of(before.labels), before.margins.total
+        if not holds_every_pair(scopes, len(self.layout.shape)):
+            return _Structure(scopes, groups, [], self.graph.for_margins(self.layout, total, budget))
         sizes = [1 + int(label.max()) for label in before.labels]
-        scopes = [table.scope for table in before.tables]
+        if self.graph.target is None and self.graph.every_pair:
+            best = renewed_resolution(self.layout, before.labels, total, prediction.dependence, budget)
+            if best is not None:
+                scopes, groups = list(best.views), best.groups
+                sizes = [min(size, groups) for size in self.layout.shape]
         noise = spread_of(sizes, scopes) * budget.noise_of(Fraction(1, len(scopes)))
-        return unmeasured(self.layout.shape, sizes), share_of_margins(self.layout, sizes, noise, budget)
+        told = unmeasured(self.layout.shape, sizes)
+        share = share_of_margins(self.layout, sizes, noise, budget)
+        return _Structure(scopes, groups, told, share, whole=True)
+
+    def _known(
+        self, before: Published, now: Published, structure: _Structure, prediction: Prediction
+    ) -> tuple[Published, Reals]:
+        """What is known of the tables before they are measured, and the drift of each.
+
+        Tables of groups that were made anew, or of attributes that had none, are those of the last model: how far
+        they are off is not known (NaN).
+        """
+        labels = before.labels
+        if structure.whole:
+            fresh = self.layout.labels(now.margins.counts, structure.groups)
+            fresh = [np.arange(new.size) if axis in structure.told else new for axis, new in enumerate(fresh)]
+            labels = fresh if self.layout.has_room(fresh, structure.scopes) else labels
+        both = enumerate(zip(before.labels, labels, strict=True))
+        renewed = {axis for axis, (old, new) in both if not np.array_equal(old, new)}
+        # With a target, a pair may have two tables.
+        last: dict[Scope, list[tuple[Marginal, float]]] = {}
+        for table, drift in zip(before.tables, self.state.drifts[len(self.layout.shape) :], strict=True):
+            last.setdefault(table.scope, []).append((table, float(drift)))
+        deviation = float(np.mean([table.std for table in before.tables])) if before.tables else 0.0
+        found: list[tuple[Marginal, float]] = []
+        for scope in structure.scopes:
+            if last.get(scope) and not renewed & set(scope):
+                found.append(last[scope].pop(0))
+            else:
+                counts = now.margins.total * prediction.table(labels, scope)
+                found.append((Marginal(scope, counts, deviation), math.nan))
+        drifts = np.array([drift for _, drift in found])
+        return replace(now, labels=labels, tables=[table for table, _ in found]), drifts
 
     def _outside(self, before: Published) -> list[Scope]:
         """Pairs that no table holds and that the memory of the law has room for."""
@@ -185,20 +252,16 @@ class _Refresh:
         return [pair for pair in apart if fits(sizes, [*held, pair])]
 
     def _margins(
-        self, before: Published, budget: Budget, share: Fraction, told: Sequence[int]
+        self, before: Published, now: NoisyMargins, told: Sequence[int], factor: float
     ) -> tuple[NoisyMargins, Reals]:
-        now = NoisyMargins.none(self.layout.shape)
-        if share:
-            now = budget.margins(self.rows, self.graph.histogram, share, self.meter, told=told)
         ends = np.cumsum(self.layout.shape)[:-1]
         counts, precisions = list(now.counts), list(now.precisions)
         drifts = self.state.drifts[: len(self.layout.shape)].copy()
-        known = zip(np.split(self.state.margins, ends), before.margins.std, strict=True)
-        for axis, (last, std) in enumerate(known):
+        for axis, last in enumerate(np.split(factor * self.state.margins, ends)):
             if axis not in told:
-                noise = 1 / now.precisions[axis]
+                noise, std = 1 / now.precisions[axis], before.margins.std[axis]
                 counts[axis], variance, drifts[axis] = followed(
-                    last, std**2, now.counts[axis], noise, drifts[axis], self.memory
+                    last, std**2, now.counts[axis], noise, drifts[axis], self.memory, before.margins.counts[axis]
                 )
                 precisions[axis] = 1 / variance
         return NoisyMargins(tuple(counts), tuple(precisions), now.smooth), drifts
@@ -227,63 +290,26 @@ class _Refresh:
         return replace(known, tables=[*known.tables, Marginal(pairs[chosen], first, math.inf)])
 
     def _tables(
-        self, before: Published, known: Published, budget: Budget, share: Fraction
+        self, known: Published, drifts: Reals, prediction: Prediction, budget: Budget, share: Fraction
     ) -> tuple[list[Marginal], Reals]:
         if not known.tables:
             return [], np.zeros(0)
         scopes = [table.scope for table in known.tables]
-        drifts = np.zeros(len(scopes))
-        drifts[: len(before.tables)] = self.state.drifts[len(self.layout.shape) :]
+        drifts = np.concatenate([drifts, np.zeros(len(scopes) - drifts.size)])
         found: list[Marginal] = []
         for at, now in enumerate(budget.tables(self.rows, known.labels, scopes, share, self.meter)):
             last = known.tables[at]
             if math.isinf(last.std):
                 found.append(now)
                 continue
+            # Large counts may be where the last model has them, or where margins would have them.
+            expected = prediction.table(known.labels, last.scope)
+            expected = expected + independent(expected)
             counts, variance, drifts[at] = followed(
-                last.counts, last.std**2, now.counts, now.std**2, drifts[at], self.memory
+                last.counts, last.std**2, now.counts, now.std**2, drifts[at], self.memory, expected
             )
             found.append(Marginal(now.scope, counts, math.sqrt(variance)))
         return found, drifts
-
-
-def followed(
-    last: Reals, variance: float, now: Reals, noise: float, drift: float, memory: float = MEMORY
-) -> tuple[Reals, float, float]:
-    """The estimate of changing numbers after a new measurement with ``noise`` (a variance), its variance, the drift.
-
-    The squared differences between a measurement and the last estimate are the variance of that, the noise of the one
-    and the drift between: the last of the three is what is left, averaged over steps. A jump, which stands out of what
-    noise makes of so many numbers, is followed at once.
-
-    >>> followed(np.array([10.0, 20.0]), 1.0, np.array([12.0, 20.0]), 1.0, drift=0.0)
-    (array([11., 20.]), 0.5, 0.0)
-    """
-    shown = float(np.square(now - last).mean()) - variance - noise
-    drift = memory * drift + (1 - memory) * shown
-    jump = shown > JUMP * (variance + noise) * math.sqrt(5 / now.size)
-    prior = variance + max(drift, shown if jump else 0.0)
-    gain = prior / max(prior + noise, 1e-18)
-    return last + gain * (now - last), max(gain * noise, 1e-18), drift
-
-
-def stands_out(table: Marginal) -> bool:
-    """Whether the dependence that a table shows is beyond noise and chance; of more than two attributes always.
-
-    >>> stands_out(Marginal((0, 1), np.array([[50.0, 0.0], [0.0, 50.0]]), 5.0))
-    True
-    >>> stands_out(Marginal((0, 1), np.array([[25.0, 27.0], [26.0, 24.0]]), 5.0))
-    False
-    """
-    if table.counts.ndim != 2 or table.std <= 0:
-        return True
-    counts, total = table.counts, float(table.counts.sum())
-    alone = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / total if total > 0 else np.zeros_like(counts)
-    freedom = max((counts.shape[0] - 1) * (counts.shape[1] - 1), 1)
-    # Rows drawn from an independent law would be off by chance too, cell by cell with the variance of a Poisson count.
-    variances = table.std**2 + np.maximum(alone, 0.0)
-    excess = float((np.square(counts - alone) / variances).sum()) * freedom / counts.size - freedom
-    return bool(excess > FAINT * math.sqrt(5 * freedom))
 
 
 def _total(counted: Values, margins: NoisyMargins) -> float:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +17,23 @@ from veilstream.mechanisms.streams.uniform import Uniform
 from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
-from veilstream.privacy.rationals import Exact
+from veilstream.privacy.rationals import Exact, rational
 from veilstream.release.publisher import Publisher
 from veilstream.storage.ledger import Ledger
+from veilstream.synthesis.checking import Measurement, measured_tables, pairs_to_measure
+from veilstream.synthesis.junction import Scope
 from veilstream.synthesis.kinds import TableMechanism, TableModel, for_domain, model_of
 from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.counts import Sealed
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedRows, SealedTable, ordered_rows
 from veilstream.trusted.statistics.pair_tables import count_ranges, range_error
-from veilstream.values.values import NoiseLaw, Values
+from veilstream.values.values import NoiseLaw, Values, half_width
 
 Codes = list[NDArray[np.int64]]
-RANGES = 200
+SHARE_OF_TABLES: Final = Fraction(3, 4)
+"""Of what is for measuring: the rest is for ranges."""
+RANGES: Final = 200
 """Random ranges over all attributes, and as many over each single one."""
 
 
@@ -41,6 +46,8 @@ class Errors:
     each: tuple[float, ...]
     epsilon: Fraction
     """What it cost: 0 for expected errors."""
+    half_width: float = 0.0
+    """Half the width of the 95 % interval around each, where they were measured with noise."""
 
 
 def random_boxes(
@@ -93,8 +100,8 @@ def expected_errors(
 class RangeCheck:
     """Publishes the mean absolute error of public answers to random ranges, one number per set of ranges.
 
-    A mean over ranges moves by at most what one count moves, whatever their number, so that a hundredth of an
-    ordinary budget measures it well.
+    There are those over all attributes at once, and perhaps those over single ones. A mean over ranges moves by at
+    most what one count moves, whatever their number, so that a hundredth of an ordinary budget measures it well.
 
     >>> RangeCheck(((1.0, 2.0),), seed=0).seed
     0
@@ -108,7 +115,8 @@ class RangeCheck:
         if not isinstance(x, SealedTable):
             raise InvalidInputError("RangeCheck: it measures tables, not histograms")
         numbers, std = np.zeros(x.size), np.zeros(x.size)
-        for index, (axes, answers) in enumerate(zip(_workloads(x.rows.shape), self.answers, strict=True)):
+        asked = zip(_workloads(x.rows.shape), self.answers, strict=False)
+        for index, (axes, answers) in enumerate(asked):
             low, high = random_boxes(x.rows.shape, axes, self.seed)
             error = range_error(x.rows, low, high, np.array(answers))
             noisy = meter.laplace(error, epsilon / len(self.answers), "range error")
@@ -118,13 +126,22 @@ class RangeCheck:
 
 
 def measured_errors(
-    rows: SealedRows, model: TableModel, drawn: Codes, epsilon: Exact, ledger: Ledger, *, name: str, seed: int = 0
+    rows: SealedRows,
+    model: TableModel,
+    drawn: Codes,
+    epsilon: Exact,
+    ledger: Ledger,
+    *,
+    name: str,
+    seed: int = 0,
+    each: bool = True,
 ) -> Errors:
     """The errors of drawn rows against the table itself, for a budget of their own on the ledger.
 
-    The stream ``name`` holds the charge: measuring the same rows again costs nothing.
+    Without ``each``, all of it is for ranges over all attributes; those of single attributes are NaN. The stream
+    ``name`` holds the charge: measuring the same rows again costs nothing.
     """
-    answers = _answers(drawn, rows.shape, model.rows, seed)
+    answers = _answers(drawn, rows.shape, model.rows, seed)[: None if each else 1]
     check = RangeCheck(tuple(tuple(float(a) for a in each) for each in answers), seed)
     sealed: Any = SealedTable(rows, (), spare=len(rows.shape) + 1)
     guarantee = Guarantee(epsilon, w=1)
@@ -132,5 +149,34 @@ def measured_errors(
         sealed.size, guarantee, Uniform(check), ledger, stream=name, max_contribution=math.ceil(sealed.l1)
     )
     release = publisher.feed(sealed, 0)
-    shares = np.maximum(np.asarray(release.values[: len(answers)], dtype=np.float64), 0.0) / max(model.rows, 1)
-    return Errors(float(shares[0]), tuple(shares[1:].tolist()), release.spent)
+    shares = np.full(1 + len(rows.shape), np.nan)
+    shares[: len(answers)] = np.maximum(release.values[: len(answers)], 0.0) / max(model.rows, 1)
+    std = float(np.max(release.std)) / max(model.rows, 1)
+    half = float(half_width(0.95, std, NoiseLaw.LAPLACE, integer=False))
+    return Errors(float(shares[0]), tuple(shares[1:].tolist()), release.spent, half)
+
+
+def measured_all(
+    rows: SealedRows,
+    model: TableModel,
+    drawn: Codes,
+    pairs: Sequence[Scope],
+    epsilon: Exact,
+    ledger: Ledger,
+    *,
+    name: str,
+) -> tuple[Errors, dict[Scope, Measurement]]:
+    """Errors of ranges over all attributes, and of the tables of the first of some pairs, for a budget on the ledger.
+
+    How many pairs follows from public numbers. A ledger whose stream ``name`` is from before tables were measured gives
+    back what it holds of ranges.
+    """
+    names, of_tables = [spec.name for spec in ledger.streams()], f"{name} of tables"
+    if not pairs or (name in names and of_tables not in names):
+        return measured_errors(rows, model, drawn, epsilon, ledger, name=name), {}
+    budget = rational(epsilon, "measure")
+    share = budget * SHARE_OF_TABLES
+    scopes = pairs_to_measure(pairs, model.rows, share, rows.l1)
+    tables, spent = measured_tables(rows, model, drawn, scopes, share, ledger, name=of_tables)
+    ranges = measured_errors(rows, model, drawn, budget - share, ledger, name=name, each=False)
+    return replace(ranges, epsilon=ranges.epsilon + spent), tables

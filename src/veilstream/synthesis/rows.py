@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from veilstream.data import Domain
+from veilstream.data import Categories, Domain
 from veilstream.data.bounding.choice import first_of_each
 from veilstream.data.bounding.keyed import Key, Words
 from veilstream.data.bounding.people import identify
@@ -20,6 +20,7 @@ from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.rows import SealedRows, ordered_rows
 
 Columns = list[NDArray[np.int64]]
+DROP: Final = 'leave such rows out with unknown="drop" (--unknown drop)'
 
 
 @hide_frames
@@ -100,9 +101,22 @@ def _encoded(
     for name, column in zip(schema.names, codes, strict=True):
         inside = column >= 0
         if unknown == "error" and not inside.all():
-            raise UnknownValueError(f"attribute '{name}': a row has a value that is missing or outside its bins")
+            raise UnknownValueError(
+                f"attribute '{name}': a row has a value that is missing or outside its bins",
+                next_step=_cure(frame, name, schema),
+            )
         usable &= inside
     return codes, usable
+
+
+def _cure(frame: pl.DataFrame, name: str, schema: TableDomain) -> str:
+    """What to do about values that bins do not hold: other bins where the type of the column is another than theirs."""
+    axis, kind = schema.axes[name], frame.schema[name]
+    if kind == pl.String and not isinstance(axis, Categories):
+        return f"the column holds texts and its bins are numbers: list the values of '{name}' in the domain, or {DROP}"
+    if kind.is_numeric() and isinstance(axis, Categories) and all(type(value) is str for value in axis.values):
+        return f"the column holds numbers and its bins are texts: write numbers for '{name}' in the domain, or {DROP}"
+    return UnknownValueError.next_step
 
 
 def _nothing(schema: TableDomain) -> Columns:

@@ -1,10 +1,11 @@
-"""Which pairs of attributes a published model can be trusted in, and how far, found without the table."""
+"""Which attributes and pairs of them a published model can be trusted in, and how far."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -16,43 +17,57 @@ from veilstream.mechanisms.session import Session
 from veilstream.noise import ExactSampler
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.synthesis.checking import LEVEL, Codes, Measurement, counts_of, labels_of
+from veilstream.synthesis.junction import Scope
 from veilstream.synthesis.kinds import TableMechanism, TableModel, for_domain, model_of
+from veilstream.synthesis.restructuring import independent
 from veilstream.testing.simulation import SeededSource
 from veilstream.trusted.rows import ordered_rows
 
-Codes = list[NDArray[np.int64]]
-REFITS: Final = 10
+REFITS: Final = {False: 10, True: 4}
+"""Models of drawn rows; fewer if there are many pairs of attributes."""
+MANY_PAIRS: Final = 2000
 MOST_ROWS: Final = 50_000
-LEVEL: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class PairTrust:
-    """How far the table of two attributes is from independence, and how far off noise puts it: shares of the rows.
+class Trust:
+    """How far the table of one attribute, or of two, is off: total variation, as shares of the rows.
 
-    ``low`` and ``high`` hold the error of one more model with 95 %, if the published model were the truth.
+    ``noise`` is what noise and sampling do on average, and ``noise_low`` and ``noise_high`` hold it for one more model
+    with 95 %: all as if the published model were the truth. How far the model itself is from the table is in
+    ``measured``, if it was.
     """
 
-    names: tuple[str, str]
+    scope: Scope
+    names: tuple[str, ...]
     dependence: float
-    error: float
-    low: float
-    high: float
+    """How far two attributes are from independence in drawn rows, which is the error of independent ones if the model
+    were the truth; 0 for one."""
+    noise: float
+    noise_low: float
+    noise_high: float
+    measured: Measurement | None = None
 
     @property
     def verdict(self) -> str:
-        """Whether noise leaves a dependence of this size standing.
+        """Whether the error, measured or else by noise alone, is well below what independent attributes would have.
 
-        >>> PairTrust(("a", "b"), dependence=0.3, error=0.05, low=0.04, high=0.06).verdict
+        >>> Trust((0, 1), ("a", "b"), dependence=0.3, noise=0.05, noise_low=0.04, noise_high=0.06).verdict
         'use it'
         """
-        if self.high < self.dependence / 2:
+        low, high, apart_low, apart_high = self.noise_low, self.noise_high, self.dependence, self.dependence
+        if self.measured is not None:
+            drawn, independent = self.measured.drawn, self.measured.independent
+            low, high, apart_low, apart_high = drawn.low, drawn.high, independent.low, independent.high
+        if high < apart_low / 2:
             return "use it"
-        return "with care" if self.low < self.dependence else "no better than independence"
+        return "with care" if low < apart_high else "no better than independence"
 
 
-def pair_trust(model: TableModel, mechanism: TableMechanism, guarantee: Guarantee, *, seed: int = 0) -> list[PairTrust]:
-    """Every pair of attributes, the most dependent first: drawn rows are fitted again with simulated noise.
+def marginal_trust(model: TableModel, mechanism: TableMechanism, guarantee: Guarantee, *, seed: int = 0) -> list[Trust]:
+    """Every attribute, then every pair of them, the most dependent first: drawn rows are fitted again with simulated
+    noise.
 
     It costs nothing, because only the published model is read, and speaks of noise and sampling alone.
     """
@@ -60,29 +75,35 @@ def pair_trust(model: TableModel, mechanism: TableMechanism, guarantee: Guarante
     drawn = model.sample_codes(count, seed)
     layout = model.layout
     table = layout.seal(ordered_rows(drawn, SeededSource((seed, 7)).words(count), layout.shape, t=0))
-    pairs = list(itertools.combinations(range(len(layout.shape)), 2))
-    truth = [_table(drawn, pair, layout.shape) for pair in pairs]
-    errors = np.zeros((REFITS, len(pairs)))
-    for refit in range(REFITS):
+    axes = range(len(layout.shape))
+    scopes: list[Scope] = [*((axis,) for axis in axes), *itertools.combinations(axes, 2)]
+    truth = _tables(drawn, scopes, layout.shape)
+    refits = REFITS[len(scopes) > MANY_PAIRS]
+    errors = np.zeros((refits, len(scopes)))
+    for refit in range(refits):
         session = Session(Accountant(guarantee, layout.size), ExactSampler(SeededSource((seed, 8, refit))))
         values = for_domain(mechanism, model.domain).estimate(table, guarantee.pure, session.at(0))
         again = model_of(model.domain, layout, np.asarray(values.numbers, dtype=np.float64), Fraction(0))
         codes = again.sample_codes(count, seed + 1 + refit)
-        errors[refit] = [_distance(_table(codes, p, layout.shape), t) for p, t in zip(pairs, truth, strict=True)]
-    wide = float(stdtrit(REFITS - 1, (1 + LEVEL) / 2)) * math.sqrt(1 + 1 / REFITS)
-    found: list[PairTrust] = []
-    for (j, k), exact, error in zip(pairs, truth, errors.T, strict=True):
+        errors[refit] = [_distance(*both) for both in zip(_tables(codes, scopes, layout.shape), truth, strict=True)]
+    wide = float(stdtrit(refits - 1, (1 + LEVEL) / 2)) * math.sqrt(1 + 1 / refits)
+    found: list[Trust] = []
+    for scope, exact, error in zip(scopes, truth, errors.T, strict=True):
         mean, half = float(error.mean()), wide * float(error.std(ddof=1))
-        alone = np.outer(exact.sum(axis=1), exact.sum(axis=0))
-        names = (model.domain.names[j], model.domain.names[k])
-        found.append(PairTrust(names, _distance(exact, alone), mean, max(mean - half, 0.0), min(mean + half, 1.0)))
-    return sorted(found, key=lambda pair: -pair.dependence)
+        names = tuple(model.domain.names[axis] for axis in scope)
+        apart = _distance(exact, independent(exact)) if len(scope) == 2 else 0.0
+        found.append(Trust(scope, names, apart, mean, max(mean - half, 0.0), min(mean + half, 1.0)))
+    return sorted(found, key=lambda each: (len(each.scope), -each.dependence))
 
 
-def _table(codes: Codes, pair: tuple[int, int], shape: tuple[int, ...]) -> NDArray[np.float64]:
-    sizes = (shape[pair[0]], shape[pair[1]])
-    counts = np.bincount(codes[pair[0]] * sizes[1] + codes[pair[1]], minlength=sizes[0] * sizes[1])
-    return np.asarray(counts.reshape(sizes) / max(codes[0].size, 1), dtype=np.float64)
+def with_measurements(trust: list[Trust], measured: Mapping[Scope, Measurement]) -> list[Trust]:
+    """The same with what was measured of some of them."""
+    return [replace(each, measured=measured.get(each.scope)) for each in trust]
+
+
+def _tables(codes: Codes, scopes: list[Scope], shape: tuple[int, ...]) -> list[NDArray[np.float64]]:
+    labels, rows = labels_of(shape), max(codes[0].size, 1)
+    return [counts_of(codes, scope, labels) / rows for scope in scopes]
 
 
 def _distance(one: NDArray[np.float64], two: NDArray[np.float64]) -> float:

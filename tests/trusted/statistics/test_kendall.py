@@ -20,6 +20,7 @@ from veilstream.trusted.rows import SealedRows, ordered_rows
 from veilstream.trusted.statistics.blocks import block_correlations, likeliest_correlation
 from veilstream.trusted.statistics.dependence import mean_dependence
 from veilstream.trusted.statistics.kendall import concordance, inversions, kendall_sums
+from veilstream.trusted.statistics.marginal_counts import marginal_counts, table_distances
 from veilstream.trusted.statistics.pair_tables import pair_tables, prediction_scores, range_error
 
 Table = NDArray[np.int64]
@@ -144,6 +145,19 @@ def test_pair_tables_predictions_and_range_errors_keep_their_bounds(pair: tuple[
     answers = np.array([0.0, 1.5, 4.0])
     c, d = (range_error(sealed(table, key), low, high, answers) for table in (less, more))
     assert moved(c, d) <= c.l1 == 3
+
+
+@given(neighbours())
+def test_distances_of_tables_keep_their_bound_and_reach_it(pair: tuple[Table, Table, bytes]) -> None:
+    less, more, key = pair
+    scopes: list[tuple[int, ...]] = [(0,), *((0, k) for k in range(1, less.shape[1]))]
+    labels = [np.arange(DOMAIN)] * less.shape[1]
+    for near, tight in ((1.5, False), (0.0, True)):
+        public = [np.full(DOMAIN ** len(scope), near) for scope in scopes]
+        a, b = (table_distances(marginal_counts(sealed(rows, key), labels, scopes), public) for rows in (less, more))
+        assert moved(a, b) <= a.l1 == len(scopes)
+        # With nothing expected, the row adds 1 to every distance.
+        assert not tight or moved(a, b) == a.l1
 
 
 @given(neighbours())

@@ -74,10 +74,33 @@ def misfit_scores(
         raise InvalidInputError("misfit scores: tables of one step in whole counts are needed")
     scores: list[int] = []
     for table, prediction, penalty in zip(tables, predictions, penalties, strict=True):
-        public = np.rint(np.clip(prediction, 0.0, 2.0**40) * (1 << GRID)).astype(np.int64)
-        distance = int(np.abs((open_counts(table) << GRID) - public).sum())
+        distance = int(np.abs((open_counts(table) << GRID) - _on_grid(prediction)).sum())
         scores.append(distance - min(math.ceil(penalty * (1 << GRID)), LARGEST))
     if none:
         scores.append(0)
     sensitivity = max(table.l1 for table in tables) * Fraction(1 << GRID)
     return Scores(np.array(scores, dtype=np.int64), tables[0].span, sensitivity, bins=tables[0].bins)
+
+
+@hide_frames
+def table_distances(tables: Sequence[Sealed], predictions: Sequence[NDArray[np.float64]]) -> Sealed:
+    """For every table its L1 distance to a public prediction, on a grid of 2⁻⁴ to which predictions are rounded.
+
+    A distance moves by at most what its table moves: ``l1`` of all tables together.
+
+    >>> from veilstream.trusted.counts import seal
+    >>> table_distances([seal(np.array([3, 4]), t=0)] * 2, [np.array([3.5, 3.5]), np.zeros(2)])
+    Sealed(size=2, span=0..0, l1=2)
+    """
+    if not tables or any(table.span != tables[0].span or table.grid for table in tables):
+        raise InvalidInputError("distances of tables: tables of one step in whole counts are needed")
+    distances = [
+        int(np.abs((open_counts(table) << GRID) - _on_grid(prediction)).sum())
+        for table, prediction in zip(tables, predictions, strict=True)
+    ]
+    moved = sum((table.l1 for table in tables), Fraction(0))
+    return Sealed(np.array(distances, dtype=np.int64), tables[0].span, moved, grid=GRID, bins=tables[0].bins)
+
+
+def _on_grid(prediction: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.rint(np.clip(prediction, 0.0, 2.0**40) * (1 << GRID)).astype(np.int64)
