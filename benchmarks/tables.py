@@ -1,7 +1,7 @@
-"""Models of real tables against dpmm's MST and AIM in one run: marginals, ranges, correlations, classifiers, time.
+"""Models of real tables against dpmm's MST and AIM: marginals, ranges, correlations, classifiers, time.
 
-MST and AIM need DPMM_PYTHON (see ``private_pgm``) and are left out without it. ``rdatasets_tables`` says which tables
-nothing was tuned on.
+With DPMM_PYTHON (see ``private_pgm``) MST and AIM are fitted in the same run; without it their kept figures are taken.
+``rdatasets_tables`` says which tables nothing was tuned on.
 """
 
 from __future__ import annotations
@@ -210,7 +210,8 @@ def _notes(looked_at: Sequence[str]) -> str:
         f"{MOST_MARGINALS} marginals of 2 and of 3 attributes, mean error of 200 ranges over single "
         "attributes in shares of the rows, mean error of correlations, area under the curve of three classifiers "
         "trained on drawn rows, processor seconds. The tables here were picked by their columns and measured when all "
-        f"rules were fixed. {', '.join(looked_at)}, which stand below, were looked at while "
+        "rules were fixed; what the question costs and when its answer counts was changed after that, on the others. "
+        f"{', '.join(looked_at)}, which stand below, were looked at while "
         "rules and limits were chosen; 'Breast cancer, worst' and 'Digits, other pixels' are other columns of the "
         f"same people and digits. {', '.join(PEERS)} and 'auto, δ' have δ = {DELTA:g}, the others 0; 'auto, δ' stands "
         "where it differs, which is from 14 attributes on. 'auto, target' is told what classifiers will predict, the "
@@ -246,7 +247,7 @@ def _ratios(title: str, found: Found, names: Sequence[str]) -> list[Table]:
     if not rows:
         return []
     notes = (
-        "Mean error divided by the peer's, whose figures are kept from runs of their own in "
+        "Mean error divided by the peer's (dpmm), whose figures are kept from runs of their own in "
         f"benchmarks/table_peers.json; of AUC what is missing to 1, and as AUC gap what is missing to '{ITSELF}', both "
         f"at least {LEAST_MISSING}. Below 1 is better. '{ALONE}' is what independence costs at the same ε."
     )

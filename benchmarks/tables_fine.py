@@ -100,7 +100,15 @@ def _errors(title: str, notes: str, sources: Mapping[str, Numbers]) -> Table:
             ]
             if found:
                 means = np.mean(found, axis=0)
-                rows.append([name, epsilon, label, str(len(found)), *(f"{number:.3g}" for number in means)])
+                rows.append(
+                    [
+                        name,
+                        epsilon,
+                        label,
+                        str(len(found)),
+                        *("" if np.isnan(number) else f"{number:.3g}" for number in means),
+                    ]
+                )
                 progress(f"fine tables {rows[-1]}")
     return Table(title, notes, ["table", "ε", "model", "runs", *MEASURES], rows)
 

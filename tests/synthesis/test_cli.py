@@ -60,7 +60,8 @@ def test_rows_are_drawn_and_drawn_again_for_nothing(folder: Path, suffix: str) -
     assert json.loads(again)["spent_now"] == "0"
 
 
-def test_a_page_costs_nothing_unless_it_measures(folder: Path) -> None:
+@pytest.mark.parametrize(("method", "pictures"), [("auto", 2), ("kendall", 3)])
+def test_a_page_costs_nothing_unless_it_measures(folder: Path, method: str, pictures: int) -> None:
     page = folder / "page.html"
     options = [
         "--epsilon",
@@ -71,12 +72,14 @@ def test_a_page_costs_nothing_unless_it_measures(folder: Path) -> None:
         str(folder / "b.db"),
         "--report",
         str(page),
+        "--method",
+        method,
     ]
     code, said, _ = run(folder, *options)
     assert code == 0
     assert "wrote" in said
     text = page.read_text()
-    assert text.count("data:image/png") == 3
+    assert text.count("data:image/png") == pictures
     assert "nothing" in text
     with Ledger.open(folder / "b.db") as ledger:
         assert [spec.name for spec in ledger.streams()] == ["table"]
