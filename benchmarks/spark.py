@@ -240,7 +240,7 @@ def engines(events: Events, runs: str) -> Table:
     return Table(
         title=f"{events.rows:,} events of {events.people:,} people in Parquet files, {STEPS} steps x {BINS:,} bins",
         notes="Processor seconds of all processes, the JVM's and Python workers' included; Spark "
-        f"{warm}. Wanted: Spark at most 6 times our own processor time. Other work shared the machine: walls are long.",
+        f"{warm}. Wanted: Spark at most 6 times our own processor time.",
         columns=["engine", "processor s", "times ours", "wall s", "shuffle bytes per event"],
         rows=table,
     )
