@@ -17,6 +17,7 @@ from veilstream.data.bounding.keyed import CHOICE, PEOPLE, Key
 from veilstream.data.bounding.presence import PresenceHistory
 from veilstream.data.bounding.presence_rows import PresenceLimit
 from veilstream.data.bounding.private import cleared_on_error
+from veilstream.data.bounding.runs import Runs
 from veilstream.data.encoding import Encoder
 from veilstream.data.events import read_events
 from veilstream.data.measures import ValueMeasures
@@ -123,6 +124,8 @@ class Settings:
             self.domain, self.calendar, self.time, self.unknown, self.missing_time, missing_value=self.missing_value
         )
         check_people(self.distinct, self.measures)
+        # Made for its check: executors would find out late.
+        Runs(self.calendar.steps, self.domain.bins, self.memory_bytes)
         if self.presence is not None and self.distinct not in (None, 1):
             raise InvalidInputError(
                 name="distinct",

@@ -15,7 +15,7 @@ from veilstream.data.bounding.buckets import parts_of_bucket
 from veilstream.data.bounding.choice import Rows
 from veilstream.data.bounding.runs import Runs
 from veilstream.data.bounding.spill import BLOCK_BYTES, Spill
-from veilstream.errors import SealedAccessError
+from veilstream.errors import InvalidInputError, SealedAccessError
 
 PERSON = 0x5EED_0FAB_1DE5
 
@@ -85,3 +85,10 @@ def test_a_file_is_private() -> None:
     with pytest.raises(SealedAccessError):
         pickle.dumps(spill)
     spill.close()
+
+
+@pytest.mark.parametrize("memory", [-1, 1.5, "1GB", None])
+def test_memory_is_a_whole_number_of_bytes(memory: Any) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        Runs(10, 10, memory)
+    assert (caught.value.name, caught.value.value) == ("memory_bytes", memory)

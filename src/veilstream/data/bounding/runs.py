@@ -60,6 +60,13 @@ class Runs(Private):
         *,
         encrypted: bool = False,
     ) -> None:
+        if type(memory_bytes) is not int or memory_bytes < 0:
+            raise InvalidInputError(
+                name="memory_bytes",
+                value=memory_bytes,
+                limit="a whole number of at least 0",
+                outcome="nothing was read",
+            )
         self.steps, self.bins = steps, bins
         self.parts = min(steps, MAX_PARTS)
         self._memory_bytes, self._directory, self._encrypted = memory_bytes, directory, encrypted
