@@ -130,7 +130,8 @@ class MarginalGraph:
     fourth chose tables; what they began goes on."""
     former_defaults: ClassVar[Mapping[int, Mapping[str, Any]]] = {3: {}, 4: {}}
     margins: HistogramMechanism | None = None
-    """Margins by a histogram mechanism, with Laplace noise only; by default plain noise, smoothed."""
+    """Margins by a histogram mechanism, with Laplace noise only; by default plain noise, smoothed, and an adaptive grid
+    for ordered attributes with many values for so few rows (``Budget.thin``)."""
     noise: Law = "laplace"
     size_share: Fraction = Fraction(1, 20)
     margin_share: Fraction | None = None
@@ -139,7 +140,7 @@ class MarginalGraph:
     """Of which attributes neighbouring values are alike; by default those with more than 32 values."""
     target: int | str | None = None
     """An attribute, by name or number, that others will be used to predict: the tables of it and each other attribute
-    come first, for half of what is for tables."""
+    come first, for a third of what is for tables, or half where tables are chosen."""
     ask: bool = True
     """Whether tables are measured only if a private answer says that attributes depend enough on one another; with a
     target, whose tables are wanted, nothing is asked."""
