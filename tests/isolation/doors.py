@@ -1,0 +1,165 @@
+"""The doors by which rows of files, frames and engines come in."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import strategies as st
+
+from tests.isolation.harness import Case, Door, Seen
+from tests.isolation.rows import (
+    CALENDAR,
+    DOMAIN,
+    LIMITS,
+    MEASURES,
+    NAMES,
+    Row,
+    columns,
+    everybody,
+    large,
+    mixed,
+    names,
+    objects,
+    seen,
+    small,
+    tables,
+    unsealed,
+)
+from veilstream.data.engines.duckdb import snapshots
+
+Make = Callable[[Any, Path], Any]
+
+
+def _counted(make: Make) -> Callable[[Any, Path], Seen]:
+    return lambda rows, folder: seen(make(rows, folder))
+
+
+def _measured(make: Make) -> Callable[[Any, Path], Seen]:
+    return lambda rows, folder: seen(make(rows, folder), measured=True)
+
+
+def _mapping(rows: Sequence[Row], _: Path) -> Any:
+    return columns(rows)
+
+
+def _pandas_objects(rows: Sequence[Row], _: Path) -> Any:
+    """As pandas takes rows: it makes up types from what it finds."""
+    return pd.DataFrame(columns(rows))
+
+
+def _arrow(table: pa.Table, _: Path) -> Any:
+    return table
+
+
+def _reader(table: pa.Table, _: Path) -> Any:
+    return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=3))
+
+
+def _polars(table: pa.Table, _: Path) -> Any:
+    return pl.from_arrow(table)
+
+
+def _lazy(table: pa.Table, _: Path) -> Any:
+    return pl.DataFrame(pl.from_arrow(table)).lazy()
+
+
+def _pandas(table: pa.Table, _: Path) -> Any:
+    return table.to_pandas(date_as_object=False)
+
+
+def _parquet(table: pa.Table, folder: Path) -> Any:
+    path = folder / f"{uuid.uuid4().hex}.parquet"
+    pq.write_table(table, path, row_group_size=4)
+    return path
+
+
+def _duckdb(table: pa.Table, _: Path) -> Seen:
+    relation = duckdb.from_arrow(table, connection=duckdb.connect())
+    return unsealed(
+        lambda: snapshots(
+            relation, domain=DOMAIN, calendar=CALENDAR, user="id", time="time", missing_value="drop", **LIMITS
+        )
+    )
+
+
+def _duckdb_measured(table: pa.Table, _: Path) -> Seen:
+    relation = duckdb.from_arrow(table, connection=duckdb.connect())
+    return unsealed(
+        lambda: snapshots(
+            relation,
+            domain=DOMAIN,
+            calendar=CALENDAR,
+            user="id",
+            time="time",
+            missing_value="drop",
+            measures=MEASURES,
+            **LIMITS,
+        )
+    )
+
+
+# CSV: a line is bytes, and a hostile line may be any.
+
+CELLS: Final = (
+    b"", b" ", b"1", b"1.0", b"7", b"x", b"nan", b"inf", b"1e999", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\0", b"soon",
+    b"2024-01-01", b"2024-01-01T00:00:00Z", b"1704067200", b"9" * 40, b"y" * 3000, "é".encode(), b"true", b"0x1",
+)  # fmt: skip
+
+
+def _line(row: Row) -> bytes:
+    cells = [row[name].isoformat() if name == "time" else str(row[name]) for name in NAMES]
+    return ",".join(cells).encode()
+
+
+@st.composite
+def _lines(draw: st.DrawFn) -> Case[bytes]:
+    others = [_line(row) for row in draw(everybody(draw(st.sampled_from([small, large, names]))))]
+    sound = [b"99", b"2024-01-01T00:00:00Z", b"1", b"7", b"20", b"1", b"true", b"3"]
+    ids = st.sampled_from([b"99", b" 99", b"99.0", b"+99", b"", b" ", b"\xff", b"9007199254740993.0"])
+    cell = [ids, *(st.just(value) | st.sampled_from(CELLS) for value in sound[1:])]
+    row = st.tuples(*cell).map(b",".join)
+    torn = st.sampled_from(
+        [b"99", b",", b",,,,,,,,,,,,", b"99,1", b"\t", b"\x00", b"\xff\xfe", b",".join([*sound, b"1"])]
+    )
+    quoted = st.sampled_from([b'"99"', b'99,"', b'9"9', b'99,"a', b'""', b'99,""","""', b'",",', b"\r", b'a","b'])
+    quotes = draw(st.booleans())
+    mine = draw(st.lists(row | torn | quoted if quotes else row | torn, min_size=1, max_size=4))
+    header = ",".join(NAMES).encode()
+    both = mixed(draw, others, mine)
+    whole = any(b'"' in line for line in mine)
+    end = draw(st.sampled_from([b"\n", b"\r\n"]))
+    last = draw(st.sampled_from([b"", end]))
+    text = [end.join([header, *lines]) + last for lines in (others, both, mine)]
+    return Case(text[0], text[1], text[2], whole)
+
+
+def _csv(text: bytes, folder: Path) -> Any:
+    path = folder / f"{uuid.uuid4().hex}.csv"
+    path.write_bytes(text)
+    return path
+
+
+DOORS: Final[tuple[Door[Any], ...]] = (
+    Door("mapping", objects(), _counted(_mapping)),
+    Door("mapping measured", objects(), _measured(_mapping)),
+    Door("pandas", tables(), _counted(_pandas)),
+    Door("pandas objects", objects(alone=False), _counted(_pandas_objects)),
+    Door("arrow", tables(), _counted(_arrow)),
+    Door("arrow measured", tables(), _measured(_arrow)),
+    Door("arrow batches", tables(), _counted(_reader), 10),
+    Door("polars", tables(), _counted(_polars)),
+    Door("polars lazy", tables(), _counted(_lazy), 10),
+    Door("parquet", tables(), _counted(_parquet)),
+    Door("duckdb", tables(), _duckdb),
+    Door("duckdb measured", tables(), _duckdb_measured, 10),
+    Door("csv", _lines(), _counted(_csv), 80),
+    Door("csv measured", _lines(), _measured(_csv), 20),
+)
