@@ -6,12 +6,11 @@ import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
 from typing import Final, Protocol
 
 import polars as pl
 
-from veilstream.documents import read_json
+from veilstream.data.json_lines import read_json_lines
 from veilstream.errors import BatchConflictError, VeilstreamError
 from veilstream.live.spooled import Moved
 from veilstream.live.stream import Inlet
@@ -73,25 +72,11 @@ def follow(stream: Inlet, source: Source, stop: threading.Event, pause: float = 
 
 
 def rows_of_messages(messages: Sequence[bytes | None], columns: Sequence[str]) -> tuple[pl.DataFrame, int]:
-    """JSON objects, one a message, as a table of text; and how many messages are none.
+    """JSON objects, one a message, as a table; and how many messages are none. The first column is the person's.
 
     >>> rows_of_messages([b'{"id": 7}', b"?"], ["id"])[1]
     1
     """
     lines = [b"" if message is None else message.replace(b"\n", b" ") for message in messages]
-    good = [line for line in lines if line.strip()]
-    schema = dict.fromkeys(columns, pl.String)
-    try:
-        return pl.read_ndjson(BytesIO(b"\n".join(good)), schema=schema), len(lines) - len(good)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        good = [line for line in good if _is_object(line)]
-    if not good:
-        return pl.DataFrame(schema=schema), len(lines)
-    return pl.read_ndjson(BytesIO(b"\n".join(good)), schema=schema), len(lines) - len(good)
-
-
-def _is_object(line: bytes) -> bool:
-    try:
-        return isinstance(read_json(line), dict)
-    except (ValueError, RecursionError):
-        return False
+    frame, _ = read_json_lines(b"\n".join(lines), columns, columns[0])
+    return frame, len(lines) - len(frame)
