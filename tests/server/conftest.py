@@ -75,6 +75,14 @@ class Running:
 StartServer = Callable[..., Running]
 
 
+def until(holds: Callable[[], bool], seconds: float = 30) -> None:
+    """Wait until something holds."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def start(folder: Path, *streams: StreamDefinition, clock: SettableClock | None = None, **options: Any) -> Running:
     """A server that answers when this returns."""
     chosen = clock if clock is not None else SettableClock(START)

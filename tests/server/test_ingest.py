@@ -156,7 +156,7 @@ def test_a_slow_client_is_let_go(start_server: StartServer) -> None:
     server = start_server(definition(), limits=Limits(seconds=0.2))
     token = server.service.tokens.create("slow", ("ingest",))[0]
     with raw(server) as line:
-        head = f"POST {PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+        head = f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
         line.sendall((head + "Content-Type: text/csv\r\nContent-Length: 100\r\n\r\nid,").encode())
         assert b"408" in line.recv(4096).split(b"\r\n")[0]
 

@@ -11,7 +11,7 @@ from veilstream.cli.groups import command_group
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
-    from veilstream.server.service import ServerOptions
+    from veilstream.server.service import ServerOptions, Service
     from veilstream.server.tokens import TokenStore
 
 token_app = command_group("Tokens of the live service: who may send rows, read, operate.")
@@ -46,7 +46,6 @@ def serve(
     import tempfile
 
     from veilstream.errors import InvalidInputError, MissingExtraError
-    from veilstream.server.guard import LOOPBACK
     from veilstream.server.run import Listen
 
     try:
@@ -55,7 +54,7 @@ def serve(
     except ImportError:
         raise MissingExtraError("the server needs: pip install 'veilstream[server]'") from None
     listen = Listen(host, port, tls_cert, tls_key, behind_proxy)
-    hosts = tuple(allow_host or ()) or (LOOPBACK if host in ("127.0.0.1", "localhost", "::1") else ())
+    hosts = tuple(allow_host or ())
     os.umask(0o077)
     if demo:
         for name, value in (
@@ -76,15 +75,14 @@ def serve(
         with tempfile.TemporaryDirectory(prefix="veilstream-demo-") as place:
             return _serve_demo(Path(place) / "budget.db", listen, hosts)
     options = _options(config, ledger, spool, hosts, secure=tls_cert is not None or behind_proxy is not None)
-    from veilstream.server.run import uvicorn_server
+    from veilstream.server.run import run
     from veilstream.server.service import Service
 
     service = Service(options)
-    if not service.boards:
+    if service.leading and not service.boards:
         raise InvalidInputError("streams: none is defined; write a table [streams.NAME] in a --config file", outcome="")
-    _greet(listen, service.boards, secure=options.secure)
-    uvicorn_server(service, listen).run()
-    return ExitCode.OK
+    _greet(listen, service, secure=options.secure)
+    return ExitCode.OK if run(service, listen) else ExitCode.INTERNAL
 
 
 def _serve_demo(ledger: Path, listen: Any, hosts: tuple[str, ...]) -> int:
@@ -92,7 +90,7 @@ def _serve_demo(ledger: Path, listen: Any, hosts: tuple[str, ...]) -> int:
     from threading import Event
 
     from veilstream.server.demo import Replay, definitions, feed, fill, in_background
-    from veilstream.server.run import uvicorn_server
+    from veilstream.server.run import run
     from veilstream.server.service import ServerOptions, Service
 
     typer.echo("publishing the first 60 weeks ...", err=True)
@@ -101,22 +99,23 @@ def _serve_demo(ledger: Path, listen: Any, hosts: tuple[str, ...]) -> int:
     service = Service(ServerOptions(ledger, streams=definitions(), hosts=hosts), clock)
     ingest, _ = service.tokens.create("replay", ("ingest",), life="10000w")
     operator, _ = service.tokens.create("demo operator", ("operate", "admin"), life="10000w")
-    _greet(listen, service.boards, secure=False)
+    _greet(listen, service, secure=False)
     typer.echo(f"to see the operator's view, sign in with {operator}", err=True)
     stop = Event()
     url = f"http://127.0.0.1:{listen.port}"
     in_background(partial(feed, url, ingest, clock, replay, stop))
     try:
-        uvicorn_server(service, listen).run()
+        return ExitCode.OK if run(service, listen) else ExitCode.INTERNAL
     finally:
         stop.set()
-    return ExitCode.OK
 
 
-def _greet(listen: Any, boards: Any, *, secure: bool) -> None:
+def _greet(listen: Any, service: Service, *, secure: bool) -> None:
     scheme = "https" if listen.certificate else "http"
     name = "localhost" if listen.host in ("0.0.0.0", "127.0.0.1", "::") else listen.host
-    typer.echo(f"{len(boards)} stream(s); open {scheme}://{name}:{listen.port}/", err=True)
+    if not service.leading:
+        typer.echo("another server is at this ledger; this one stands by, and takes over when that one ends", err=True)
+    typer.echo(f"{len(service.boards)} stream(s); open {scheme}://{name}:{listen.port}/", err=True)
     if not secure and listen.host not in ("127.0.0.1", "localhost", "::1"):
         typer.echo("without TLS tokens travel in clear: give --tls-cert and --tls-key, or --behind-proxy", err=True)
 
@@ -137,7 +136,7 @@ def _options(
         spool or (settings.spool if settings is not None else None),
         settings.streams if settings is not None else (),
         settings.sources if settings is not None else (),
-        hosts or (settings.hosts if settings is not None else ()),
+        (*hosts, *(settings.hosts if settings is not None else ())),
         secure,
         populations=settings.populations if settings is not None else (),
     )
@@ -162,9 +161,13 @@ def create_token(
         typer.Option("--stream", help="For this stream alone; repeat. Default: all.", show_default=False),
     ] = None,
     life: Annotated[str, typer.Option("--life", help="How long it is valid: 12h, 90d, 52w.")] = "90d",
+    quota: Annotated[
+        int | None,
+        typer.Option("--quota", help="Bytes of batches that it may send a day. Default: no limit.", show_default=False),
+    ] = None,
 ) -> None:
     """Make a token; it is shown once."""
-    token, grant = _tokens(ledger).create(label, tuple(scope), tuple(stream or ["*"]), life)
+    token, grant = _tokens(ledger).create(label, tuple(scope), tuple(stream or ["*"]), life, quota=quota)
     typer.echo(f"token {grant.id}, valid until {grant.as_json()['expires']}; it is shown once:", err=True)
     typer.echo(token)
 

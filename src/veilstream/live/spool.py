@@ -22,7 +22,7 @@ from sqlalchemy import Connection
 from veilstream.data.bounding.choice import Rows
 from veilstream.data.bounding.presence import PresenceHistory
 from veilstream.data.bounding.presence_spill import Records
-from veilstream.errors import BatchConflictError, SpoolFullError, StaleBatchError
+from veilstream.errors import BatchConflictError, LedgerBusyError, SpoolFullError, StaleBatchError
 from veilstream.live.clock import FAR_FUTURE
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.rows import Fates, join, unpack
@@ -44,6 +44,7 @@ from veilstream.live.spool_tables import (
     metadata,
     parts,
     positions,
+    read,
     streams,
     write,
 )
@@ -61,7 +62,7 @@ class Spool:
 
     def __init__(self, url: str | Path, *, timeout: float = 30, most_bytes: int | None = None) -> None:
         self._engine, self.label = connect(url, timeout)
-        self._most_bytes = most_bytes
+        self._most_bytes, self._timeout = most_bytes, timeout
         # SQLite lets waiting writers poll, so that a busy one starves the others; threads of a process take turns here.
         self._turn = threading.Lock()
         self.folder = None if self._engine.dialect.name != "sqlite" else Path(self.label).resolve().parent
@@ -73,13 +74,23 @@ class Spool:
     @contextmanager
     def write(self) -> Generator[Connection]:
         """One transaction; an error undoes all of it."""
-        with self._turn, write(self._engine, self.label) as connection:
-            yield connection
+        if not self._turn.acquire(timeout=self._timeout):
+            raise LedgerBusyError(
+                name="spool",
+                value=self.label,
+                limit=f"other writers of this process held it for {self._timeout:g} s",
+                outcome="nothing was stored",
+            )
+        try:
+            with write(self._engine, self.label) as connection:
+                yield connection
+        finally:
+            self._turn.release()
 
     @contextmanager
     def read(self) -> Generator[Connection]:
         """A look at what is committed; it waits for no writer."""
-        with self._engine.connect() as connection:
+        with read(self._engine, self.label) as connection:
             yield connection
 
     def define(self, definition: StreamDefinition, first: int) -> SpooledStream:

@@ -23,9 +23,11 @@ from sqlalchemy import (
     event,
 )
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
-from veilstream.errors import InvalidInputError, LedgerBusyError, LedgerError, LedgerFullError, MissingExtraError
+from veilstream.errors import InvalidInputError, LedgerBusyError, LedgerError, LedgerFullError
+from veilstream.storage.ledger.surroundings import refuse_forgetful_server
+from veilstream.storage.postgres import postgres_engine
 
 Id = BigInteger().with_variant(Integer(), "sqlite")
 metadata = MetaData()
@@ -144,7 +146,9 @@ def connect(url: str | Path, timeout: float) -> tuple[Engine, str]:
     except (ArgumentError, ValueError, RuntimeError):
         raise InvalidInputError("spool url: it cannot be parsed", outcome="nothing was opened") from None
     if parsed.drivername.startswith("postgres"):
-        return _postgres(parsed, timeout), parsed.render_as_string(hide_password=True)
+        return postgres_engine(
+            parsed, timeout, silence=timeout + 5, configure=refuse_forgetful_server
+        ), parsed.render_as_string(hide_password=True)
     if not parsed.database or parsed.database == ":memory:":
         raise InvalidInputError(
             "spool: a file or a PostgreSQL database is needed; accepted rows must survive a crash",
@@ -187,22 +191,11 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql(connection.get_execution_options().get("spool_begin", "BEGIN"))
 
 
-def _postgres(url: URL, timeout: float) -> Engine:
-    try:
-        import psycopg  # noqa: F401  # pyright: ignore[reportUnusedImport]
-    except ImportError:
-        raise MissingExtraError("PostgreSQL spools need: pip install 'veilstream[postgres]'") from None
-    options = {"connect_timeout": max(2, round(timeout))}
-    chosen = url.set(drivername="postgresql+psycopg")
-    return sa.create_engine(chosen, hide_parameters=True, pool_pre_ping=True, connect_args=options)
-
-
 @contextmanager
-def write(engine: Engine, label: str) -> Generator[Connection]:
-    """One transaction that holds SQLite's write lock; its errors in our own words, since drivers quote values."""
+def explained(label: str) -> Generator[None]:
+    """Errors of the database in our own words, since drivers quote values; nobody outside sees any other."""
     try:
-        with engine.connect().execution_options(spool_begin="BEGIN IMMEDIATE") as connection, connection.begin():
-            yield connection
+        yield
     except (OverflowError, UnicodeError):
         raise InvalidInputError(
             name="spool", limit="a text or number that no database takes", outcome="nothing was stored"
@@ -214,6 +207,28 @@ def write(engine: Engine, label: str) -> Generator[Connection]:
             kind = LedgerBusyError
         elif name in ("SQLITE_FULL", "53100"):
             kind = LedgerFullError
-        raise kind(
-            name="spool", value=label, limit=f"the database refused ({name})", outcome="nothing was stored"
-        ) from None
+        lost = error.connection_invalidated or error.statement is None
+        limit = f"the database {'cannot be reached' if lost else 'refused'} ({name})"
+        raise kind(name="spool", value=label, limit=limit, outcome="nothing was stored") from None
+    except SQLAlchemyError as error:
+        # No connection came free in time, or the one in use was lost before.
+        limit = f"the database cannot be reached ({type(error).__name__})"
+        raise LedgerError(name="spool", value=label, limit=limit, outcome="nothing was stored") from None
+
+
+@contextmanager
+def read(engine: Engine, label: str) -> Generator[Connection]:
+    """A look at what is committed."""
+    with explained(label), engine.connect() as connection:
+        yield connection
+
+
+@contextmanager
+def write(engine: Engine, label: str) -> Generator[Connection]:
+    """One transaction that holds SQLite's write lock."""
+    with (
+        explained(label),
+        engine.connect().execution_options(spool_begin="BEGIN IMMEDIATE") as connection,
+        connection.begin(),
+    ):
+        yield connection

@@ -38,12 +38,13 @@ class Session:
     """What a cookie stands for."""
 
     token: str
+    digest: str
     csrf: str
     until: int
 
 
 class Sessions:
-    """Cookies of the page, in memory: they end with the process, and with their token."""
+    """Cookies of the page, in memory: they end with the process, and with the secret that they came from."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -52,7 +53,7 @@ class Sessions:
     def begin(self, grant: Grant) -> tuple[str, Session]:
         name, csrf = _word(), _word()
         until = min(grant.expires, self._service.wall.now() + SESSION_SECONDS * 1_000_000)
-        self._sessions[name] = Session(grant.id, csrf, until)
+        self._sessions[name] = Session(grant.id, grant.digest, csrf, until)
         while len(self._sessions) > MOST_SESSIONS:
             self._sessions.popitem(last=False)
         return name, self._sessions[name]
@@ -65,7 +66,8 @@ class Sessions:
         if session is None or session.until <= self._service.wall.now():
             return None
         grant = self._service.tokens.grant(session.token)
-        return None if grant is None else (grant, session)
+        # Whoever has a token's old secret, and rotated it was because somebody may, has no session either.
+        return None if grant is None or grant.digest != session.digest else (grant, session)
 
 
 def _word() -> str:

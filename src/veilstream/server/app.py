@@ -31,20 +31,7 @@ from veilstream.server.intake import OverloadedError
 from veilstream.server.service import Service
 from veilstream.server.tokens import UnknownTokenError
 
-STATUS: Final[tuple[tuple[type[VeilstreamError], int], ...]] = (
-    (BatchConflictError, 409),
-    (SpoolFullError, 429),
-    (OverloadedError, 429),
-    (TooFastError, 429),
-    (StaleBatchError, 503),
-    (SlowBodyError, 408),
-    (BodyTooLargeError, 413),
-    (UnknownFormatError, 415),
-    (UnknownTokenError, 404),
-    (TooMuchError, 413),
-    (InvalidInputError, 422),
-    (LedgerError, 503),
-)
+ALWAYS: Final = ("/health/", "/metrics")
 
 
 def make_app(service: Service) -> Guard:
@@ -75,15 +62,58 @@ def make_app(service: Service) -> Guard:
     app.add_exception_handler(VeilstreamError, _explain)
     app.add_exception_handler(RequestValidationError, _explain_parameters)
     app.add_exception_handler(HTTPException, _explain_http)
-    return Guard(app, service, _straight(batches))
+    return Guard(_Leading(app, service), service, _straight(batches, service))
 
 
-def _straight(batches: events.Batches) -> Endpoint:
+class NotLeadingError(VeilstreamError):
+    """A server that stands by."""
+
+    outcome = "nothing was done"
+
+    def __init__(self) -> None:
+        super().__init__(name="server", limit="it stands by while another serves; ask that one")
+
+
+STATUS: Final[tuple[tuple[type[VeilstreamError], int], ...]] = (
+    (BatchConflictError, 409),
+    (SpoolFullError, 429),
+    (OverloadedError, 429),
+    (TooFastError, 429),
+    (StaleBatchError, 503),
+    (NotLeadingError, 503),
+    (SlowBodyError, 408),
+    (BodyTooLargeError, 413),
+    (UnknownFormatError, 415),
+    (UnknownTokenError, 404),
+    (TooMuchError, 413),
+    (InvalidInputError, 422),
+    (LedgerError, 503),
+)
+
+
+class _Leading:
+    """Lets only the server that leads answer; its health and metrics everybody may ask for."""
+
+    def __init__(self, app: FastAPI, service: Service) -> None:
+        self._app, self._service = app, service
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        stands_by = scope["type"] == "http" and not self._service.leading
+        if stands_by and not str(scope["path"]).startswith(ALWAYS):
+            answer = await _explain(Request(scope, receive), NotLeadingError())
+            await answer(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def _straight(batches: events.Batches, service: Service) -> Endpoint:
     """Batches without the way through routes and parameters, which takes as long as a small batch itself."""
 
     async def take(scope: Message, receive: Receive, send: Send, name: str) -> None:
         request = Request(scope, receive)
         try:
+            if not service.leading:
+                raise NotLeadingError
             answer = await batches.take(request, name, request.headers.get("batch-id"))
         except VeilstreamError as error:
             answer = await _explain(request, error)

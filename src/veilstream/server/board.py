@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -32,7 +33,9 @@ class StreamBoard:
     def __init__(self, definition: StreamDefinition, ledger: Ledger, first: int) -> None:
         self.definition, self.first = definition, first
         self._ledger = ledger
+        self._steps: list[int] = []
         self._seqs: list[int] = []
+        """Of each step, its number in the ledger; steps that were lost are in neither."""
         self._as_of: int | None = None
         self._of_step: dict[int, int] = {}
         self.published = first - 1
@@ -43,7 +46,7 @@ class StreamBoard:
         self._totals: OrderedDict[int, tuple[float, bool]] = OrderedDict()
         self._news = asyncio.Event()
         self._past = ReadersPast() if definition.smooths else None
-        self._seen = first - 1
+        self._seen, self._seen_seq = first - 1, 0
         known = ledger.releases(definition.name)
         while page := list(islice(known, READ_AT_ONCE)):
             for one in self.prepared(page):
@@ -68,9 +71,18 @@ class StreamBoard:
         as_of = [self._of_step[release.t] for release in releases]
         # A step that was taken up again after an error teaches nothing twice; readers have it already.
         past = self._past if releases[0].t > self._seen else None
-        self._seen = max(self._seen, releases[-1].t)
+        if releases[-1].t > self._seen:
+            self._seen, self._seen_seq = releases[-1].t, releases[-1].seq
         made = shown(releases, as_of, self.definition.measures, past)
         return [(release.seq, one) for release, one in zip(releases, made, strict=True)]
+
+    def prepared_up_to(self, release: Release) -> Iterator[tuple[int, Shown]]:
+        """The same of ``release`` and of those before it that another server published. Runs in the same thread."""
+        between = [release]
+        if release.t > self._seen + 1:
+            found = self._ledger.releases(self.definition.name, after=self._seen_seq)
+            between = [one for one in found if one.seq <= release.seq]
+        yield from self.prepared(between)
 
     def add(self, prepared: tuple[int, Shown]) -> None:
         """A release was committed; it is not visible yet."""
@@ -78,6 +90,7 @@ class StreamBoard:
         if one.step <= self.published:
             return
         self._seqs.append(seq)
+        self._steps.append(one.step)
         self.published = one.step
         self._keep(one)
 
@@ -114,22 +127,22 @@ class StreamBoard:
     def read(self, first: int, last: int) -> Iterator[Shown]:
         """The releases of steps ``first`` to ``last``, as far as they are visible. Runs in any thread."""
         first, last = max(first, self.first), min(last, self.visible)
-        step, past = first, None
-        while step <= last:
-            kept = self._kept.get(step)
+        place, end, past = bisect_left(self._steps, first), bisect_right(self._steps, last), None
+        while place < end:
+            kept = self._kept.get(self._steps[place])
             if kept is not None:
                 yield kept
-                step, past = step + 1, None
+                place, past = place + 1, None
                 continue
-            place = step - self.first
             after = self._seqs[place - 1] if place else 0
-            many = min(READ_AT_ONCE, last - step + 1)
+            many = min(READ_AT_ONCE, end - place)
             page = list(self._ledger.releases(self.definition.name, after=after, limit=many))
+            if not page:
+                return
             as_of = [self._of_step[release.t] for release in page]
-            past = self._past_of(page[0]) if past is None and page else past
-            for one in shown(page, as_of, self.definition.measures, past):
-                yield one
-                step = one.step + 1
+            past = self._past_of(page[0]) if past is None else past
+            yield from shown(page, as_of, self.definition.measures, past)
+            place += len(page)
 
     def _past_of(self, release: Release) -> ReadersPast | None:
         """What the release leans on, read again."""

@@ -16,6 +16,8 @@ from veilstream.errors import InvalidInputError, VeilstreamError
 from veilstream.server import bodies
 from veilstream.server.access import Access
 from veilstream.server.intake import Rate
+from veilstream.server.logs import log
+from veilstream.server.quotas import Quotas
 from veilstream.server.service import Service
 from veilstream.server.shapes import Accepted, ProblemBody
 from veilstream.server.tracing import span
@@ -56,8 +58,8 @@ class TooFastError(VeilstreamError):
 
     outcome = "nothing was stored"
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(name="client", limit="more batches a second than allowed; wait for Retry-After")
+    def __init__(self, problem: str, seconds: float) -> None:
+        super().__init__(name="client", limit=f"{problem}; wait for Retry-After")
         self.retry_after = max(1, math.ceil(seconds))
 
 
@@ -74,6 +76,7 @@ class Batches:
         self._service, self._access = service, access
         self._limits = service.options.limits
         self._rate = Rate(self._limits.batches_per_second, self._limits.burst)
+        self._quotas = Quotas()
 
     async def take(self, request: Request, name: str, batch_id: str | None) -> Response:
         """Store a batch of rows; an answer of 202 means that it is on the disk."""
@@ -82,7 +85,9 @@ class Batches:
         grant = self._access.require(request, "ingest", name)
         wait = self._rate.wait(grant.id, began)
         if wait:
-            raise TooFastError(wait)
+            raise TooFastError("more batches a second than allowed", wait)
+        if (wait := self._quotas.wait(grant, began)) > 0:
+            raise TooFastError("the token's bytes of a day are used up", wait)
         stream = service.spooled.get(name)
         if stream is None:
             return JSONResponse(_problem("InvalidInputError", "stream: there is none of that name"), 404)
@@ -94,9 +99,13 @@ class Batches:
         try:
             with span("ingest", stream=name, format=kind):
                 body = await _body(request, limits)
+                self._quotas.use(grant, len(body), began)
+                # A slow body outlives the token that it came with.
+                self._access.require(request, "ingest", name)
                 outcome = await service.intake.take(stream, body, kind, received, batch_id)
         except VeilstreamError as error:
             service.metrics.count("batches", outcome=type(error).__name__)
+            log("batch refused", level="warning", stream=name, token=grant.id, error=type(error).__name__)
             raise
         finally:
             service.intake.release(size)

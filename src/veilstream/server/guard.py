@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from veilstream.server.board import dumps
 from veilstream.server.events import EVENTS
+from veilstream.server.hosts import host_name, is_allowed
 from veilstream.server.service import Service
 
 Message = MutableMapping[str, Any]
@@ -26,7 +27,6 @@ HEADERS: Final = {
 }
 MOST_JSON: Final = 64 << 10
 """Bytes of a body on any route but that of batches, which has limits of its own."""
-LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
 class Guard:
@@ -34,7 +34,7 @@ class Guard:
 
     def __init__(self, app: Any, service: Service, batches: Endpoint) -> None:
         self._app, self._service, self._batches = app, service, batches
-        self._hosts = service.options.hosts
+        self._hosts = tuple(name for one in service.options.hosts if (name := host_name(one)) is not None)
         self._extra = {embedded: self._headers(embedded) for embedded in (False, True)}
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -43,7 +43,8 @@ class Guard:
             return
         host = next((value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"host"), "")
         respond = self._with_headers(scope, send)
-        if self._hosts and _name(host) not in self._hosts:
+        # Who asks for the health of this server learns nothing about anybody, and asks by whatever address there is.
+        if not str(scope["path"]).startswith("/health/") and not is_allowed(host, self._hosts):
             await _refuse(respond, 421, "host: not one that this server answers to; add it with --allow-host")
             return
         found = EVENTS.fullmatch(str(scope["path"])) if scope["method"] == "POST" else None
@@ -92,17 +93,6 @@ def _limited(receive: Receive) -> Receive:
         return message if came <= MOST_JSON else {"type": "http.disconnect"}
 
     return limited
-
-
-def _name(host: str) -> str:
-    """The host's name without its port.
-
-    >>> _name("[::1]:8000"), _name("example.org:80")
-    ('[::1]', 'example.org')
-    """
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0].lower()
 
 
 def _kind(scope: MutableMapping[str, Any]) -> str:

@@ -108,7 +108,7 @@ def router(service: Service, access: Access) -> APIRouter:
         """Define the stream that the file will be published in."""
         grant = access.require(request, "admin", body.name)
         await asyncio.to_thread(lambda: _open(service, body.definition()))
-        await asyncio.to_thread(service.tokens.log, grant.id, "define stream", body.name, "done")
+        await asyncio.to_thread(service.tokens.log, grant.id, "define stream", body.name)
         return {"stream": body.name, "steps": 0}
 
     @routes.post("/streams/{name}/events", response_model=Published, responses=PROBLEMS, openapi_extra=BODY)
@@ -117,14 +117,14 @@ def router(service: Service, access: Access) -> APIRouter:
     ) -> JSONResponse:
         """Publish a whole file: its rows are bounded and every step up to ``until`` is released, once."""
         grant = access.require(request, "admin", name)
-        known = service.spool.stream(name)
+        known = await asyncio.to_thread(service.spool.stream, name)
         if known is None or known.definition.clock != "manual":
             return JSONResponse({"error": {"type": "InvalidInputError", "message": "stream: define it first"}}, 404)
         kind = bodies.media_type(request.headers.get("content-type"))
         content = await read_limited(request, service)
-        stream = _open(service, known.definition)
+        stream = await asyncio.to_thread(_open, service, known.definition)
         steps = await asyncio.to_thread(_publish, service, stream, content, kind, until)
-        await asyncio.to_thread(service.tokens.log, grant.id, "publish file", name, "done")
+        await asyncio.to_thread(service.tokens.log, grant.id, "publish file", name)
         await asyncio.to_thread(service.open_board, name)
         return JSONResponse({"stream": name, "steps": steps})
 

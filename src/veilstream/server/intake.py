@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from veilstream.errors import VeilstreamError
+from veilstream.errors import LedgerError, VeilstreamError
 from veilstream.live.clock import Clock
 from veilstream.live.rows import encode_batch
 from veilstream.live.spool import Spool
@@ -99,11 +99,21 @@ class Intake:
                 outcomes = self._spool.append([arrival for arrival, _ in group], self._clock.now())
             except VeilstreamError as error:
                 outcomes = [error] * len(group)
+            except Exception as error:
+                # The thread goes on whatever happens: without it batches would wait for ever.
+                outcomes = [LedgerError(name="spool", limit=type(error).__name__, outcome="nothing was stored")] * len(
+                    group
+                )
             for (_, done), outcome in zip(group, outcomes, strict=True):
                 if isinstance(outcome, Exception):
                     done.set_exception(outcome)
                 else:
                     done.set_result(outcome)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread that stores batches goes on, or has ended as it should."""
+        return self._writer.is_alive() or self._stopping
 
     def stop(self) -> None:
         """Store what is under way and take nothing more."""

@@ -23,19 +23,20 @@ def router(service: Service, access: Access) -> APIRouter:
     """The routes of operators."""
     routes = APIRouter(tags=["operate"])
 
-    @routes.get("/health/live", response_model=shapes.Health)
-    async def live() -> dict[str, str]:
-        """Whether the process answers."""
-        return {"status": "ok"}
+    @routes.get("/health/live", response_model=shapes.Health, responses={503: {"model": shapes.Health}})
+    async def live() -> JSONResponse:
+        """Whether the process answers and all its workers live."""
+        died = service.dead is not None
+        return JSONResponse({"status": "worker died" if died else "ok"}, 503 if died else 200)
 
     @routes.get(
         "/health/ready",
         response_model=shapes.Health,
-        responses={503: {"model": shapes.Health, "description": "steps are not being closed"}},
+        responses={503: {"model": shapes.Health, "description": "steps are not being closed here"}},
     )
     async def ready() -> JSONResponse:
-        """Whether steps are being closed."""
-        return JSONResponse({"status": "ok" if service.ready else "not ready"}, 200 if service.ready else 503)
+        """Whether steps are being closed: not by a server that stands by, and not while no stream can go on."""
+        return JSONResponse({"status": service.status}, 200 if service.ready else 503)
 
     @routes.get("/metrics", responses=METRICS, response_class=PlainTextResponse)
     async def metrics(request: Request) -> PlainTextResponse:
@@ -65,7 +66,7 @@ def router(service: Service, access: Access) -> APIRouter:
     @routes.get("/v1/audit", response_model=shapes.AuditLog, responses=PROBLEMS)
     async def audit(request: Request, limit: Annotated[int, Query(ge=1, le=1000)] = 200) -> dict[str, Any]:
         """Who did what, newest first."""
-        access.require(request, "admin")
+        access.require(request, "admin", "*")
         return {"entries": await asyncio.to_thread(service.tokens.history, limit)}
 
     _session_routes(routes, service, access)
@@ -108,7 +109,7 @@ def _session_routes(routes: APIRouter, service: Service, access: Access) -> None
             samesite="strict",
             secure=service.options.secure,
         )
-        await asyncio.to_thread(service.tokens.log, grant.id, "log in", "page", "done")
+        await asyncio.to_thread(service.tokens.log, grant.id, "log in", "page")
         return {"label": grant.label, "scopes": grant.scopes, "streams": grant.streams, "csrf": known.csrf}
 
     @routes.delete("/v1/session", status_code=204, responses=PROBLEMS)
@@ -124,32 +125,36 @@ def _session_routes(routes: APIRouter, service: Service, access: Access) -> None
 def _token_routes(routes: APIRouter, service: Service, access: Access) -> None:
     @routes.get("/v1/tokens", response_model=shapes.TokenList, responses=PROBLEMS)
     async def list_tokens(request: Request) -> dict[str, Any]:
-        """Tokens that are valid, without their secrets."""
-        access.require(request, "admin")
-        return {"tokens": [grant.as_json() for grant in service.tokens.grants()]}
+        """Tokens that are valid, without their secrets: those for streams that the asking token may administer."""
+        admin = access.require(request, "admin")
+        seen = [one for one in service.tokens.grants() if all(admin.allows("admin", name) for name in one.streams)]
+        return {"tokens": [grant.as_json() for grant in seen]}
 
     @routes.post("/v1/tokens", status_code=201, response_model=shapes.NewToken, responses=PROBLEMS)
     async def create_token(body: shapes.TokenRequest, request: Request) -> dict[str, str]:
         """A new token, shown once."""
         admin = access.require(request, "admin", "*")
         token, grant = await asyncio.to_thread(
-            service.tokens.create, body.label, tuple(body.scopes), tuple(body.streams), body.life
+            service.tokens.create,
+            body.label,
+            tuple(body.scopes),
+            tuple(body.streams),
+            body.life,
+            quota=body.quota,
+            who=admin.id,
         )
-        await asyncio.to_thread(service.tokens.log, admin.id, "create token", grant.id, "done")
         return {"token": token, "id": grant.id}
 
     @routes.post("/v1/tokens/{token_id}/rotate", response_model=shapes.NewToken, responses=PROBLEMS)
     async def rotate_token(token_id: TokenId, request: Request) -> dict[str, str]:
         """Another secret for the same rights; the old one is void at once."""
         admin = access.require(request, "admin", "*")
-        token = await asyncio.to_thread(service.tokens.rotate, token_id)
-        await asyncio.to_thread(service.tokens.log, admin.id, "rotate token", token_id, "done")
+        token = await asyncio.to_thread(service.tokens.rotate, token_id, admin.id)
         return {"token": token, "id": token_id}
 
     @routes.delete("/v1/tokens/{token_id}", status_code=204, responses=PROBLEMS)
     async def revoke_token(token_id: TokenId, request: Request) -> Response:
         """Void a token at once, and the page's sessions that came from it."""
         admin = access.require(request, "admin", "*")
-        await asyncio.to_thread(service.tokens.revoke, token_id)
-        await asyncio.to_thread(service.tokens.log, admin.id, "revoke token", token_id, "done")
+        await asyncio.to_thread(service.tokens.revoke, token_id, admin.id)
         return Response(status_code=204)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from veilstream.errors import VeilstreamError
 from veilstream.live.clock import Clock
 from veilstream.server import tables
 from veilstream.server.access import Access
@@ -113,13 +114,13 @@ def router(service: Service, access: Access) -> APIRouter:
         """Server-sent events: one for each release after the step ``after`` or Last-Event-ID."""
         board = access.readable(request, name)
         start = _resumed(board, after, last_event_id)
-        return _events(_releases(service, board, start))
+        return _events(_releases(service, board, start, lambda: access.may_read(request, name)))
 
     @routes.get("/live", responses=LIVE, response_class=StreamingResponse)
     async def follow_all(request: Request) -> StreamingResponse:
         """Server-sent events: which streams have a new release."""
-        names = [name for name in service.boards if access.may_read(request, name)]
-        return _events(_heads(service, names))
+        access.who(request)
+        return _events(_heads(service, lambda: [name for name in service.boards if access.may_read(request, name)]))
 
     return routes
 
@@ -155,12 +156,24 @@ def _resumed(board: StreamBoard, after: int | None, header: str | None) -> int:
 
 def _events(source: AsyncIterator[bytes]) -> StreamingResponse:
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(source, headers=headers, media_type="text/event-stream")
+    return StreamingResponse(_while_allowed(source), headers=headers, media_type="text/event-stream")
 
 
-async def _releases(service: Service, board: StreamBoard, after: int) -> AsyncIterator[bytes]:
+async def _while_allowed(source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Events until a token ends: whoever asks again is told why."""
+    try:
+        async for event in source:
+            yield event
+    except VeilstreamError:
+        return
+
+
+async def _releases(
+    service: Service, board: StreamBoard, after: int, allowed: Callable[[], bool]
+) -> AsyncIterator[bytes]:
+    """Events for as long as the reader may have them and the board is that of the server that leads."""
     yield b"retry: 2000\n\n"
-    while True:
+    while allowed() and service.leading and service.boards.get(board.definition.name) is board:
         if board.visible <= after:
             try:
                 await asyncio.wait_for(board.news(after), HEARTBEAT_SECONDS)
@@ -179,14 +192,13 @@ def _event(board: StreamBoard, step: int) -> bytes:
     return b"id: %d\nevent: release\ndata: %s\n\n" % (step, dumps(page))
 
 
-async def _heads(service: Service, names: list[str]) -> AsyncIterator[bytes]:
+async def _heads(service: Service, readable: Callable[[], list[str]]) -> AsyncIterator[bytes]:
     yield b"retry: 2000\n\n"
     seen: dict[str, int] = {}
-    while True:
+    while service.leading:
         news = service.any_news
-        changed = {
-            name: service.boards[name].visible for name in names if seen.get(name) != service.boards[name].visible
-        }
+        heads = {name: service.boards[name].visible for name in readable()}
+        changed = {name: head for name, head in heads.items() if seen.get(name) != head}
         if changed:
             seen |= changed
             yield b"event: heads\ndata: %s\n\n" % dumps(changed)

@@ -197,6 +197,7 @@ class TokenRequest(BaseModel):
     streams: list[Annotated[str, Field(pattern=r"^(\*|[A-Za-z0-9][A-Za-z0-9._-]{0,99})$")]] = Field(
         default=["*"], min_length=1, max_length=1000
     )
+    quota: int | None = Field(default=None, ge=1, le=1 << 50, description="Bytes of batches a day; null for no limit.")
     life: str = Field(default=DEFAULT_LIFE, pattern=r"^[1-9][0-9]{0,4}[smhdw]$")
 
 
@@ -206,6 +207,7 @@ class TokenInfo(BaseModel):
     scopes: list[str]
     streams: list[str]
     expires: str
+    quota: int | None
 
 
 class NewToken(BaseModel):
@@ -253,4 +255,4 @@ class PopulationBudgets(BaseModel):
 
 
 class Health(BaseModel):
-    status: Literal["ok", "not ready"]
+    status: Literal["ok", "not ready", "standby", "worker died"]

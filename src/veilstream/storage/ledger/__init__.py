@@ -87,13 +87,14 @@ class Ledger:
 
     @classmethod
     @checks_arguments
-    def open(cls, url: str | Path | None, *, timeout: float = 30) -> Self:
+    def open(cls, url: str | Path | None, *, timeout: float = 30, silence: float | None = None) -> Self:
         """Open or create a ledger: a path, a ``sqlite:///`` or ``postgresql://`` URL, ``None`` for memory.
 
-        ``timeout`` is how many seconds to wait for another process before ``LedgerBusyError``. ``LedgerVersionError``
-        says that a newer version wrote it, ``LedgerError`` that it is no ledger or cannot be reached.
+        ``timeout`` is how many seconds to wait for another process before ``LedgerBusyError``, ``silence`` for how many
+        a PostgreSQL server may send nothing before it counts as lost; None waits for it. ``LedgerVersionError`` says
+        that a newer version wrote it, ``LedgerError`` that it is no ledger or cannot be reached.
         """
-        return cls(connect(url, timeout))
+        return cls(connect(url, timeout, silence))
 
     def __repr__(self) -> str:
         return f"Ledger({self._backend.label})"

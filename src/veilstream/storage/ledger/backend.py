@@ -15,6 +15,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, MultipleResultsFound, NoResultFound, PendingRollbackError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from veilstream.errors import (
     LedgerBusyError,
@@ -136,7 +137,7 @@ class Backend:
             yield
         except DBAPIError as error:
             raise self._explain(error, started) from None
-        except PendingRollbackError as error:
+        except (PendingRollbackError, PoolTimeoutError) as error:
             raise self._lost(type(error).__name__) from None
         except VeilstreamError:
             raise

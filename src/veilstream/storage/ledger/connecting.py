@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import URL
 from sqlalchemy.pool import StaticPool
 
-from veilstream.errors import InvalidInputError, LedgerError, MissingExtraError
+from veilstream.errors import InvalidInputError, LedgerError
 from veilstream.storage.ledger.backend import READ, SQLITE_BUSY, Backend
 from veilstream.storage.ledger.surroundings import (
     refuse_forgetful_server,
@@ -22,13 +22,14 @@ from veilstream.storage.ledger.surroundings import (
     refuse_readable_by_others,
 )
 from veilstream.storage.location import locate
+from veilstream.storage.postgres import postgres_engine
 
 CACHE_KIB: Final = 1 << 15
 CHECKPOINT_PAGES: Final = 1 << 12
 
 
-def connect(url: str | Path | None, timeout: float) -> Backend:
-    """The back end that ``url`` names, with its schema up to date."""
+def connect(url: str | Path | None, timeout: float, silence: float | None = None) -> Backend:
+    """The back end that ``url`` names, with its schema up to date; see ``postgres_engine`` for ``silence``."""
     if not timeout > 0:
         raise InvalidInputError(
             name="ledger timeout",
@@ -38,7 +39,7 @@ def connect(url: str | Path | None, timeout: float) -> Backend:
         )
     place = locate(url)
     if place.server is not None:
-        backend = _postgres(place.server, timeout)
+        backend = _postgres(place.server, timeout, silence)
     else:
         backend = _memory(timeout) if place.file is None else _sqlite(place.file, timeout)
     try:
@@ -136,30 +137,7 @@ def _configure_sqlite(connection: Any, _record: object) -> None:
     cursor.close()
 
 
-def _postgres(url: URL, timeout: float) -> Backend:
-    try:
-        import psycopg  # noqa: F401  # pyright: ignore[reportUnusedImport]
-    except ImportError:
-        raise MissingExtraError("PostgreSQL ledgers need: pip install 'veilstream[postgres]'") from None
-    seconds = max(2, round(timeout))
-    engine = _engine(
-        url.set(drivername="postgresql+psycopg"),
-        pool_pre_ping=True,
-        connect_args={"connect_timeout": seconds},
-    )
+def _postgres(url: URL, timeout: float, silence: float | None) -> Backend:
+    engine = postgres_engine(url, timeout, silence=silence, configure=refuse_forgetful_server)
     label = url.difference_update_query(["password", "sslpassword"]).render_as_string(hide_password=True)
-    hide = url.password or str(url.query.get("password", ""))
-    backend = Backend(engine, label, timeout, hide=hide)
-    lock_timeout = max(1, round(timeout * 1000))
-
-    def configure(connection: Any, _record: object) -> None:
-        connection.execute(f"SET lock_timeout = {lock_timeout}")
-        # A release that a power failure can take back is not a release.
-        connection.execute(
-            "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
-        )
-        refuse_forgetful_server(connection)
-        connection.commit()
-
-    event.listen(engine, "connect", configure)
-    return backend
+    return Backend(engine, label, timeout, hide=url.password or str(url.query.get("password", "")))

@@ -1,0 +1,20 @@
+"""A source of a stream as the server runs and watches it."""
+
+from __future__ import annotations
+
+from veilstream.live.sources import Source, follow
+from veilstream.live.stream import Inlet
+from veilstream.server.workers import Worker
+
+
+class SourceWorker(Worker):
+    """Reads a source for as long as this server leads."""
+
+    def __init__(self, inlet: Inlet, source: Source) -> None:
+        super().__init__(source.name, self._follow)
+        self.stream = inlet.name
+        self._inlet, self._source = inlet, source
+
+    def _follow(self, worker: Worker) -> None:
+        worker.well()
+        follow(self._inlet, self._source, worker.stopping)
