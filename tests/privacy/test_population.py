@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from veilstream.data import Calendar
 from veilstream.errors import BudgetExceededError, InvalidInputError
 from veilstream.privacy.charge import Charge, Span
+from veilstream.privacy.durations import MICROSECONDS
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.population import Cost, Membership, Population
 from veilstream.privacy.population_limit import Pool, PoolDraws
@@ -22,6 +23,7 @@ from veilstream.privacy.population_pool import Drawn, Member, StreamDraws
 from veilstream.privacy.population_profile import Profile, Usage
 from veilstream.privacy.population_steps import most_steps, windows_of_stream
 from veilstream.privacy.population_time import TimeGrid
+from veilstream.privacy.presence_blocks import Blocks
 
 AMOUNTS = st.sampled_from([Fraction(1, 8), Fraction(1, 6), Fraction(1, 4), Fraction(1, 3), Fraction(1)])
 
@@ -279,6 +281,27 @@ def test_no_window_of_any_calendars_touches_more_steps_than_said(
         assert most == w == max(found)
 
 
+@pytest.mark.parametrize(
+    ("zone", "hours", "start"),
+    [
+        ("Europe/Berlin", 25, "2025-10-20"),
+        ("Antarctica/Casey", 27, "2010-03-01"),
+        ("Antarctica/Troll", 26, "2025-10-20"),
+        ("Pacific/Kwajalein", 47, "1969-09-20"),
+    ],
+)
+def test_the_longest_day_of_a_zone_is_known(zone: str, hours: int, start: str) -> None:
+    days, steps = TimeGrid(start, "1d", zone), TimeGrid(start, "30m")
+    lengths = [days.border(i + 1) - days.border(i) for i in range(30)]
+    assert max(lengths) == hours * MICROSECONDS["h"]
+    assert most_steps(days, 1, steps) >= max(_touched(days, 1, steps, i) for i in range(30)) >= 2 * hours
+    blocks = Blocks("1d").placed(start, "30m", zone)
+    numbers = [blocks.block_of(t) for t in range(48 * 30)]
+    assert blocks.longest is not None
+    assert blocks.longest >= max(map(numbers.count, numbers)) == 2 * hours
+    assert all(blocks.first_of(t) == numbers.index(numbers[t]) for t in range(100, 48 * 30, 7))
+
+
 @settings(max_examples=40, deadline=None)
 @given(LONG, ZONES, STARTS)
 def test_a_grid_has_the_borders_of_the_calendar(every: str, zone: str, start: str) -> None:
@@ -292,7 +315,7 @@ def test_a_grid_has_the_borders_of_the_calendar(every: str, zone: str, start: st
 
 
 def test_cells_cover_time_without_gaps_where_clocks_change() -> None:
-    for zone in ("Europe/Berlin", "America/Sao_Paulo", "Africa/Cairo", "Australia/Lord_Howe"):
+    for zone in ("Europe/Berlin", "America/Sao_Paulo", "Africa/Cairo", "Australia/Lord_Howe", "Antarctica/Casey"):
         grid = TimeGrid("2013-01-01", "1d", zone)
         borders = [grid.border(i) for i in range(-100, 800)]
         assert all(a < b for a, b in pairwise(borders))
@@ -304,7 +327,46 @@ def test_blocks_of_people_are_counted_by_the_blocks_that_a_window_touches() -> N
     weekly = Guarantee(1, per=7, presence=2)
     for steps in range(1, 40):
         touched = max(len({t // 7 for t in range(first, first + steps)}) for first in range(7))
-        assert windows_of_stream(weekly, steps) == min(steps, touched)
+        assert windows_of_stream(weekly, steps) == min(steps, touched) + 1
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "steps"),
+    [
+        *((Guarantee(1, w=None, presence=c), k) for c in (1, 2, 3) for k in (3, 4)),
+        *((Guarantee(1, per=per, presence=c), k) for per in (2, 3, 4) for c in (1, 2) for k in (1, 2, 3, 4)),
+        *((Guarantee(1, w=w, presence=1), k) for w in (3, 4) for k in (1, 3, 4, 5)),
+    ],
+    ids=str,
+)
+def test_a_part_of_a_persons_visits_moves_no_more_steps_than_are_reserved(guarantee: Guarantee, steps: int) -> None:
+    """Every pattern of visits, every place of the window: what differs, in the units that the stream protects."""
+    every, reserved = range(9), windows_of_stream(guarantee, steps)
+    assert guarantee.reach is not None
+    assert reserved is not None
+    most = all_gone = 0
+    for pattern in range(1 << len(every)):
+        visits = [t for t in every if pattern >> t & 1]
+        counted = _counted(visits, guarantee)
+        all_gone = max(all_gone, len(counted))
+        for first in every[: len(every) - steps + 1]:
+            rest = [t for t in visits if not first <= t < first + steps]
+            most = max(most, len(counted ^ _counted(rest, guarantee)))
+    assert most <= reserved * guarantee.reach
+    if guarantee.w is None and guarantee.per is None:
+        assert most == reserved * guarantee.reach
+        assert all_gone == windows_of_stream(guarantee, None, ever=True) * guarantee.reach
+    elif guarantee.per is not None and guarantee.presence == steps == 1:
+        # One of two steps of a block: the other takes its place.
+        assert most == reserved * guarantee.reach == 2
+
+
+def _counted(visits: Sequence[int], guarantee: Guarantee) -> set[int]:
+    """The steps in which a person counts, by the rule of docs/presence.md."""
+    c, w, per = guarantee.presence or 0, guarantee.w, guarantee.per
+    if per is not None:
+        return {t for t in visits if sum(s < t and per.block_of(s) == per.block_of(t) for s in visits) < c}
+    return {t for t in visits if sum(s < t and (w is None or s > t - w) for s in visits) < c}
 
 
 def test_a_longer_window_than_the_streams_own_pays_for_each_of_its_windows() -> None:

@@ -108,6 +108,19 @@ def test_an_accountant_never_admits_what_some_person_pays_too_much_for(
     assert fullest(admitted, guarantee)[0] <= guarantee.pure
 
 
+def test_a_set_whose_last_step_no_charge_touched_yet_is_remembered() -> None:
+    """Steps 1 and 5 are one set (of the window 1..3 and the two after it), though nothing begins at 5 or at 3."""
+    book = Accountant(Guarantee(1, w=3, presence=1), bins=1)
+    for t, charges in ((1, [Charge(Fraction(1, 9), Span(0, 1), "two"), Charge(Fraction(8, 9), Span(1, 1), "one")]),):
+        book.advance(t)
+        book.admit(charges)
+    book.advance(20)
+    late = Charge(Fraction(1), Span(5, 20), "late")
+    with pytest.raises(BudgetExceededError):
+        book.admit([late])
+    book.admit([Charge(Fraction(1), Span(6, 20), "later")])
+
+
 def test_gaussian_charges_add_by_their_squares() -> None:
     guarantee = Guarantee(1, w=None, delta="1e-6", presence=2)
     book = Accountant(guarantee, bins=1)

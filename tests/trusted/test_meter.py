@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +18,8 @@ from veilstream.noise import ExactSampler
 from veilstream.noise.spread import laplace_std
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge, Span
-from veilstream.privacy.guarantee import Guarantee, gaussian_delta
+from veilstream.privacy.guarantee import Guarantee, gaussian_budget, gaussian_delta
+from veilstream.privacy.rationals import GRID
 from veilstream.testing.batch import BatchMeter
 from veilstream.testing.fakes import NoNoise
 from veilstream.testing.simulation import SeededSource
@@ -117,6 +119,27 @@ def test_gaussian_budget_agrees_with_an_independent_accountant(epsilon: str, del
     # The PLD accountant rounds up: its delta may exceed ours by its own resolution, never fall far below.
     assert accountant.get_delta(rest) == pytest.approx(float(delta), rel=5e-3)
     assert gaussian_delta(rest, mu) <= float(delta)
+
+
+def test_the_gaussian_budget_is_never_more_than_delta_affords() -> None:
+    """In sixty digits and more, from the smallest epsilon that leaves any budget to the largest."""
+    import mpmath
+
+    def exact(number: Fraction) -> Any:
+        return mpmath.mpf(number.numerator) / number.denominator
+
+    dice = random.Random(3)
+    with mpmath.workdps(130):
+        for _ in range(600):
+            epsilon = Fraction(10 ** dice.uniform(-9, 3)) + Fraction(dice.choice([0, 1]), GRID)
+            delta = Fraction(10 ** dice.choice([dice.uniform(-99, 0), dice.uniform(-9, -0.005)]))
+            usable, squared = exact(epsilon - Fraction(1, GRID)), gaussian_budget(epsilon, min(delta, Fraction(99, 100)))
+            if usable <= 0:
+                assert squared == 0
+                continue
+            mu = mpmath.sqrt(exact(squared))
+            lost = mpmath.ncdf(mu / 2 - usable / mu) - mpmath.exp(usable) * mpmath.ncdf(-mu / 2 - usable / mu)
+            assert 0.99999 < lost / min(exact(delta), mpmath.mpf(99) / 100) < 1
 
 
 def test_per_timestamp_every_timestamp_is_paid_for_by_itself() -> None:

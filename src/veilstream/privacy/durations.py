@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
+from functools import cache
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from veilstream.arguments import is_a
 from veilstream.errors import InvalidInputError
@@ -20,6 +23,12 @@ MICROSECONDS: Final = {
 """Units of a fixed length; days and weeks only where no clock changes."""
 DAYS: Final = {"d": 1, "w": 7}
 MONTHS: Final = {"mo": 1, "q": 3, "y": 12}
+PROBED: Final = range(datetime(1830, 1, 1).toordinal(), datetime(2110, 1, 1).toordinal(), 3)
+"""Days of which some show every time that a zone ever had.
+
+The first clocks of zones were set in 1835, the last rule that is written out ends in 2087, and no time of a zone held for
+less than three days.
+"""
 
 
 def parse_duration(every: str) -> tuple[int, str]:
@@ -37,3 +46,18 @@ def parse_duration(every: str) -> tuple[int, str]:
             next_step="write it as 15m, 1h, 1d, 1w or 1mo",
         )
     return int(match[1]), match[2]
+
+
+@cache
+def clock_changes(zone: str) -> int:
+    """By how many microseconds two stretches of as many days on the clock of ``zone`` are apart at most.
+
+    A stretch is longer than its days by what the clock was ahead of UTC at its beginning and is not at its end.
+
+    >>> clock_changes("UTC"), clock_changes("America/New_York") // MICROSECONDS["h"]
+    (0, 1)
+    """
+    clock = ZoneInfo(zone)
+    ahead = [datetime.fromordinal(day).replace(tzinfo=clock).utcoffset() for day in PROBED]
+    seconds = [offset.total_seconds() for offset in ahead if offset is not None]
+    return round((max(seconds) - min(seconds)) * MICROSECONDS["s"])

@@ -23,6 +23,9 @@ MIN_EPSILON = Fraction(1, 10**15)
 MIN_DELTA = Fraction(1, 10**100)
 """Less is less than any machine's chance of failing, and cannot be computed with in floating point."""
 MAX_WINDOW = 10**9
+SHY_OF_DELTA = 1e-6
+"""The part of delta that is left over: it covers the floating-point error of ``_delta`` many times."""
+SMALL_MU = 1e-3
 USUAL_PURE_SHARE = Fraction(1, 10)
 """Of epsilon, for pure charges where there are Gaussian ones too."""
 
@@ -299,12 +302,8 @@ def _check_presence(presence: int | None, w: int | EllipsisType | None, per: Blo
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
-    """The smallest delta for which one Gaussian charge of ``mu`` is (epsilon, delta)-private."""
-    from scipy.special import log_ndtr
-
-    near = float(log_ndtr(mu / 2 - epsilon / mu))
-    far = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
-    return -math.exp(near) * math.expm1(far - near)
+    """The smallest delta for which one Gaussian charge of ``mu`` is (epsilon, delta)-private; see ``_delta``."""
+    return _delta(mu / 2 - epsilon / mu, mu)
 
 
 def gaussian_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -316,15 +315,35 @@ def gaussian_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
     usable = float(epsilon - Fraction(1, GRID))
     if delta == 0 or usable <= 0:
         return Fraction(0)
-    # One part in a million below delta covers the floating-point error of gaussian_delta many times over.
-    target = math.log(float(delta) * (1 - 1e-6))
+    target = math.log(float(delta) * (1 - SHY_OF_DELTA))
 
-    def excess(log_mu: float) -> float:
-        value = gaussian_delta(usable, math.exp(log_mu))
-        return (math.log(value) if value > 0 else -1e9) - target
+    def mu_at(a: float) -> float:
+        """The μ whose μ/2 − ε/μ is ``a``, without a difference of large numbers."""
+        root = math.sqrt(a * a + 2 * usable)
+        return 2 * usable / (root - a) if a < 0 else a + root
 
     from scipy.optimize import brentq
 
-    root = brentq(excess, math.log(1e-9), math.log(1e9), xtol=1e-12)
-    mu = math.exp(float(root)) * (1 - 1e-9)
-    return Fraction(mu) ** 2
+    # delta lies between Φ(a) − φ(a)/|a − μ| and Φ(a), which these two leave on either side of any delta that is allowed.
+    root = brentq(lambda a: math.log(_delta(a, mu_at(a))) - target, -30.0, 40.0, xtol=1e-30, maxiter=1000)
+    return Fraction(mu_at(float(root)) * (1 - 1e-9)) ** 2
+
+
+def _delta(a: float, mu: float) -> float:
+    """Φ(a) − e^ε·Φ(b) for b = a − μ and a = μ/2 − ε/μ: of μ = 0.001 and less never too small, else to ten digits.
+
+    With e^ε·φ(b) = φ(a) and M = Φ/φ it is φ(a)·(M(a) − M(b)), where small μ cancel all digits. But M′(x) = 1 + x·M(x) is
+    convex (M(−y) is the Laplace transform of e^(−t²/2), all of whose derivatives are monotone), so that its integral
+    from b to a is at most μ·(M′(a) + M′(b))/2, and closer to that than one part in a million.
+    """
+    from scipy.special import erfcx, ndtr
+
+    b = a - mu
+    density = math.exp(-a * a / 2) / math.sqrt(2 * math.pi)
+
+    def ratio(x: float) -> float:
+        return math.sqrt(math.pi / 2) * float(erfcx(-x / math.sqrt(2)))
+
+    if mu > SMALL_MU:
+        return float(ndtr(a)) - density * ratio(b)
+    return density * mu * (2 + a * ratio(a) + b * ratio(b)) / 2

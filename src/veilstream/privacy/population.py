@@ -113,7 +113,8 @@ class Population:
         """The most that a stream under its own ``guarantee`` and calendar costs a window, whatever it does.
 
         A window touches k of its steps at most, which n of its own units cover: n times its pure epsilon, and n² times
-        its μ², because one Gaussian answer may read all of them (PROOF.md, "Populations").
+        its μ², because one Gaussian answer may read all of them (PROOF.md, "Populations"). Without a ``calendar`` the
+        stream has no steps that one could count.
 
         >>> residents, hours = Population("residents", 2, window="24h"), TimeGrid("2026-01-01", "1h")
         >>> residents.reserved_cost(Guarantee("1/2", w=24), hours).pure
@@ -125,7 +126,7 @@ class Population:
         if calendar is not None and self.grid is not None:
             assert self.guarantee.w is not None
             steps = most_steps(self.grid, self.guarantee.w, calendar)
-        times = windows_of_stream(guarantee, steps)
+        times = windows_of_stream(guarantee, steps, ever=self.grid is None)
         if times is None:
             raise InvalidInputError(
                 name="draw",

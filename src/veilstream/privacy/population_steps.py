@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from veilstream.errors import InvalidInputError
-from veilstream.privacy.durations import DAYS, MICROSECONDS, MONTHS
+from veilstream.privacy.durations import DAYS, MICROSECONDS, MONTHS, clock_changes
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.population_time import TimeGrid
 from veilstream.privacy.presence_blocks import Blocks
 
 SHORTEST_MONTH: Final = 28
 LONGEST_MONTH: Final = 31
-CLOCK_CHANGES: Final = 2 * MICROSECONDS["h"]
-"""By no more are two stretches of as many days on one clock apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +101,26 @@ def _in_ticks(grid: TimeGrid) -> Lengths:
     if grid.width is not None:
         return Lengths(grid.width, grid.width)
     days, day = _in_days(grid), MICROSECONDS["d"]
-    return Lengths(days.shortest * day, days.longest * day, 0 if grid.zone == "UTC" else CLOCK_CHANGES)
+    return Lengths(days.shortest * day, days.longest * day, clock_changes(grid.zone))
 
 
-def windows_of_stream(guarantee: Guarantee, steps: int | None) -> int | None:
-    """How many units of a stream's ``guarantee`` cover ``steps`` successive steps (None: all); None if no number does.
+def windows_of_stream(guarantee: Guarantee, steps: int | None, *, ever: bool = False) -> int | None:
+    """How many units of a stream's ``guarantee`` cover ``steps`` successive steps (None: any); None if no number does.
+
+    Where people count in the first few steps and only a part of one's visits goes, later visits move up: one unit more,
+    unless the steps are all there ``ever`` are (PROOF_presence.md, "Under a population").
 
     >>> [windows_of_stream(Guarantee(1, w=w), 25) for w in (24, 1, None)], windows_of_stream(Guarantee(1, w=24), None)
     ([2, 25, 1], None)
+    >>> [windows_of_stream(seldom, 2) for seldom in (Guarantee(1, w=None, presence=1), Guarantee(1, per=4, presence=1))]
+    [2, 3]
     """
     if guarantee.w is None and guarantee.per is None:
-        return 1
+        return 1 if ever or guarantee.presence is None else 2
     if steps is None:
         return None
     if guarantee.per is not None:
-        return min(steps, 1 + -(-(steps - 1) // _shortest_block(guarantee.per)))
+        return 1 + min(steps, 1 + -(-(steps - 1) // _shortest_block(guarantee.per)))
     assert guarantee.w is not None
     return -(-steps // guarantee.w)
 
@@ -128,6 +131,7 @@ def _shortest_block(blocks: Blocks) -> int:
         return blocks.length
     if blocks.every is None or blocks.start is None:
         return 1
-    block = _in_ticks(TimeGrid(blocks.start, blocks.length, blocks.zone))
-    step = _in_ticks(TimeGrid(blocks.start, blocks.every, blocks.zone))
+    grids = [TimeGrid(blocks.start, every, blocks.zone) for every in (blocks.length, blocks.every)]
+    on_days = all(grid.unit[1] in {**DAYS, **MONTHS} for grid in grids)
+    block, step = [_in_days(grid) if on_days else _in_ticks(grid) for grid in grids]
     return max(1, (block.shortest - block.slack - step.slack) // step.longest)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from veilstream.errors import InvalidBudgetError, InvalidInputError
-from veilstream.privacy.durations import DAYS, MICROSECONDS, MONTHS, parse_duration
+from veilstream.privacy.durations import DAYS, MICROSECONDS, MONTHS, clock_changes, parse_duration
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=ZoneInfo("UTC"))
 LONGEST_MONTHS: Final = {"mo": 31, "q": 92, "y": 366}
@@ -81,8 +81,9 @@ class Blocks:
         whole, part = parse_duration(self.length), parse_duration(self.every)
         if whole[1] in MONTHS and part[1] in MONTHS:
             return max(1, -(-whole[0] * MONTHS[whole[1]] // (part[0] * MONTHS[part[1]])))
-        # A day has up to 25 hours, which matters to steps that do not follow the days.
-        longer = MICROSECONDS["h"] if whole[1] in LONGEST_MONTHS | DAYS and part[1] not in LONGEST_MONTHS | DAYS else 0
+        # Days on which clocks change are longer, which matters to steps that do not follow the days.
+        follows = whole[1] not in LONGEST_MONTHS | DAYS or part[1] in LONGEST_MONTHS | DAYS
+        longer = 0 if follows else clock_changes(self.zone)
         return max(1, -(-(_ticks(whole, LONGEST_MONTHS) + longer) // _ticks(part, SHORTEST_MONTHS)))
 
     def block_of(self, t: int) -> int | None:
@@ -92,10 +93,13 @@ class Blocks:
         if self.every is None:
             return None
         begin, (count, unit) = self._begins(t), parse_duration(self.length)
-        if unit in MONTHS:
-            return (begin.year * 12 + begin.month - 1) // (count * MONTHS[unit])
-        if unit in DAYS:
-            return (begin.toordinal() - 1) // (count * DAYS[unit])
+        if unit in MONTHS or unit in DAYS:
+            # Where clocks go back over midnight, the new day has begun when they show it first.
+            tomorrow = datetime.combine(begin.date() + timedelta(days=1), time(), begin.tzinfo)
+            day = tomorrow if tomorrow.astimezone(EPOCH.tzinfo) <= begin.astimezone(EPOCH.tzinfo) else begin
+            if unit in MONTHS:
+                return (day.year * 12 + day.month - 1) // (count * MONTHS[unit])
+            return (day.toordinal() - 1) // (count * DAYS[unit])
         return (begin - EPOCH) // timedelta(microseconds=1) // (count * MICROSECONDS[unit])
 
     def _begins(self, t: int) -> datetime:

@@ -62,7 +62,8 @@ class PassingTimeline(PresenceTimeline):
             return self._dearest_with_now(sum(stretch.amount for stretch in added))
         since = max(since, self._near())
         items = self._items(added, blocks, since - self._rule.width)
-        begun = {item.first for item in items}
+        # Sets that meet a charge from ``since`` on must be among those that are tried, whether one begins there or not.
+        begun = {since, *(item.first for item in items)}
         return max((dearest_stretches(items, zones) for zones in self._rule.placements(since, now, begun)), default=0)
 
     def _dearest_with_now(self, extra: int) -> int:

@@ -25,6 +25,7 @@ from veilstream.errors import (
 from veilstream.mechanisms.histograms import FilterPriority
 from veilstream.mechanisms.streams import RetroactiveGrouping, Uniform
 from veilstream.personalised import LedgerAccounts, PersonalisedPublisher, Roster
+from veilstream.privacy import population as population_module
 from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.population import EVER, Cost
 from veilstream.privacy.population_pool import Drawn
@@ -59,6 +60,52 @@ def test_shares_are_reserved_up_to_the_cap_and_no_further(new_ledger: NewLedger)
         assert "c" not in [spec.name for spec in ledger.streams()]
         member(ledger, "c", Guarantee("1/4", w=48), draw="reserved")
         assert ledger.populations.account("residents").pool.pure == 0
+
+
+DAYS = Calendar("2026-03-02", "2026-03-06", "1d")
+
+
+@pytest.mark.parametrize(
+    ("window", "guarantee", "reserved"),
+    [
+        ("1d", Guarantee(1, w=None, presence=1), 2),
+        ("1d", Guarantee(1, per=4, presence=1), 2),
+        # Two days touch two blocks at most, and the second may go on.
+        ("2d", Guarantee(1, per=4, presence=1), 3),
+        (None, Guarantee(1, w=None, presence=1), 1),
+    ],
+)
+def test_people_who_count_in_their_first_steps_reserve_what_their_later_visits_move(
+    new_sqlite: NewLedger, monkeypatch: pytest.MonkeyPatch, window: str | None, guarantee: Guarantee, reserved: int
+) -> None:
+    """Without the first visit, which a window takes away, a later one counts; ledgers that reserved less are found."""
+    residents = Population("residents", reserved, window=window)
+    given: dict[str, Any] = {"calendar": DAYS, "draw": "reserved"}
+    with Ledger.open(new_sqlite()) as ledger:
+        member(ledger, "fits", guarantee, population=residents, **given)
+        assert ledger.populations.account("residents").reserved.pure == reserved
+        assert verify(ledger) == []
+        with pytest.raises(BudgetExceededError) as caught:
+            member(ledger, "more", guarantee, population=residents, **given)
+        assert (caught.value.value, caught.value.limit) == (reserved, "0")
+        if window is not None:
+            tight = Population("tight", reserved - 1, window=window)
+            with monkeypatch.context() as before:
+                before.setattr(population_module, "windows_of_stream", lambda *_, **__: reserved - 1)
+                member(ledger, "old", guarantee, population=tight, **given)
+            (found,) = verify(ledger)
+            assert "'tight'" in found.problem
+
+
+def test_a_calendar_does_not_say_when_data_are_from_that_have_a_time_of_their_own() -> None:
+    """Any step may then hold data of any window, so that no number of steps covers them."""
+    with Ledger.open(None) as ledger:
+        ledger.populations.define(RESIDENTS)
+        for data in (EVER, ("2026-01-01", "2026-02-01")):
+            belongs = Membership("residents", "reserved", data=data)
+            with pytest.raises(InvalidInputError) as caught:
+                member(ledger, "copies", Guarantee("1/4", w=24), population=belongs)
+            assert caught.value.name == "draw"
 
 
 def test_what_was_drawn_is_not_reserved_afterwards(new_ledger: NewLedger) -> None:

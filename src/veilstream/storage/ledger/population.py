@@ -46,7 +46,9 @@ class Enrolled:
         """What it has reserved; nothing if it shares."""
         if self.membership.draw == "shared":
             return Cost()
-        return population.reserved_cost(self.guarantee, self.calendar)
+        # Any step may hold data of any window where the membership says what time they are from.
+        calendar = self.calendar if self.membership.data is None else None
+        return population.reserved_cost(self.guarantee, calendar)
 
     def member(self, population: Population) -> Member:
         """Which cells of the population its steps cover."""
