@@ -87,7 +87,8 @@ def start(folder: Path, *streams: StreamDefinition, clock: SettableClock | None 
     """A server that answers when this returns."""
     chosen = clock if clock is not None else SettableClock(START)
     limits, port = options.pop("limits", Limits(seconds=2.0)), options.pop("port", 0)
-    service = Service(ServerOptions(folder / "b.db", streams=streams, limits=limits, **options), chosen, chosen)
+    ledger = options.pop("ledger", folder / "b.db")
+    service = Service(ServerOptions(ledger, streams=streams, limits=limits, **options), chosen, chosen)
     listener = socket.create_server(("127.0.0.1", port))
     config = uvicorn.Config(
         make_app(service), http="h11", log_level="error", timeout_graceful_shutdown=1, lifespan="on"

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final, Literal, Self, TypeAlias
+from urllib.parse import urlsplit
 
 from veilstream.arguments import checks_arguments, refuses, with_checked_arguments
 from veilstream.data import Categories, Domain
@@ -133,8 +134,10 @@ class StreamDefinition:
                 raise InvalidInputError(name=name, value=getattr(self, name), limit=f"choose {' or '.join(choices)}")
         object.__setattr__(self, "webhooks", tuple(self.webhooks))
         for url in self.webhooks:
-            if not re.match(r"https://|http://(localhost|127\.0\.0\.1)[:/]", url):
-                raise InvalidInputError(name="webhook", value=url, limit="an https:// address is needed")
+            if not _is_safe(url):
+                raise InvalidInputError(
+                    name="webhook", value=url, limit="an https:// address without user and password is needed"
+                )
         self._set_distinct()
         if self.window is not None:
             window = steps_of_window(self.window, self.every)
@@ -350,3 +353,21 @@ class StreamDefinition:
 
 def _columns(given: Measured) -> Sequence[str] | Mapping[str, Any] | None:
     return (given,) if isinstance(given, str) else given
+
+
+def _is_safe(url: str) -> bool:
+    """Whether releases may be sent there: encrypted, or to this machine, and to the host that the address shows.
+
+    >>> _is_safe("https://data.example/hook"), _is_safe("http://localhost:8000/hook")
+    (True, True)
+    >>> _is_safe("http://localhost:8000@evil.example/hook"), _is_safe("https:///hook")
+    (False, False)
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if not host or "@" in parts.netloc or port == 0 or any(one <= " " or one == "\\" for one in url):
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and host in ("localhost", "127.0.0.1", "::1"))

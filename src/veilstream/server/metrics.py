@@ -4,17 +4,36 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from itertools import accumulate
+from collections.abc import Iterable
+from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import Final
 
 BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 HELP: Final = {
-    "http_requests": "Answered requests, by kind of route and status.",
-    "batches": "Batches, by outcome.",
-    "steps_published": "Steps published.",
-    "closing_failures": "Attempts to close a step that failed.",
+    "http_requests_total": "Answered requests, by kind of route and status.",
+    "batches_total": "Batches, by outcome.",
+    "steps_published_total": "Steps published.",
+    "closing_failures_total": "Attempts to close a step that failed.",
+    "task_failures_total": "Failures of what runs beside requests, by kind.",
     "release_delay_seconds": "How long after its public moment a release was shown.",
     "batch_seconds": "Time from the arrival of a batch until it was durable.",
+    "build_info": "The version that runs; always 1.",
+    "leading": "Whether this server leads; 0 while it stands by.",
+    "ready": "Whether steps are being closed here.",
+    "worker_up": "Whether a thread of the server goes on without an error.",
+    "worker_failures_total": "Errors after which a thread of the server began again.",
+    "stream_up": "Whether the last attempt to close a step of the stream succeeded.",
+    "stream_behind_seconds": "For how long a step waits that should have been closed.",
+    "source_up": "Whether a source is being read without an error.",
+    "source_changed_seconds": "When that changed last, in seconds since 1970.",
+    "spool_bytes": "Size of the spool, rounded up to 64 MiB.",
+    "disk_free_bytes": "Room on the disk of the ledger and of the spool, rounded down to 64 MiB.",
+    "process_start_time_seconds": "When the process began, in seconds since 1970.",
+    "process_cpu_seconds_total": "Processor time, rounded down to 10 s.",
+    "process_resident_memory_bytes": "Memory, rounded up to 64 MiB.",
+    "process_open_fds": "Open files.",
+    "process_max_fds": "How many files may be open.",
 }
 
 
@@ -71,14 +90,20 @@ class Metrics:
             return None
         return (*BUCKETS, float("inf"))[next(place for place, n in enumerate(seen) if n >= share * seen[-1])]
 
-    def text(self) -> str:
+    def text(self, present: Iterable[tuple[str, dict[str, str], float]] = ()) -> str:
+        """All of them, and samples of the ``present`` state."""
         lines: list[str] = []
+        samples = [(name, tuple(sorted(labels.items())), value) for name, labels, value in present]
         with self._lock:
-            for name, series in sorted(self._counters.items()):
-                lines += [f"# HELP veilstream_{name}_total {HELP[name]}", f"# TYPE veilstream_{name}_total counter"]
-                for key, value in sorted(series.items()):
+            for name, series in self._counters.items():
+                samples += [(f"{name}_total", key, float(value)) for key, value in series.items()]
+            for name, found in groupby(sorted(samples), key=itemgetter(0)):
+                shown = name if name.startswith("process_") else f"veilstream_{name}"
+                kind = "counter" if name.endswith("_total") else "gauge"
+                lines += [f"# HELP {shown} {HELP[name]}", f"# TYPE {shown} {kind}"]
+                for _, key, value in found:
                     labels = ",".join(f'{label}="{text}"' for label, text in key)
-                    lines.append(f"veilstream_{name}_total{'{' + labels + '}' if labels else ''} {value}")
+                    lines.append(f"{shown}{'{' + labels + '}' if labels else ''} {value:.15g}")
             for name, (counts, total) in sorted(self._histograms.items()):
                 lines += [f"# HELP veilstream_{name} {HELP[name]}", f"# TYPE veilstream_{name} histogram"]
                 seen = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -11,6 +12,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 from veilstream.server import shapes
 from veilstream.server.access import COOKIE, SESSION_SECONDS, Access, DeniedError
+from veilstream.server.gauges import gauges
 from veilstream.server.readers import PROBLEMS
 from veilstream.server.service import Service
 
@@ -41,8 +43,10 @@ def router(service: Service, access: Access) -> APIRouter:
     @routes.get("/metrics", responses=METRICS, response_class=PlainTextResponse)
     async def metrics(request: Request) -> PlainTextResponse:
         """Prometheus metrics, without numbers of rows or people."""
-        access.require(request, "operate")
-        return PlainTextResponse(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        grant = access.require(request, "operate")
+        shows = partial(grant.allows, "operate")
+        text = await asyncio.to_thread(lambda: service.metrics.text(gauges(service, shows)))
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @routes.get("/v1/operate", response_model=shapes.OperatorView, responses=PROBLEMS)
     async def operator_view(request: Request) -> dict[str, Any]:

@@ -126,7 +126,7 @@ class Systemd:
     def __init__(self, environment: Any) -> None:
         self._address: str | None = environment.get("NOTIFY_SOCKET")
         micros = environment.get("WATCHDOG_USEC", "")
-        self._pause = int(micros) / 2e6 if micros.isdigit() and int(micros) else 10.0
+        self._pause = int(micros) / 4e6 if micros.isdigit() and int(micros) else 10.0
 
     def tell(self, service: Service, stopping: threading.Event) -> None:
         """Say that the service is ready, and from then on that it lives, as long as it does."""

@@ -172,7 +172,9 @@ class Service:
                 name = f"webhook of {board.definition.name}"
                 self._deliveries.append(self._forever(name, partial(deliver, self.spool, board, url)))
         for name, source in self.options.sources:
-            self.sources.append(SourceWorker(Inlet(self.spool, self.spooled[name], self.clock), source))
+            # Its place in the configuration: names of sources hold addresses, with passwords among them.
+            label = f"{source.name.partition(':')[0]}-{len(self.sources) + 1}"
+            self.sources.append(SourceWorker(label, Inlet(self.spool, self.spooled[name], self.clock), source))
             self.sources[-1].start()
 
     def _pause_all(self) -> None:
@@ -374,7 +376,7 @@ class Service:
         names = [population.name for population in self.ledger.populations.list()]
         return [as_json(BudgetStatement.of(self.ledger, name)) for name in names]
 
-    def _behind(self, name: str) -> float:
+    def behind(self, name: str) -> float:
         """For how many seconds a step waits that should have been closed."""
         if name not in self._closers:
             return 0.0
@@ -396,7 +398,7 @@ class Service:
                     "visible": board.visible,
                     "left_out": self.spool.left_out(current),
                     "problem": self.problems.get(name, (None, 0.0))[0],
-                    "behind": self._behind(name),
+                    "behind": self.behind(name),
                     "hours": [
                         {"hour": hour * 3600, **{key: getattr(fates, key) for key in fates.__slots__}}
                         for hour, fates in hours

@@ -10,8 +10,8 @@ from veilstream.server.workers import Worker
 class SourceWorker(Worker):
     """Reads a source for as long as this server leads."""
 
-    def __init__(self, inlet: Inlet, source: Source) -> None:
-        super().__init__(source.name, self._follow)
+    def __init__(self, name: str, inlet: Inlet, source: Source) -> None:
+        super().__init__(name, self._follow)
         self.stream = inlet.name
         self._inlet, self._source = inlet, source
 
