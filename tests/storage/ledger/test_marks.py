@@ -120,7 +120,7 @@ def test_a_mark_that_cannot_be_written_stops_the_stream_before_the_next_step(
                 p.feed(COUNTS)
         assert p.feed(COUNTS).t == 4
         assert p.ledger.marks.failed == {}
-        assert p.ledger.all_marks()["v"] == p.ledger.mark("v")
+        assert p.ledger.all_marks()["v"].number == p.ledger.mark("v").number
 
 
 @pytest.mark.xdist_group("postgres")
