@@ -58,11 +58,10 @@ def test_the_wheel_holds_every_file_of_the_package_and_no_other(wheel: Path) -> 
 
 
 def test_the_wheel_holds_what_is_not_code(wheel: Path) -> None:
-    """Typing marker, bundled data, migrations of ledgers, licence; the proof where it is written."""
+    """Typing marker, bundled data, licence; the proof where it is written."""
     packed = in_wheel(wheel)
     assert "veilstream/py.typed" in packed
     assert any(name.startswith("veilstream/cli/bundled/") and name.endswith(".csv.gz") for name in packed)
-    assert any(name.startswith("veilstream/storage/migrations/versions/v0001") for name in packed)
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in packed)
     proof = "veilstream/privacy/PROOF.md"
     assert (proof in packed) == (ROOT / "src" / proof).exists()

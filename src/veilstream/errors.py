@@ -205,9 +205,9 @@ class LedgerMismatchError(LedgerError):
 
 
 class LedgerVersionError(LedgerError):
-    """The ledger was written by a newer veilstream."""
+    """The ledger was written by another version of veilstream."""
 
-    next_step = "upgrade veilstream"
+    next_step = "use the version of veilstream that wrote it, or a newer one"
 
 
 class SpoolError(VeilstreamError):

@@ -235,7 +235,7 @@ def ledger_writers() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for module in pkgutil.walk_packages(veilstream.__path__, "veilstream."):
         # To import the command is to be it: it would take Ctrl-C from this process and its children.
-        if module.name.startswith(("veilstream.__main__", "veilstream.cli", "veilstream.storage.migrations")):
+        if module.name.startswith(("veilstream.__main__", "veilstream.cli")):
             continue
         for name, thing in vars(importlib.import_module(module.name)).items():
             public = getattr(thing, "__module__", None) == module.name and not name.startswith("_")

@@ -71,14 +71,7 @@ class Closer:
         several = stream.definition.distinct_steps not in (None, 1)
         self._presence = None if stream.definition.presence is None else PresenceBook(spool, stream)
         self._people = PeopleBook(spool, stream) if several else None
-        head = ledger.head(name)
-        if stream.done > stream.first and (head is None or head < stream.done - 1):
-            raise LedgerMismatchError(
-                name="stream",
-                value=name,
-                limit=f"the spool has published steps up to {stream.done - 1}, the ledger knows {head}; an old copy of "
-                "the ledger was put back, and steps would be published twice: restore the present one",
-            )
+        _refuse_old_copies(stream, ledger.head(name), spool.stream(name))
 
     def snapshot(self, stream: SpooledStream, step: int) -> Sealed:
         """The bounded counts of a frozen step from the rows of the spool."""
@@ -106,6 +99,35 @@ class Closer:
             # Charges of a failed attempt stay, and others may have drawn on the pool of a population: the step may be
             # beyond the budget, and the last release is repeated.
             return self._publisher.skip()
+
+
+def _refuse_old_copies(before: SpooledStream, head: int | None, after: SpooledStream | None) -> None:
+    """Refuse a spool and a ledger of which one is an old copy.
+
+    A step is frozen in the spool, published in the ledger, and done in the spool, in this order. What was ``done``
+    ``before`` the ledger was looked at is in it, and what is in it was frozen when the spool was read ``after`` that.
+    """
+    name = before.definition.name
+    if before.done > before.first and (head is None or head < before.done - 1):
+        raise LedgerMismatchError(
+            name="stream",
+            value=name,
+            limit=f"the spool has published steps up to {before.done - 1}, the ledger knows {head}; an old copy of "
+            "the ledger was put back, and steps would be published twice",
+            outcome="nothing was closed",
+            next_step="put the latest ledger back, or say where it stands (veilstream restore)",
+        )
+    if head is not None and (after is None or after.frozen <= head):
+        until = "none" if after is None else str(after.frozen - 1)
+        raise LedgerMismatchError(
+            name="stream",
+            value=name,
+            limit=f"the ledger has step {head}, the spool has closed steps up to {until}; an old copy of the spool was "
+            "put back: rows and batch ids that it took since are not in it, nor who was present in steps since, so that "
+            "people could count more often than promised",
+            outcome="nothing was closed",
+            next_step="put the latest spool back, or go on without what is lost (veilstream restore)",
+        )
 
 
 def _mechanism(definition: StreamDefinition, ledger: Ledger) -> StreamMechanism[Any]:

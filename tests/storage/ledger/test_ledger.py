@@ -12,12 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from alembic.autogenerate import compare_metadata
-from alembic.runtime.migration import MigrationContext
 
 from veilstream.errors import InvalidInputError, LedgerError, LedgerMismatchError, LedgerVersionError, OutOfOrderError
 from veilstream.privacy.charge import Charge, Span
-from veilstream.storage import migrations
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.exporting import export
 from veilstream.storage.ledger.schema import metadata
@@ -290,7 +287,7 @@ def test_a_newer_schema_or_step_is_refused(ledger: Ledger, url: str) -> None:
     with pytest.raises(LedgerVersionError, match=r"format 2.*up to 1.*newer veilstream; nothing was read"):
         ledger.release_at("visits", 0)
     sql(url, "UPDATE ledger_version SET version_num = '0999'")
-    with pytest.raises(LedgerVersionError, match=r"schema 0999.*up to 0007.*newer veilstream; nothing was read"):
+    with pytest.raises(LedgerVersionError, match=r"schema is 0999, this version reads 0007; nothing was read"):
         Ledger.open(url)
 
 
@@ -300,41 +297,6 @@ def test_a_foreign_database_is_left_alone(new_ledger: NewLedger) -> None:
     with pytest.raises(LedgerError, match="other tables and no ledger; nothing was changed"):
         Ledger.open(url)
     assert sql(url, "SELECT count(*) FROM steps") == [(0,)]
-
-
-def test_a_new_ledger_and_one_that_walked_all_migrations_have_the_tables_in_use(new_ledger: NewLedger) -> None:
-    made, walked = new_ledger(), new_ledger()
-    with Ledger.open(made):
-        pass
-    with engine_of(walked).begin() as connection:
-        migrations.upgrade(connection, None)
-    if walked.startswith("sqlite"):
-        Path(walked.removeprefix("sqlite:///")).chmod(0o600)
-    assert shape(made) == shape(walked)
-    for url in (made, walked):
-        with engine_of(url).connect() as connection:
-            context = MigrationContext.configure(connection, opts={"version_table": migrations.VERSION_TABLE})
-            assert compare_metadata(context, metadata) == []
-        with Ledger.open(url) as ledger:
-            ledger.register(SPEC)
-            assert publish(ledger, 0).seq == 1
-        assert sql(url, f"SELECT version_num FROM {migrations.VERSION_TABLE}") == [(migrations.HEAD,)]
-
-
-def shape(url: str) -> dict[str, Any]:
-    """What defines the tables, without the order of columns and the defaults that served rows of earlier schemas."""
-    seen = sa.inspect(engine_of(url))
-    tables: dict[str, Any] = {
-        name: (
-            {column["name"]: (str(column["type"]), column["nullable"]) for column in seen.get_columns(name)},
-            seen.get_pk_constraint(name)["constrained_columns"],
-            sorted((key["constrained_columns"], key["referred_table"]) for key in seen.get_foreign_keys(name)),
-            sorted(unique["column_names"] for unique in seen.get_unique_constraints(name)),
-            sorted((index["name"], index["column_names"]) for index in seen.get_indexes(name)),
-        )
-        for name in seen.get_table_names()
-    }
-    return {**tables, "history": " ".join(seen.get_view_definition("history").split())}
 
 
 def test_history_is_readable_by_a_person(ledger: Ledger, url: str) -> None:

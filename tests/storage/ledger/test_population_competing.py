@@ -17,7 +17,7 @@ import pytest
 from veilstream import Release
 from veilstream.errors import LedgerBusyError
 from veilstream.release.together import feed_together
-from veilstream.storage.ledger import Ledger, chain, population_losses
+from veilstream.storage.ledger import Ledger, chain, marks
 from veilstream.storage.ledger.records import Mark
 from veilstream.storage.ledger.verifying import verify
 
@@ -139,7 +139,7 @@ def test_a_step_that_others_repeat_meanwhile_is_no_rollback(
                 repeated.append(one.skip())
             return end
 
-        monkeypatch.setattr(population_losses, "last_mark", last_mark)
+        monkeypatch.setattr(marks, "last_mark", last_mark)
         with Ledger.open(url) as ledger, publisher(ledger, 2) as again:
             assert feed_or_skip(again, 5) is not None
         assert [release.t for release in repeated] == [1]

@@ -306,10 +306,13 @@ def test_a_stream_taken_out_of_the_tables_is_named_and_ends_nothing_by_itself(tm
         for name, population in (("a", DAY), ("new", Population("another", 1, window="24h"))):
             with pytest.raises(LedgerError, match="'removed'") as caught:
                 hourly(ledger, name, population=population).feed(COUNTS)
-            assert "ledger restore" in str(caught.value.next_step)
+            assert "veilstream restore" in str(caught.value.next_step)
         assert hourly(ledger, "sure", draw="reserved").feed(COUNTS).t == 1
     shutil.copy(copy, path)
     (tmp_path / "ledger.db.sure.mark").unlink()
     with Ledger.open(path) as ledger:
-        assert verify(ledger) == []
+        (finding,) = verify(ledger)
+        assert finding.stream == "sure"
+        with pytest.raises(LedgerError, match="no mark"):
+            hourly(ledger, "sure", draw="reserved").feed(COUNTS)
         assert hourly(ledger, "a").feed(COUNTS).t == 1

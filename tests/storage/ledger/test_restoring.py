@@ -128,15 +128,6 @@ def test_a_failed_step_that_was_lost_counts(tmp_path: Path) -> None:
     assert (loss.first, loss.last, loss.resume) == (9, 9, 13)
 
 
-def test_a_mark_of_an_earlier_version_says_how_far_it_was_at_most(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    backup = rolled_back(path, "uniform", before=9, lost=5)
-    mark = tmp_path / "ledger.db.uniform.mark"
-    mark.write_text(" ".join(mark.read_text().split()[:2]) + "\n")
-    (loss,) = restore_file(backup, path, {}, apply=False).losses
-    assert (loss.last, loss.resume) == (13, 17)
-
-
 def test_a_stream_with_one_budget_for_ever_has_ended(tmp_path: Path) -> None:
     path, backup = tmp_path / "ledger.db", tmp_path / "backup.db"
 

@@ -19,6 +19,8 @@ from veilstream.errors import LedgerError
 from veilstream.mechanisms.streams import DSAT
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.exporting import export
+from veilstream.storage.ledger.marks import Marks
+from veilstream.storage.ledger.records import Mark
 from veilstream.storage.ledger.verifying import verify
 
 COUNTS = np.array([40, 7, 0])
@@ -90,10 +92,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copy(made: Path, tmp_path: Path) -> Path:
-    """A copy without its mark: the chain alone must tell."""
+    """A copy with a mark that says nothing: the chain alone must tell."""
     path = tmp_path / "ledger.db"
     shutil.copy(made, path)
     path.chmod(0o600)
+    Marks(path).replace("default", Mark())
     return path
 
 
@@ -145,6 +148,7 @@ def test_no_flipped_byte_changes_history_unnoticed(flips: int, made: Path, tmp_p
     original, path = made.read_bytes(), tmp_path / "ledger.db"
     path.touch(0o600)
     path.write_bytes(original)
+    Marks(path).replace("default", Mark())
     expected = history(path)
     state, silent, named = 20_150, [], 0
     for _ in range(flips):
@@ -186,6 +190,9 @@ def test_a_ledger_that_went_another_way_is_refused(tmp_path: Path) -> None:
         p.feed(COUNTS)
         p.ledger.back_up(other)
         p.feed(COUNTS)
+    with pytest.raises(LedgerError, match="no mark"), publisher(other) as p:
+        p.feed(COUNTS)
+    Marks(other).replace("default", Mark())
     with publisher(other) as p:
         p.feed(COUNTS)
         p.feed(COUNTS)

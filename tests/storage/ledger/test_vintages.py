@@ -20,6 +20,8 @@ from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.archiving import archive
 from veilstream.storage.ledger.compacting import compact, plan_compaction
 from veilstream.storage.ledger.exporting import export
+from veilstream.storage.ledger.marks import Marks
+from veilstream.storage.ledger.records import Mark
 from veilstream.storage.ledger.verifying import verify
 from veilstream.values.revision import Revision
 from veilstream.values.values import NoiseLaw, Values
@@ -144,6 +146,7 @@ def test_an_edit_is_named_and_refused(name: str, made: Path, tmp_path: Path) -> 
     path = tmp_path / "ledger.db"
     shutil.copy(made, path)
     path.chmod(0o600)
+    Marks(path).replace("default", Mark())
     with Ledger.open(path) as ledger:
         assert verify(ledger) == []
     _edit(path, EDITS[name])

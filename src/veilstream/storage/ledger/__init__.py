@@ -173,13 +173,13 @@ class Ledger:
             self._find_marks(connection, opened.key)
             if not rolled_back:
                 self._check_place(connection)
-                seen = self.marks.seen(stream)
                 with rows_of(self._backend.label):
-                    check_mark(connection, opened.stream_id, stream, self._backend.label, opened.mark, seen)
+                    self.marks.check(connection, opened.stream_id, stream, self._backend.label, opened.mark)
             yield transaction
 
-    def all_marks(self) -> dict[str, Mark]:
-        """How far each stream was seen on this machine, streams that are not in the ledger included."""
+    def all_marks(self) -> dict[str, Mark | None]:
+        """How far each stream was seen on this machine, streams that are not in the ledger included; None is a mark
+        that cannot be read."""
         with self._backend.read() as connection:
             self._find_marks(connection, find_key(connection, self._backend.label))
         return self.marks.all()

@@ -24,9 +24,9 @@ from veilstream.errors import (
     LedgerVersionError,
     VeilstreamError,
 )
-from veilstream.storage import migrations
 from veilstream.storage.ledger.creating import create
-from veilstream.storage.ledger.rows import DAMAGED, rows_of
+from veilstream.storage.ledger.rows import DAMAGED
+from veilstream.storage.ledger.schema import SCHEMA, VERSION_TABLE
 from veilstream.storage.ledger.surroundings import (
     same_file,
     sync,
@@ -34,7 +34,7 @@ from veilstream.storage.ledger.surroundings import (
 
 WRITE: Final = "BEGIN IMMEDIATE"
 READ: Final = "BEGIN"
-MIGRATION_LOCK: Final = 0x7665696C  # "veil": any number that other programs are unlikely to lock
+CREATION_LOCK: Final = 0x7665696C  # "veil": any number that other programs are unlikely to lock
 CHECKPOINT_COMMITS: Final = 64
 
 TRIGGERS: Final = {
@@ -192,23 +192,17 @@ class Backend:
         _dispose(self._engine, self._process)
 
     def prepare(self) -> None:
-        """Bring the schema to the present version, under a lock that other processes wait for."""
+        """Make the tables of a new ledger, under a lock that other processes wait for; a ledger is left as it is."""
         with self.read() as connection:
             self._refuse_triggers(connection)
-            if self._revision(connection) == migrations.HEAD:
+            if self._is_made(connection):
                 return
         with self.write() as connection:
             if connection.dialect.name == "postgresql":
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
-            current = self._revision(connection)
-            if current == migrations.HEAD:
-                return
-            if current is None:
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(CREATION_LOCK)))
+            if not self._is_made(connection):
                 create(connection)
-            else:
-                with rows_of(self.label):
-                    migrations.upgrade(connection, current)
-            connection.commit()
+                connection.commit()
 
     def _refuse_triggers(self, connection: Connection) -> None:
         """Refuse tables that do something else than keep what is written to them."""
@@ -222,9 +216,9 @@ class Backend:
                 outcome="nothing was opened",
             )
 
-    def _revision(self, connection: Connection) -> str | None:
+    def _is_made(self, connection: Connection) -> bool:
         tables = set(sa.inspect(connection).get_table_names())
-        if migrations.VERSION_TABLE not in tables:
+        if VERSION_TABLE not in tables:
             if {"streams", "steps", "charges"} & tables or (connection.dialect.name == "sqlite" and tables):
                 raise LedgerError(
                     name="ledger",
@@ -232,17 +226,17 @@ class Backend:
                     limit="the database holds other tables and no ledger",
                     outcome="nothing was changed",
                 )
-            return None
-        version = sa.table(migrations.VERSION_TABLE, sa.column("version_num", sa.Text))
-        revision: str | None = connection.execute(sa.select(version.c.version_num)).scalar_one_or_none()
-        if revision is None or revision not in migrations.REVISIONS:
+            return False
+        version = sa.table(VERSION_TABLE, sa.column("version_num", sa.Text))
+        schema: str | None = connection.execute(sa.select(version.c.version_num)).scalar_one_or_none()
+        if schema != SCHEMA:
             raise LedgerVersionError(
                 name="ledger",
                 value=self.label,
-                limit=f"schema {revision}, this version knows up to {migrations.HEAD}; written by a newer veilstream",
+                limit=f"its schema is {schema}, this version reads {SCHEMA}",
                 outcome="nothing was read or changed",
             )
-        return revision
+        return True
 
     def _busy(self, started: float) -> LedgerBusyError:
         waited = time.monotonic() - started

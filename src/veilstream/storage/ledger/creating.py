@@ -1,4 +1,4 @@
-"""The present tables in an empty database, made at once; ``veilstream.storage.migrations`` leads older ones there."""
+"""The present tables in an empty database, made at once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Dialect
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from veilstream.storage.ledger.schema import counter, metadata, secret_keys
-from veilstream.storage.migrations import HEAD, VERSION_TABLE
+from veilstream.storage.ledger.schema import SCHEMA, VERSION_TABLE, counter, metadata, secret_keys
 
 HISTORY: Final = """
 CREATE VIEW history AS
@@ -38,7 +37,7 @@ def create(connection: Connection) -> None:
         connection.exec_driver_sql(statement)
     connection.execute(sa.insert(counter), {"seq": 0})
     connection.execute(sa.insert(secret_keys), {"purpose": "chain", "key": os.urandom(32)})
-    connection.execute(sa.insert(version), {"version_num": HEAD})
+    connection.execute(sa.insert(version), {"version_num": SCHEMA})
 
 
 _compiled: Final[dict[str, tuple[str, ...]]] = {}

@@ -1,4 +1,5 @@
-"""What the holder decided about a ledger as a whole: a fresh start, that it is an archive, which server holds it."""
+"""What the holder decided about a ledger as a whole: a fresh start, where its streams stand, that it is
+an archive, which server holds it."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from veilstream.storage.ledger.schema import decisions
 
 ARCHIVE: Final = "archive"
 RESET: Final = "reset"
+RESTORED: Final = "restored"
 SERVER: Final = "server"
 
 

@@ -2,14 +2,19 @@
 
 A ledger restored from yesterday's copy, or without its ``-wal`` file, is consistent in itself and has only forgotten:
 its next steps would be charged and drawn a second time. After each commit a small file beside it notes the end of the
-stream's chain; a ledger that ends before its mark, or has another entry there, is refused. The mark is written after
-the commit is on the disk and needs no ``fsync`` of its own: it may be late, never early.
+stream's chain; a ledger that ends before its mark, or has another entry there, is refused. So is a stream that has
+commits and no mark, or one that cannot be read or written: nobody knows whether it is the latest copy.
+
+A mark is made, and is on the disk, before the first commit of its stream. Afterwards it is written in place, behind the
+commit and without an ``fsync`` of its own: it may be late, never early. A loss of power may leave garbage where it was
+written last. So every so often it is written to a second place, and synced, which counts where the first is no mark.
 """
 
 from __future__ import annotations
 
 import glob
 import os
+import stat
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote
@@ -18,11 +23,21 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from veilstream.errors import LedgerError
-from veilstream.storage.ledger.chain import ENTRY, base_of
+from veilstream.storage.ledger.chain import ENTRY, base_of, last_mark
 from veilstream.storage.ledger.records import Mark
 from veilstream.storage.ledger.schema import losses
+from veilstream.storage.ledger.surroundings import sync
 
 NOWHERE: Final = "-"
+LENGTH: Final = 107
+SYNCED_AT: Final = 4096
+"""Where the second place begins: no disk writes both at once."""
+SYNCED_COMMITS: Final = 512
+SAFELY: Final = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Whoever may write to the folder could put a link in the place of a mark, or a pipe that never answers."""
+RESTORE: Final = (
+    "put the latest ledger and its marks back, or say where each stream stands (veilstream restore; docs/reliability.md)"
+)
 
 
 class Marks:
@@ -32,6 +47,8 @@ class Marks:
         self._file = file
         self._folder = folder
         self._paths: dict[str, Path] = {}
+        self.failed: dict[str, str] = {}
+        """Streams whose mark could not be written after their last commit, and why: no further step is made."""
 
     @property
     def known(self) -> bool:
@@ -51,14 +68,19 @@ class Marks:
         assert self._folder is not None
         return self._folder / name
 
-    def all(self) -> dict[str, Mark]:
-        """Every mark that there is, by stream."""
+    def all(self) -> dict[str, Mark | None]:
+        """Every mark that there is, by stream; None is one that cannot be read."""
         folder = self._folder if self._file is None else self._file.parent
         prefix = "" if self._file is None else f"{self._file.name}."
         paths = [] if folder is None else list(folder.glob(f"{glob.escape(prefix)}*.mark"))
         quoted = [path.name.removeprefix(prefix).removesuffix(".mark") for path in paths]
-        found = {unquote(name): self.seen(unquote(name)) for name in sorted(quoted) if not self._of_another(name)}
-        return {name: mark for name, mark in found.items() if mark is not None}
+        return {unquote(name): self._legible(unquote(name)) for name in sorted(quoted) if not self._of_another(name)}
+
+    def _legible(self, stream: str) -> Mark | None:
+        try:
+            return self.seen(stream)
+        except LedgerError:
+            return None
 
     def _of_another(self, name: str) -> bool:
         """Whether a mark is that of a ledger beside this one, whose name begins like its own."""
@@ -66,48 +88,129 @@ class Marks:
         beside = [] if self._file is None else [".".join(parts[:count]) for count in range(1, len(parts))]
         return any(self._file.with_name(f"{self._file.name}.{one}").is_file() for one in beside if self._file)
 
-    def seen(self, stream: str) -> Mark | None:
-        """The furthest end of the stream that was seen; a file that is no mark counts as none."""
-        path = self.path(stream)
-        if path is None:
-            return None
-        try:
-            with path.open("rb", buffering=0) as file:
-                number, digest, *t = file.read().decode("ascii").split()
-            return Mark(int(number), digest, t=int(t[0]) if t and t[0] != NOWHERE else None)
-        except (OSError, ValueError):
-            # A loss of power may have left less than a mark.
-            return None
+    def seen(self, stream: str, *, writable: bool = False) -> Mark | None:
+        """The furthest end of the stream that was seen, None without a mark; one that is damaged is an error.
 
-    def note(self, stream: str, mark: Mark) -> None:
-        """Note that a commit was made."""
+        So is one that cannot be written, if ``writable``.
+        """
         path = self.path(stream)
         if path is None:
-            return
+            return None
         try:
-            if self._folder is not None:
-                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+            descriptor = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | SAFELY)
             try:
-                # One call of one length: a reader sees the old mark or the new one.
-                t = NOWHERE if mark.t is None else mark.t
-                os.pwrite(descriptor, f"{mark.number:020d} {mark.digest:64} {t:>20}\n".encode(), 0)
+                usual = stat.S_ISREG(os.fstat(descriptor).st_mode)
+                noted = [os.pread(descriptor, LENGTH, place) for place in (0, SYNCED_AT)] if usual else []
             finally:
                 os.close(descriptor)
-        except OSError:
-            # The release is committed and stays so; an older mark is a weaker one.
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unusable(path, stream, f"{error.strerror}") from None
+        found = next((mark for text in noted if (mark := _parsed(text)) is not None), None)
+        if found is None:
+            raise _unusable(path, stream, "it is damaged, or no mark", damaged=True)
+        return found
+
+    def check(self, connection: Connection, stream_id: int, stream: str, label: str, end: Mark) -> None:
+        """Refuse a stream that is behind its mark, or has commits and no mark, before a step of it is made.
+
+        A mark that could not be written after the last commit is written now.
+        """
+        if not self.known:
             return
+        try:
+            seen = self.seen(stream, writable=True)
+        except DamagedMarkError:
+            # What a loss of power leaves of a mark that was just being made.
+            if end.number:
+                raise
+            seen = None
+        if seen is None:
+            if end.number:
+                raise unmarked(stream, label, end)
+            self._write_or_refuse(stream, Mark(), synced=True)
+            return
+        check_mark(connection, stream_id, stream, label, end, seen)
+        if stream in self.failed:
+            self._write_or_refuse(stream, end, synced=True)
+            del self.failed[stream]
+
+    def check_other(self, connection: Connection, stream_id: int, stream: str, label: str) -> None:
+        """The same of a stream whose steps another process makes.
+
+        That may be on another machine, where its mark is, if the ledger is on a server: what is seen here first is
+        noted.
+        """
+        # The mark first: a step that repeats a release takes no lock of the population and may be committed between.
+        seen = self.seen(stream)
+        end = last_mark(connection, stream_id)
+        if seen is not None:
+            check_mark(connection, stream_id, stream, label, end, seen)
+        elif end.number and self._file is not None:
+            raise unmarked(stream, label, end)
+        elif end.number and self.known:
+            self._write_or_refuse(stream, end, synced=True)
+
+    def note(self, stream: str, mark: Mark) -> None:
+        """Note that a commit was made; it stays so if the mark cannot be written, and no further step is made."""
+        try:
+            self._write(stream, mark, synced=mark.number % SYNCED_COMMITS == 0)
+        except OSError as error:
+            self.failed[stream] = f"{error.strerror}"
 
     def replace(self, stream: str, mark: Mark) -> None:
-        """Note an end that is behind the mark that was there, after a rollback was recorded."""
-        self.remove(stream)
-        self.note(stream, mark)
+        """Note an end that may be behind the mark that was there, after the operator has said where the stream stands."""
+        path = self.path(stream)
+        if path is not None:
+            path.unlink(missing_ok=True)
+            self._write_or_refuse(stream, mark, synced=True)
 
     def remove(self, stream: str) -> None:
         """Forget how far a stream was seen."""
         path = self.path(stream)
         if path is not None:
             path.unlink(missing_ok=True)
+
+    def _write_or_refuse(self, stream: str, mark: Mark, *, synced: bool) -> None:
+        try:
+            self._write(stream, mark, synced=synced)
+        except OSError as error:
+            path = self.path(stream)
+            assert path is not None
+            raise _unusable(path, stream, f"{error.strerror}") from None
+
+    def _write(self, stream: str, mark: Mark, *, synced: bool) -> None:
+        path = self.path(stream)
+        if path is None:
+            return
+        if self._folder is not None:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | SAFELY, 0o600)
+        try:
+            digest, t = mark.digest or NOWHERE, NOWHERE if mark.t is None else mark.t
+            text = f"{mark.number:020d} {digest:64} {t:>20}\n".encode()
+            # Each is one call of one length: a reader sees the old mark or the new one.
+            os.pwrite(descriptor, text, 0)
+            if synced:
+                os.pwrite(descriptor, text, SYNCED_AT)
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if synced:
+            sync(path.parent)
+
+
+class DamagedMarkError(LedgerError):
+    """A file in the place of a mark that is none."""
+
+
+def _parsed(text: bytes) -> Mark | None:
+    try:
+        number, digest, t = text.decode("ascii").split() if len(text) == LENGTH else ("", "", "")
+        return Mark(int(number), "" if digest == NOWHERE else digest, t=None if t == NOWHERE else int(t))
+    except ValueError:
+        return None
 
 
 def server_folder(identity: str) -> Path:
@@ -116,9 +219,31 @@ def server_folder(identity: str) -> Path:
     return Path(state) / "veilstream" / "marks" / identity
 
 
-def check_mark(connection: Connection, stream_id: int, stream: str, label: str, end: Mark, seen: Mark | None) -> None:
+def unmarked(stream: str, label: str, end: Mark) -> LedgerError:
+    """What is said of a stream that has commits and no mark."""
+    return LedgerError(
+        name="stream",
+        value=stream,
+        limit=f"ledger {label} has {end.number} commits of it, and there is no mark of how far it was seen: if this is "
+        "an old copy, steps would be charged and drawn a second time",
+        next_step=RESTORE,
+    )
+
+
+def _unusable(path: Path, stream: str, why: str, *, damaged: bool = False) -> LedgerError:
+    return (DamagedMarkError if damaged else LedgerError)(
+        name="mark",
+        value=str(path),
+        of=f"stream {stream!r}",
+        limit=f"{why}; without it an old copy of the ledger would not be noticed",
+        next_step="make the file and its folder readable and writable for this user, or, if it is damaged, say where "
+        "the stream stands (veilstream restore)",
+    )
+
+
+def check_mark(connection: Connection, stream_id: int, stream: str, label: str, end: Mark, seen: Mark) -> None:
     """Refuse a ledger that is behind what was ``seen`` of it, or has parted from it."""
-    if seen is None or seen.number == 0 or (seen.number, seen.digest) == (end.number, end.digest):
+    if seen.number == 0 or (seen.number, seen.digest) == (end.number, end.digest):
         return
     entry = connection.execute(ENTRY, {"stream": stream_id, "number": seen.number}).scalar_one_or_none()
     if seen.number <= end.number and entry == seen.digest:
@@ -130,8 +255,8 @@ def check_mark(connection: Connection, stream_id: int, stream: str, label: str, 
         name="stream",
         value=stream,
         limit=f"ledger {label} was rolled back: {lost or 'other'} commits that were made are not in it, and would "
-        "be charged and drawn a second time; put the latest ledger back, or record the lost steps as spent "
-        "(`veilstream ledger restore`, docs/reliability.md)",
+        "be charged and drawn a second time",
+        next_step=RESTORE,
     )
 
 

@@ -16,9 +16,8 @@ from sqlalchemy import Connection
 from veilstream.errors import LedgerError
 from veilstream.privacy.population import Population
 from veilstream.privacy.population_limit import ALL_OF_TIME
-from veilstream.storage.ledger.chain import last_mark
 from veilstream.storage.ledger.decisions import last_decision, record_decision
-from veilstream.storage.ledger.marks import Marks, check_mark
+from veilstream.storage.ledger.marks import RESTORE, Marks
 from veilstream.storage.ledger.population import Enrolled
 from veilstream.storage.ledger.prepared import Prepared
 from veilstream.storage.ledger.schema import decisions, losses, populations, streams
@@ -48,9 +47,7 @@ def refuse_rolled_back(
 ) -> None:
     """Refuse to draw on a pool if a stream that shares it, or any that is not here, was seen further than it is."""
     for member in members:
-        # The mark first: a step that repeats a release takes no lock of the population and may be committed between.
-        seen = marks.seen(member.name)
-        check_mark(connection, member.id, member.name, label, last_mark(connection, member.id), seen)
+        marks.check_other(connection, member.id, member.name, label)
     unknown = gone_streams(connection, marks.all(), label)
     if unknown:
         raise LedgerError(
@@ -59,7 +56,7 @@ def refuse_rolled_back(
             limit=f"streams that were seen are not in ledger {label} ({', '.join(map(repr, unknown))}), which may have "
             "drawn on it",
             outcome="nothing was released",
-            next_step="put the latest ledger back, or record what is lost (`veilstream ledger restore`)",
+            next_step=RESTORE,
         )
 
 

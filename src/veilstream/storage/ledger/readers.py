@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from veilstream.errors import LedgerError
 from veilstream.storage.ledger.schema import PUBLIC
-from veilstream.storage.migrations import VERSION_TABLE
+from veilstream.storage.ledger.schema import VERSION_TABLE
 
 
 def grant_reader(connection: Connection, role: str, label: str) -> list[str]:

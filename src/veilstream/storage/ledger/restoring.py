@@ -14,8 +14,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection
-
 from veilstream.errors import LedgerError
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge, Span
@@ -23,6 +21,7 @@ from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.presence import BEGINNING
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.backend import copy_database
+from veilstream.storage.ledger.decisions import RESTORED, record_decision
 from veilstream.storage.ledger.marks import Marks
 from veilstream.storage.ledger.population_losses import record_gone
 from veilstream.storage.ledger.records import LOSS, Mark
@@ -64,16 +63,16 @@ def find_loss(ledger: Ledger, stream: str, seen: Mark | None, last_step: int | N
     ``last_step`` is the last step that was released or tried, -1 if none was. None if the ledger holds all of it.
     Without either, nobody knows what is missing: an error.
     """
+    end = ledger.mark(stream)
+    head = -1 if end.t is None else end.t
     if seen is None and last_step is None:
         raise LedgerError(
             name="stream",
             value=stream,
-            limit="there is no mark of how far it had come",
+            limit=f"there is no mark of how far it had come that can be read; this ledger ends with step {head}",
             outcome="nothing was restored",
             next_step=f"state the last step that was published or tried: --last-step {stream}=T (-1 if none was)",
         )
-    end = ledger.mark(stream)
-    head = -1 if end.t is None else end.t
     tried: list[int] = []
     if seen is not None and not _holds(ledger, stream, seen):
         # Each commit that is missing went one step further at most.
@@ -143,7 +142,7 @@ class Restored:
     gone: list[str]
 
 
-def losses_of(ledger: Ledger, seen: Mapping[str, Mark], last_steps: Mapping[str, int]) -> Restored:
+def losses_of(ledger: Ledger, seen: Mapping[str, Mark | None], last_steps: Mapping[str, int]) -> Restored:
     """What a ledger has forgotten, by the marks that were ``seen`` and what the operator states of each stream."""
     names = [spec.name for spec in ledger.streams()]
     found = [find_loss(ledger, name, seen.get(name), last_steps.get(name)) for name in names]
@@ -156,19 +155,32 @@ def restore_in_place(ledger: Ledger, last_steps: Mapping[str, int], *, apply: bo
     _refuse_damaged(ledger)
     restored = losses_of(ledger, ledger.all_marks(), last_steps)
     if apply:
-        for loss in restored.losses:
-            if loss.resume is not None:
-                record_loss(ledger, loss)
+        _record(ledger, restored, last_steps)
         with ledger.writing() as connection:
             record_server(connection, ledger.label)
-            _record_gone(connection, ledger.label, restored.gone)
             connection.commit()
+        for stream, end in _ends(ledger, restored).items():
+            ledger.marks.replace(stream, end)
     return restored
 
 
-def _record_gone(connection: Connection, label: str, gone: list[str]) -> None:
-    if gone:
-        record_gone(connection, label, gone)
+def _record(ledger: Ledger, restored: Restored, last_steps: Mapping[str, int]) -> None:
+    """Write down what is lost, and where the operator says that each stream stands."""
+    for loss in restored.losses:
+        if loss.resume is not None:
+            record_loss(ledger, loss)
+    with ledger.writing() as connection:
+        facts = {"stated": dict(last_steps), "lost": [[loss.stream, loss.first, loss.last] for loss in restored.losses]}
+        record_decision(connection, ledger.label, RESTORED, None, facts)
+        if restored.gone:
+            record_gone(connection, ledger.label, restored.gone)
+        connection.commit()
+
+
+def _ends(ledger: Ledger, restored: Restored) -> dict[str, Mark]:
+    """Where each stream goes on from; those that have ended keep their mark and are refused."""
+    ended = {loss.stream for loss in restored.losses if loss.resume is None}
+    return {spec.name: ledger.mark(spec.name) for spec in ledger.streams() if spec.name not in ended}
 
 
 def restore_file(backup: Path, ledger: Path, last_steps: Mapping[str, int], *, apply: bool) -> Restored:
@@ -180,29 +192,23 @@ def restore_file(backup: Path, ledger: Path, last_steps: Mapping[str, int], *, a
     if apply and ledger.exists() and aside.exists():
         raise LedgerError(name="ledger", value=aside, limit="it is in the way; move it", outcome="nothing was restored")
     partial = unfinished(ledger)
-    marks, noted = Marks(ledger), Marks(partial)
+    marks = Marks(ledger)
     copy_database(backup, partial)
     try:
         with Ledger.open(partial) as copy:
             _refuse_damaged(copy)
             restored = losses_of(copy, marks.all(), last_steps)
-            ends = {}
             if apply:
-                ends = {loss.stream: loss for loss in restored.losses if loss.resume is not None}
-                for loss in ends.values():
-                    record_loss(copy, loss)
-                with copy.writing() as connection:
-                    _record_gone(connection, copy.label, restored.gone)
-                    connection.commit()
+                _record(copy, restored, last_steps)
+            ends = _ends(copy, restored)
         if apply:
             _put_in_place(partial, ledger, aside)
-            for stream in ends:
-                end = noted.seen(stream)
-                assert end is not None
+            for stream, end in ends.items():
                 marks.replace(stream, end)
     finally:
         for path in [partial.with_name(f"{partial.name}{side}") for side in SIDES]:
             path.unlink(missing_ok=True)
+        noted = Marks(partial)
         for stream in noted.all():
             noted.remove(stream)
     return restored
@@ -218,7 +224,7 @@ def _put_in_place(partial: Path, ledger: Path, aside: Path) -> None:
 
 
 def _refuse_damaged(ledger: Ledger) -> None:
-    found = verify(ledger)
+    found = verify(ledger, marks=False)
     if found:
         raise LedgerError(
             name="backup",

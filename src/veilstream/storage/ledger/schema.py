@@ -1,4 +1,4 @@
-"""The tables of a ledger as they are now; ``veilstream.storage.migrations`` holds the way there."""
+"""The tables of a ledger."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from sqlalchemy import (
     text,
 )
 
+VERSION_TABLE: Final = "ledger_version"
+SCHEMA: Final = "0007"
+"""Which tables these are; a ledger of any other schema is refused."""
 STEP_FORMAT: Final = 1
 """Meaning of a step row; a row of a later format is refused, never guessed."""
 

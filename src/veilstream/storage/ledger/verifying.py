@@ -15,9 +15,10 @@ from veilstream.documents import read_json
 from veilstream.errors import LedgerError, VeilstreamError
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.arrays import fetch_public, fetch_secret
-from veilstream.storage.ledger.chain import base_of, check_state, check_stream, find_key, verified
+from veilstream.storage.ledger.chain import base_of, check_state, check_stream, find_key, last_mark, verified
 from veilstream.storage.ledger.compacting import ARRAY_COLUMNS, check_kept
 from veilstream.storage.ledger.decisions import ARCHIVE, check_decisions, last_decision
+from veilstream.storage.ledger.marks import Marks, check_mark, unmarked
 from veilstream.storage.ledger.population_losses import gone_streams
 from veilstream.storage.ledger.population_verifying import check_population, names_of_populations
 from veilstream.storage.ledger.recomputing import check_snapshots, check_windows
@@ -44,22 +45,26 @@ class Finding:
     problem: str
 
 
-def verify(ledger: Ledger) -> list[Finding]:
+def verify(ledger: Ledger, *, marks: bool = True) -> list[Finding]:
     """All that is wrong with a ledger; an empty list if everything fits.
 
     Time grows with the square of the charges within a window, since costs are recomputed by definition and not by the
     accountant. A ledger that was put back as a whole from an old copy is consistent in itself: only a mark that was
-    seen later tells (``docs/reliability.md``).
+    seen later tells (``docs/reliability.md``). Without ``marks`` the rows alone are looked at.
 
     >>> verify(Ledger.open(None))
     []
     """
-    found = [*_checked(ledger, None, partial(_gone, seen=ledger.all_marks())), *_checked(ledger, None, _database)]
+    seen = ledger.all_marks() if marks else {}
+    found = [*_checked(ledger, None, partial(_gone, seen=seen)), *_checked(ledger, None, _database)]
     if found:
         return found
     with ledger.reading() as connection:
         names = {row.id: row.name for row in connection.execute(sa.select(streams.c.id, streams.c.name))}
+        published = last_decision(connection, ledger.label, ARCHIVE, None) is None
     for stream_id, name in names.items():
+        if marks and published and ledger.marks.known:
+            found += _checked(ledger, name, partial(_mark, marks=ledger.marks, stream_id=stream_id, name=name))
         for check in (_stream_row, _chain, _state, _arrays, _blocks, check_kept, check_snapshots):
             found += _checked(ledger, name, partial(check, stream_id=stream_id))
         if not any(finding.stream == name for finding in found):
@@ -88,6 +93,16 @@ def _gone(connection: Connection, label: str, seen: Collection[str]) -> None:
         raise LedgerError(
             name="ledger", value=label, limit=f"streams that were seen are not in it: {', '.join(map(repr, gone))}"
         )
+
+
+def _mark(connection: Connection, label: str, marks: Marks, stream_id: int, name: str) -> None:
+    """A step that another process makes meanwhile is in the ledger before it is in the mark: that is read first."""
+    seen = marks.seen(name)
+    end = last_mark(connection, stream_id)
+    if seen is not None:
+        check_mark(connection, stream_id, name, label, end, seen)
+    elif end.number:
+        raise unmarked(name, label, end)
 
 
 def _database(connection: Connection, label: str) -> None:
