@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from veilstream.live.stream import Inlet, define, spool_beside
 from veilstream.privacy.population import Population
 from veilstream.release.budget import BudgetStatement, as_json
 from veilstream.server.board import CACHE_BYTES, Cache, StreamBoard
+from veilstream.server.decoding import pool
 from veilstream.server.intake import Intake, Limits
 from veilstream.server.metrics import Metrics
 from veilstream.server.shown import Shown
@@ -33,8 +33,6 @@ from veilstream.values.release import Release
 
 LOG: Final = logging.getLogger("veilstream.server")
 LONGEST_SLEEP: Final = 1.0
-LOADED_FIRST: Final = ("pyarrow.csv", "pyarrow.ipc", "pyarrow.parquet")
-"""Parts that take long to load, so that the first batch does not have to wait for them."""
 RETRY_SECONDS: Final = 5.0
 
 
@@ -111,8 +109,8 @@ class Service:
 
     def start(self) -> None:
         """Begin to close steps; call it inside the event loop that serves readers."""
-        for part in LOADED_FIRST:
-            import_module(part)
+        # So that the first batch does not have to wait until a child has loaded its libraries.
+        pool().warm()
         self._loop = asyncio.get_running_loop()
         self._news = asyncio.Event()
         self._tasks = [self._loop.create_task(self._show())]
