@@ -170,7 +170,7 @@ def test_a_client_that_is_too_fast_is_told_when_to_come_back(start_server: Start
 
 
 def test_a_full_server_pushes_back_and_loses_nothing(start_server: StartServer) -> None:
-    server = start_server(definition(), limits=Limits(under_way=100))
+    server = start_server(definition(), limits=Limits(under_way=400))
     with server.client("ingest") as client:
         small = send(client, body(frame(1), CSV))
         large = send(client, body(frame(*range(50)), CSV))

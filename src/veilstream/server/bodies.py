@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from veilstream.data.arrow_frames import frame_from_arrow
 from veilstream.errors import InvalidInputError
-from veilstream.server.text_bodies import Numbers, header, lines, read_csv, read_ndjson
+from veilstream.server.text_bodies import NOTHING, Numbers, check_columns, header, lines, read_csv, read_ndjson
 
 NDJSON: Final = "application/x-ndjson"
 CSV: Final = "text/csv"
@@ -22,9 +23,9 @@ PARQUET: Final = "application/vnd.apache.parquet"
 FORMATS: Final = (NDJSON, CSV, ARROW, PARQUET)
 ALIASES: Final = {"application/ndjson": NDJSON, "application/jsonl": NDJSON, "application/parquet": PARQUET}
 ENCODINGS: Final = ("identity", "gzip")
-NOTHING: Final = "nothing was stored"
 RECORD_BATCH, DICTIONARY_BATCH = 3, 2
-CHUNK: Final = 1 << 20
+MOST_MADE: Final = 256 << 20
+"""Bytes of values that a body in columns may stand for, whatever it holds: dictionaries repeat theirs."""
 Reader: TypeAlias = Callable[[bytes, Sequence[str], int], pl.DataFrame]
 
 
@@ -53,45 +54,14 @@ def media_type(header: str | None) -> str:
     return found
 
 
-class Unpacker:
-    """Takes a body in pieces as they come, unpacks gzip, and stops at the limits."""
-
-    def __init__(self, encoding: str | None, most_bytes: int, most_unpacked: int) -> None:
-        name = (encoding or "identity").strip().lower()
-        if name not in ENCODINGS:
-            raise UnknownFormatError(
-                name="Content-Encoding", value=name[:40], limit=f"one of {', '.join(ENCODINGS)} is needed"
-            )
-        self._gzip = zlib.decompressobj(31) if name == "gzip" else None
-        self._most_bytes, self._most_unpacked = most_bytes, most_unpacked
-        self._came = self._unpacked = 0
-        self._pieces: list[bytes] = []
-
-    def feed(self, piece: bytes) -> None:
-        self._came += len(piece)
-        if self._came > self._most_bytes:
-            raise BodyTooLargeError(name="body", limit=f"at most {self._most_bytes} bytes; send smaller batches")
-        if self._gzip is None:
-            self._pieces.append(piece)
-            return
-        while piece:
-            try:
-                # One byte more than allowed, so that a bomb is seen and never unpacked.
-                room = self._most_unpacked - self._unpacked + 1
-                self._pieces.append(self._gzip.decompress(piece, min(room, CHUNK)))
-            except zlib.error:
-                raise InvalidInputError("body: not readable as gzip; send it again", outcome=NOTHING) from None
-            self._unpacked += len(self._pieces[-1])
-            if self._unpacked > self._most_unpacked:
-                raise BodyTooLargeError(
-                    name="body", limit=f"it unpacks to more than {self._most_unpacked} bytes; send smaller batches"
-                )
-            piece = self._gzip.unconsumed_tail
-
-    def finish(self) -> bytes:
-        if self._gzip is not None and not self._gzip.eof:
-            raise InvalidInputError("body: its gzip data break off; send it again", outcome=NOTHING)
-        return b"".join(self._pieces)
+def is_gzip(header: str | None) -> bool:
+    """Whether a Content-Encoding names gzip."""
+    name = (header or "identity").strip().lower()
+    if name not in ENCODINGS:
+        raise UnknownFormatError(
+            name="Content-Encoding", value=name[:40], limit=f"one of {', '.join(ENCODINGS)} is needed"
+        )
+    return name == "gzip"
 
 
 def read_body(
@@ -162,12 +132,64 @@ def _arrow(body: bytes, columns: Sequence[str], most_rows: int) -> pl.DataFrame:
     _refuse_compressed(arrow.BufferReader(body))
     batches: list[Any] = []
     with arrow.ipc.open_stream(source) as reader:
-        _require(reader.schema.names, columns)
+        _require_flat(arrow, reader.schema, columns)
         for batch in reader:
             _check_rows(sum(b.num_rows for b in batches) + batch.num_rows, most_rows)
-            batch.validate(full=True)
-            batches.append(batch)
-        return frame_from_arrow(arrow.Table.from_batches(batches, reader.schema).select(list(columns)))
+            batches.append(batch.select(list(columns)))
+        schema = arrow.schema([reader.schema.field(name) for name in columns])
+    return _checked_frame(arrow, arrow.Table.from_batches(batches, schema))
+
+
+def _require_flat(arrow: Any, schema: Any, columns: Sequence[str]) -> None:
+    """Refuse a table without the columns, or with lists and the like in them, before anything of it is made."""
+    check_columns(len(schema.names))
+    _require(schema.names, columns)
+    for name in columns:
+        kind = schema.field(name).type
+        inner = kind.value_type if arrow.types.is_dictionary(kind) else kind
+        if (
+            arrow.types.is_nested(inner)
+            or arrow.types.is_run_end_encoded(inner)
+            or arrow.types.is_dictionary(inner)
+            or isinstance(inner, arrow.BaseExtensionType)
+        ):
+            raise InvalidInputError(f"column '{name}': its values are no texts, numbers or times", outcome=NOTHING)
+
+
+def _checked_frame(arrow: Any, table: Any) -> pl.DataFrame:
+    """The table as a frame, once it is known how much its values take."""
+    made = 0
+    for column in table.columns:
+        column.validate()
+        made += sum(_made_bytes(arrow, chunk) for chunk in column.chunks)
+        if made > MOST_MADE:
+            raise BodyTooLargeError(
+                name="body", limit=f"its values take more than {MOST_MADE} bytes; send smaller batches"
+            )
+    table.validate(full=True)
+    return frame_from_arrow(table)
+
+
+def _made_bytes(arrow: Any, values: Any) -> int:
+    """How many bytes the values of a column take once each stands for itself."""
+    kind = values.type
+    if arrow.types.is_dictionary(kind):
+        each = arrow.array(_lengths(arrow, values.dictionary))
+        return int(each.take(values.indices).sum().as_py() or 0)
+    return int(_lengths(arrow, values).sum())
+
+
+def _lengths(arrow: Any, values: Any) -> NDArray[np.int64]:
+    """How many bytes each value takes."""
+    kind, types = values.type, arrow.types
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        # A view is its length and where the text is; several may share one text.
+        views = np.frombuffer(values.buffers()[1], np.int32).reshape(-1, 4)
+        return views[values.offset : values.offset + len(values), 0].astype(np.int64)
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+        lengths = import_module("pyarrow.compute").binary_length(values).fill_null(0)
+        return np.asarray(lengths.to_numpy(zero_copy_only=False), np.int64)
+    return np.full(len(values), 16, np.int64)
 
 
 def _refuse_compressed(source: Any) -> None:
@@ -221,13 +243,12 @@ class _Table:
 def _parquet(body: bytes, columns: Sequence[str], most_rows: int) -> pl.DataFrame:
     arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     with parquet.ParquetFile(arrow.BufferReader(body)) as file:
-        _require(file.schema_arrow.names, columns)
+        check_columns(file.metadata.num_columns)
+        _require_flat(arrow, file.schema_arrow, columns)
         _check_rows(file.metadata.num_rows, most_rows)
-        unpacked = sum(
-            file.metadata.row_group(group).column(index).total_uncompressed_size
-            for group in range(file.metadata.num_row_groups)
-            for index in range(file.metadata.num_columns)
-        )
-        if unpacked > max(CHUNK, 64 * len(body)) * 16:
+        wanted = [index for index in range(file.metadata.num_columns) if file.schema.column(index).path in columns]
+        groups = (file.metadata.row_group(group) for group in range(file.metadata.num_row_groups))
+        if sum(group.column(index).total_uncompressed_size for group in groups for index in wanted) > MOST_MADE:
             raise BodyTooLargeError(name="body", limit="its pages unpack to far more than it holds; send it plain")
-        return frame_from_arrow(file.read(columns=list(columns), use_threads=False))
+        table = file.read(columns=list(columns), use_threads=False)
+    return _checked_frame(arrow, table)

@@ -6,6 +6,8 @@ import asyncio
 import math
 import re
 import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Request
@@ -15,6 +17,7 @@ from starlette.requests import ClientDisconnect
 from veilstream.errors import InvalidInputError, VeilstreamError
 from veilstream.server import bodies
 from veilstream.server.access import Access
+from veilstream.server.decoding import Body
 from veilstream.server.intake import Rate
 from veilstream.server.logs import log
 from veilstream.server.quotas import Quotas
@@ -80,7 +83,7 @@ class Batches:
 
     async def take(self, request: Request, name: str, batch_id: str | None) -> Response:
         """Store a batch of rows; an answer of 202 means that it is on the disk."""
-        service, limits = self._service, self._limits
+        service = self._service
         received, began = service.clock.now(), time.monotonic()
         grant = self._access.require(request, "ingest", name)
         wait = self._rate.wait(grant.id, began)
@@ -93,22 +96,17 @@ class Batches:
             return JSONResponse(_problem("InvalidInputError", "stream: there is none of that name"), 404)
         if batch_id is not None and not BATCH_ID.fullmatch(batch_id):
             return JSONResponse(_problem("InvalidInputError", "Batch-Id: 1 to 200 printable ASCII characters"), 400)
-        kind = bodies.media_type(request.headers.get("content-type"))
-        size = _declared(request, limits.most_bytes)
-        service.intake.reserve(size)
         try:
-            with span("ingest", stream=name, format=kind):
-                body = await _body(request, limits)
-                self._quotas.use(grant, len(body), began)
-                # A slow body outlives the token that it came with.
-                self._access.require(request, "ingest", name)
-                outcome = await service.intake.take(stream, body, kind, received, batch_id)
+            with span("ingest", stream=name, format=bodies.media_type(request.headers.get("content-type"))):
+                async with read_body(request, service, grant.id, named=batch_id is not None) as body:
+                    self._quotas.use(grant, len(body.content), began)
+                    # A slow body outlives the token that it came with.
+                    self._access.require(request, "ingest", name)
+                    outcome = await service.intake.take(grant.id, stream, body, received, batch_id)
         except VeilstreamError as error:
             service.metrics.count("batches", outcome=type(error).__name__)
             log("batch refused", level="warning", stream=name, token=grant.id, error=type(error).__name__)
             raise
-        finally:
-            service.intake.release(size)
         service.metrics.count("batches", outcome=outcome)
         service.metrics.observe("batch_seconds", time.monotonic() - began)
         return JSONResponse({"status": outcome}, 202 if outcome == "accepted" else 200)
@@ -138,37 +136,45 @@ def router(batches: Batches) -> APIRouter:
     return routes
 
 
-async def read_limited(request: Request, service: Service) -> bytes:
-    """A body within the limits of batches."""
-    _declared(request, service.options.limits.most_bytes)
-    return await _body(request, service.options.limits)
+@asynccontextmanager
+async def read_body(request: Request, service: Service, client: str, *, named: bool) -> AsyncGenerator[Body]:
+    """A body within the limits of batches, as it came; room for it is kept until the block ends."""
+    kind = bodies.media_type(request.headers.get("content-type"))
+    gzip = bodies.is_gzip(request.headers.get("content-encoding"))
+    limits, pieces, came = service.options.limits, list[bytes](), 0
+    _check_length(request.headers.get("content-length"), limits.most_bytes)
+    try:
+        try:
+            async with asyncio.timeout(limits.seconds):
+                async for piece in request.stream():
+                    if came + len(piece) > limits.most_bytes:
+                        raise _too_large(limits.most_bytes)
+                    service.intake.reserve(client, len(piece))
+                    came += len(piece)
+                    pieces.append(piece)
+        except TimeoutError:
+            raise SlowBodyError(
+                name="body", limit=f"it must come within {limits.seconds:g} s; send smaller batches"
+            ) from None
+        except ClientDisconnect:
+            raise SlowBodyError(name="body", limit="the client went away; send it again") from None
+        yield Body(b"".join(pieces), kind, gzip, named)
+    finally:
+        service.intake.release(client, came)
 
 
 def _problem(kind: str, message: str) -> dict[str, Any]:
     return {"error": {"type": kind, "message": f"{message}; nothing was stored"}}
 
 
-def _declared(request: Request, most_bytes: int) -> int:
-    length = request.headers.get("content-length")
+def _check_length(length: str | None, most_bytes: int) -> None:
     if length is None:
-        return most_bytes
+        return
     if not re.fullmatch(r"\d{1,15}", length):
         raise InvalidInputError(name="Content-Length", limit="a whole number is needed", outcome="nothing was stored")
     if int(length) > most_bytes:
-        raise bodies.BodyTooLargeError(name="body", limit=f"at most {most_bytes} bytes; send smaller batches")
-    return int(length)
+        raise _too_large(most_bytes)
 
 
-async def _body(request: Request, limits: Any) -> bytes:
-    unpacker = bodies.Unpacker(request.headers.get("content-encoding"), limits.most_bytes, limits.most_unpacked)
-    try:
-        async with asyncio.timeout(limits.seconds):
-            async for piece in request.stream():
-                unpacker.feed(piece)
-    except TimeoutError:
-        raise SlowBodyError(
-            name="body", limit=f"it must come within {limits.seconds:g} s; send smaller batches"
-        ) from None
-    except ClientDisconnect:
-        raise SlowBodyError(name="body", limit="the client went away; send it again") from None
-    return unpacker.finish()
+def _too_large(most_bytes: int) -> bodies.BodyTooLargeError:
+    return bodies.BodyTooLargeError(name="body", limit=f"at most {most_bytes} bytes; send smaller batches")

@@ -19,9 +19,8 @@ from veilstream.jobs.prepare import prepare
 from veilstream.jobs.preview import preview
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.stream import LiveStream, open_stream
-from veilstream.server import bodies
 from veilstream.server.access import Access
-from veilstream.server.events import BODY, PROBLEMS, read_limited
+from veilstream.server.events import BODY, PROBLEMS, read_body
 from veilstream.server.service import Service
 from veilstream.values.choices import STATISTICS
 
@@ -120,10 +119,10 @@ def router(service: Service, access: Access) -> APIRouter:
         known = await asyncio.to_thread(service.spool.stream, name)
         if known is None or known.definition.clock != "manual":
             return JSONResponse({"error": {"type": "InvalidInputError", "message": "stream: define it first"}}, 404)
-        kind = bodies.media_type(request.headers.get("content-type"))
-        content = await read_limited(request, service)
+        async with read_body(request, service, grant.id, named=True) as body:
+            await service.intake.take(grant.id, known, body, service.clock.now(), "file")
         stream = await asyncio.to_thread(_open, service, known.definition)
-        steps = await asyncio.to_thread(_publish, service, stream, content, kind, until)
+        steps = await asyncio.to_thread(lambda: len(stream.close_until(until)))
         await asyncio.to_thread(service.tokens.log, grant.id, "publish file", name)
         await asyncio.to_thread(service.open_board, name)
         return JSONResponse({"stream": name, "steps": steps})
@@ -133,12 +132,6 @@ def router(service: Service, access: Access) -> APIRouter:
 
 def _open(service: Service, definition: StreamDefinition) -> LiveStream:
     return open_stream(service.ledger, definition.name, definition, spool=service.spool, clock=service.clock)
-
-
-def _publish(service: Service, stream: LiveStream, content: bytes, kind: str, until: str) -> int:
-    frame = bodies.read_body(content, kind, stream.definition.columns, service.options.limits.most_rows)
-    stream.add(frame, batch_id="file")
-    return len(stream.close_until(until))
 
 
 def _preview(body: GuideRequest) -> dict[str, Any]:

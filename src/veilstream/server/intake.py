@@ -1,24 +1,22 @@
-"""From bodies to the spool: decoding in threads, one writer that shares commits, limits that push back."""
+"""From bodies to the spool: decoding in children, one writer that shares commits, limits that push back."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter, deque
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
 from veilstream.errors import LedgerError, VeilstreamError
 from veilstream.live.clock import Clock
-from veilstream.live.rows import encode_batch
+from veilstream.live.rows import EncodedBatch
 from veilstream.live.spool import Spool
 from veilstream.live.spool_writing import Arrival
 from veilstream.live.spooled import SpooledStream
-from veilstream.live.stream import content_digest
-from veilstream.server.bodies import read_body
+from veilstream.server.decoding import Body, Decoder
 
-DECODERS: Final = 2
 MOST_TOGETHER: Final = 64
 
 
@@ -36,6 +34,8 @@ class Limits:
     most_unpacked: int = 256 << 20
     most_rows: int = 500_000
     under_way: int = 512 << 20
+    share: float = 0.25
+    """Of what may be under way, for each client."""
     seconds: float = 30.0
     batches_per_second: float = 200.0
     burst: int = 400
@@ -46,47 +46,51 @@ class Intake:
 
     def __init__(self, spool: Spool, clock: Clock, limits: Limits) -> None:
         self._spool, self._clock, self.limits = spool, clock, limits
-        self._pool = ThreadPoolExecutor(DECODERS, thread_name_prefix="decode")
+        self._decoder = Decoder(limits.most_unpacked, limits.most_rows)
         self._waiting: deque[tuple[Arrival, Future[str]]] = deque()
         self._turn = threading.Condition()
-        self._bytes, self._stopping = 0, False
+        self._bytes: Counter[str] = Counter()
+        self._decoding, self._stopping = 0, False
         self._writer = threading.Thread(target=self._write, name="spool-writer", daemon=True)
         self._writer.start()
 
-    def reserve(self, size: int) -> None:
-        """Room for a body that is about to be read, or an error."""
+    def reserve(self, client: str, size: int) -> None:
+        """Room for bytes of a client that came, or an error."""
         with self._turn:
-            if self._stopping or self._bytes + size > self.limits.under_way:
+            if self._stopping or self._bytes.total() + size > self.limits.under_way:
                 raise OverloadedError(name="server", limit="it is as busy as it may be; send the batch again later")
-            self._bytes += size
+            if self._bytes[client] + size > self.limits.share * self.limits.under_way:
+                raise OverloadedError(name="client", limit="as much of it is under way as may be; send the batch later")
+            self._bytes[client] += size
 
-    def release(self, size: int) -> None:
+    def release(self, client: str, size: int) -> None:
         with self._turn:
-            self._bytes -= size
+            self._bytes[client] -= size
+            if not self._bytes[client]:
+                del self._bytes[client]
 
-    async def take(self, stream: SpooledStream, body: bytes, kind: str, received: int, batch_id: str | None) -> str:
+    async def take(self, client: str, stream: SpooledStream, body: Body, received: int, batch_id: str | None) -> str:
         """Decode and store a body: "accepted" or "duplicate" once it is durable."""
         done: Future[str] = Future()
         # Whoever stops waiting does not stop the batch.
         done.set_running_or_notify_cancel()
-        self._pool.submit(self._decode, done, stream, body, kind, received, batch_id)
-        return await asyncio.wrap_future(done)
 
-    def _decode(
-        self, done: Future[str], stream: SpooledStream, body: bytes, kind: str, received: int, batch_id: str | None
-    ) -> None:
-        """Decode a body and give it to the writer, which says when it is durable; errors are the answer as well."""
-        try:
-            digest = content_digest(stream, body) if batch_id is not None else b""
-            definition = stream.definition
-            frame = read_body(body, kind, definition.columns, self.limits.most_rows, definition.number_columns)
-            arrival = Arrival(stream, encode_batch(frame, definition, stream.key), received, batch_id, digest)
-        except BaseException as error:
-            done.set_exception(error)
-            return
+        def store(found: Future[tuple[EncodedBatch, bytes]]) -> None:
+            """Give the rows to the writer, which says when they are durable; errors are the answer as well."""
+            error = found.exception()
+            with self._turn:
+                if error is None:
+                    rows, digest = found.result()
+                    self._waiting.append((Arrival(stream, rows, received, batch_id, digest), done))
+                self._decoding -= 1
+                self._turn.notify_all()
+            if error is not None:
+                done.set_exception(error)
+
         with self._turn:
-            self._waiting.append((arrival, done))
-            self._turn.notify()
+            self._decoding += 1
+        self._decoder.submit(client, stream, body).add_done_callback(store)
+        return await asyncio.wrap_future(done)
 
     def _write(self) -> None:
         while True:
@@ -117,10 +121,10 @@ class Intake:
 
     def stop(self) -> None:
         """Store what is under way and take nothing more."""
-        self._pool.shutdown(wait=True)
         with self._turn:
+            self._turn.wait_for(lambda: not self._decoding)
             self._stopping = True
-            self._turn.notify()
+            self._turn.notify_all()
         self._writer.join()
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from veilstream.live.stream import Inlet, define, spool_beside
 from veilstream.privacy.population import Population
 from veilstream.release.budget import BudgetStatement, as_json
 from veilstream.server.board import CACHE_BYTES, Cache, StreamBoard
+from veilstream.server.decoding import pool
 from veilstream.server.intake import Intake, Limits
 from veilstream.server.logs import log
 from veilstream.server.metrics import Metrics
@@ -45,8 +45,6 @@ TOKENS_SECONDS: Final = 0.5
 SILENT_SECONDS: Final = 30.0
 """After so long without a finished round the closer is held up by something, such as a database that hangs."""
 THREADS: Final = 32
-LOADED_FIRST: Final = ("pyarrow.csv", "pyarrow.ipc", "pyarrow.parquet")
-"""Parts that take long to load, so that the first batch does not have to wait for them."""
 RETRY_SECONDS: Final = 5.0
 
 
@@ -221,8 +219,8 @@ class Service:
 
     def start(self) -> None:
         """Begin to close steps; call it inside the event loop that serves readers."""
-        for part in LOADED_FIRST:
-            import_module(part)
+        # So that the first batch does not have to wait until a child has loaded its libraries.
+        pool().warm()
         self._loop = asyncio.get_running_loop()
         # Those who wait for a database that hangs must leave threads for those whose answer is in memory.
         self._loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="answer"))

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias, cast
 
-import numpy as np
 import polars as pl
 
 from veilstream.documents import read_json
@@ -20,12 +19,24 @@ from veilstream.errors import InvalidInputError
 
 Numbers: TypeAlias = Mapping[str, Literal["id", "integer", "number"]]
 """Columns that may be read as numbers: ids and integer categories by whole numbers, numeric bins by any."""
-NEWLINE: Final = 10
+NOTHING: Final = "nothing was stored"
+MOST_COLUMNS: Final = 4096
 
 
 def lines(body: bytes) -> int:
     """How many lines end in a body."""
-    return int(np.count_nonzero(np.frombuffer(body, np.uint8) == NEWLINE))
+    return body.count(b"\n")
+
+
+def check_columns(count: int) -> None:
+    """Refuse tables that are wider than any that people make: each column costs memory, however empty it is."""
+    if count > MOST_COLUMNS:
+        raise InvalidInputError(
+            name="columns",
+            value=count,
+            limit=f"at most {MOST_COLUMNS}; send those that the stream reads",
+            outcome=NOTHING,
+        )
 
 
 def read_ndjson(body: bytes, columns: Sequence[str], numbers: Numbers) -> pl.DataFrame:
@@ -121,8 +132,9 @@ def _reads(kind: Callable[[str], object], value: str) -> bool:
 def header(body: bytes) -> list[str]:
     """The names of the columns of a CSV body."""
     if body.count(b'"') % 2:
-        raise InvalidInputError(
-            "body: a quote is opened and never closed; correct the rows", outcome="nothing was stored"
-        )
-    first = body.partition(b"\n")[0].decode("utf-8-sig").rstrip("\r")
+        raise InvalidInputError("body: a quote is opened and never closed; correct the rows", outcome=NOTHING)
+    end = body.find(b"\n")
+    end = len(body) if end < 0 else end
+    check_columns(body.count(b",", 0, end) + 1)
+    first = body[:end].decode("utf-8-sig").rstrip("\r")
     return [name.strip().strip('"') for name in first.split(",")]
