@@ -62,17 +62,20 @@ class EncodedBatch(Private):
 
 
 def encode_batch(
-    source: Any, definition: StreamDefinition, key: Key, arrived: NDArray[np.int64] | None = None
+    source: Any, definition: StreamDefinition, key: Key, arrived: int | NDArray[np.int64] | None = None
 ) -> EncodedBatch:
     """Encode a table of rows; what becomes of a row depends on that row alone, unless bad rows refuse the batch.
 
-    ``arrived`` says when each row arrived, where something else than the spool knows that: the store of a source.
+    ``arrived`` says when the rows arrived, or each of them, where the store of a source knows that.
     """
     pieces: dict[int, list[Rows]] = {}
     fates, before = Fates(), 0
     with cleared_on_error():
         for frame in open_batches(source, definition.columns):
-            own = None if arrived is None else arrived[before : before + len(frame)]
+            own = None
+            if arrived is not None:
+                last = before + len(frame)
+                own = np.full(len(frame), arrived) if isinstance(arrived, int) else arrived[before:last]
             fates += _encode_each(frame, definition, key, pieces, own)
             before += len(frame)
     return EncodedBatch({step: join(parts) for step, parts in pieces.items()}, fates)
