@@ -202,7 +202,7 @@ def test_nats_jetstream(stream: LiveStream, tmp_path: Path) -> None:
         asyncio.run(publish(content, first.pop() if first else False))
 
     try:
-        check_once(stream, open_source("nats", {"url": url, "stream": "CITY", "subject": "city.visits"}), put)
+        check_once(stream, open_source("nats", {"url": url, "jetstream": "CITY", "subject": "city.visits"}), put)
     finally:
         server.terminate()
         server.wait()

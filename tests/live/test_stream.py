@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
+from veilstream.data.bounding.people import identify
 from veilstream.errors import (
     BatchConflictError,
     InvalidInputError,
@@ -21,6 +23,8 @@ from veilstream.errors import (
 )
 from veilstream.live import LiveStream, Spool, StreamDefinition, open_async_stream, open_stream
 from veilstream.live.clock import SettableClock, Timetable, moment, tick_of
+from veilstream.live.rows import encode_batch
+from veilstream.live.spool_writing import Arrival
 from veilstream.mechanisms.streams import ModelBased
 from veilstream.storage.ledger import Ledger
 
@@ -284,3 +288,57 @@ def test_a_definition_that_names_no_mechanism_goes_on_with_the_recorded_one() ->
     assert begun.check_same(left_open).mechanism == "uniform"
     with pytest.raises(LedgerMismatchError):
         left_open.check_same(begun)
+
+
+@pytest.mark.parametrize(("every", "zone"), [("1d", "Europe/Paris"), ("1mo", "UTC"), ("1h", "UTC"), ("1d", "UTC")])
+def test_a_row_at_the_end_of_the_calendar_is_dropped_alone(tmp_path: Path, every: str, zone: str) -> None:
+    """The last step has no end where steps differ in length: its rows once raised in the commit that others shared."""
+    clock = SettableClock(START)
+    with opened(tmp_path, clock, every=every, zone=zone, ahead="100000w") as stream:
+        last = stream.definition.timetable.calendar.label(stream.definition.timetable.calendar.steps - 1)
+        for when in (last, "9999-12-31T00:00", "0001-01-01", "2424-01-01"):
+            batch = rows(1, 2)
+            stream.add(
+                {name: [*column, added] for (name, column), added in zip(batch.items(), (666, when, "a"), strict=True)}
+            )
+        clock.tick = stream.definition.timetable.closes(0)
+        assert stream.close_due()[0].values.tolist() == [2, 0]
+        assert stream.fates.bad_time + stream.fates.unreadable + stream.fates.late >= 2
+
+
+def test_a_batch_that_cannot_be_placed_leaves_the_others_of_its_commit_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path, SettableClock(START)) as stream:
+        known = stream.spool.stream("s")
+        assert known is not None
+        batches = [
+            Arrival(known, encode_batch(rows(n, at=START + n * HOUR), stream.definition, known.key), START)
+            for n in (1, 5, 9)
+        ]
+
+        def begins(table: Timetable, step: int) -> int:
+            if step == 5:
+                raise InvalidInputError("step 5")
+            return START + step * HOUR
+
+        monkeypatch.setattr(Timetable, "begins", begins)
+        outcomes = stream.spool.append(batches, START)
+    assert [type(outcome).__name__ for outcome in outcomes] == ["str", "InvalidInputError", "str"]
+
+
+def test_a_row_that_no_reader_takes_is_found_and_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a library says about a block of rows, it is the one row's fate."""
+
+    def fails(column: pl.Series, key: bytes) -> Any:
+        if "13" in column.to_list():
+            raise pl.exceptions.ComputeError("a panic of a reader")
+        return identify(column, key)
+
+    monkeypatch.setattr("veilstream.live.rows.identify", fails)
+    clock = SettableClock(START)
+    with opened(tmp_path, clock) as stream:
+        stream.add(rows(*(str(number) for number in range(40))))
+        clock.tick = START + 2 * HOUR
+        assert stream.close_due()[0].values.tolist() == [39, 0]
+        assert (stream.fates.rows, stream.fates.unreadable) == (40, 1)

@@ -42,6 +42,11 @@ def read_json_lines(
     return (whole, 0) if whole is not None else _read_each(body, columns, user)
 
 
+def is_row(line: bytes, columns: Sequence[str], user: str) -> bool:
+    """Whether ``read_json_lines`` takes a line for a row."""
+    return _row(line, columns, user) is not None
+
+
 def _read_each(body: bytes, columns: Sequence[str], user: str) -> tuple[pl.DataFrame, int]:
     found: dict[str, list[str | None]] = {name: [] for name in columns}
     lines = [line for line in body.split(b"\n") if line.strip()]

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilstream.data import Calendar
-from veilstream.data.calendar import MAX_STEPS, MISSING, OUTSIDE
+from veilstream.data.calendar import LARGEST_TIME, MAX_STEPS, MISSING, OUTSIDE
 from veilstream.data.instants import Instants
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.durations import MICROSECONDS, parse_duration
@@ -171,6 +171,13 @@ class Timetable:
         return count * MICROSECONDS[unit]
 
     @cached_property
+    def _beyond(self) -> int:
+        """The first step that no row can belong to."""
+        if self._width is None:
+            return self.calendar.steps - 1
+        return ((LARGEST_TIME if isinstance(self.every, int) else _ticks(LAST_YEAR)) - self._first) // self._width
+
+    @cached_property
     def _first(self) -> int:
         return _ticks(self.calendar.begins(0))
 
@@ -211,13 +218,29 @@ class Timetable:
         return int(found[0])
 
     def place(self, found: Instants) -> NDArray[np.int64]:
-        """The step of every instant, ``OUTSIDE`` before the first step, ``MISSING`` without a time."""
+        """The step of every instant, ``MISSING`` without a time, ``OUTSIDE`` before the first step or after the last.
+
+        The calendar's own last step is none: where steps differ in length nothing says when it ends.
+        """
         if self._width is None:
-            return self.calendar.place(found)
-        steps = (found.ticks - self._first) // self._width
-        steps[steps < 0] = OUTSIDE
-        steps[~found.present] = MISSING
+            steps = self.calendar.place(found)
+        else:
+            # Ticks far before the first step would wrap around if it were subtracted from them.
+            steps = (np.maximum(found.ticks, self._first - 1) - self._first) // self._width
+            steps[~found.present] = MISSING
+        steps[steps >= self._beyond] = OUTSIDE
         return steps
+
+    def judge(
+        self, steps: NDArray[np.int64], arrived: NDArray[np.int64], ahead: int
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which rows arrived after their step's deadline, and which more than ``ahead`` before it began; what lies
+        before the first step is late."""
+        own, place = np.unique(np.maximum(steps, 0), return_inverse=True)
+        deadlines = np.array([self.deadline(int(step)) for step in own], np.int64)
+        earliest = np.array([max(self.begins(int(step)) - ahead, -FAR_FUTURE) for step in own], np.int64)
+        late = (steps < 0) | (arrived >= deadlines[place])
+        return late, ~late & (arrived < earliest[place])
 
     def label(self, t: int) -> str:
         """The beginning of step ``t`` as text."""

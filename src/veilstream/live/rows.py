@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from veilstream.arguments import is_about_values
 from veilstream.data.bounding.choice import Rows
 from veilstream.data.bounding.keyed import Key
 from veilstream.data.bounding.people import People, identify
@@ -60,40 +61,87 @@ class EncodedBatch(Private):
         self.parts, self.fates = parts, fates
 
 
-def encode_batch(source: Any, definition: StreamDefinition, key: Key) -> EncodedBatch:
-    """Encode a table of rows; what becomes of a row depends on that row alone, unless bad rows refuse the batch."""
+def encode_batch(
+    source: Any, definition: StreamDefinition, key: Key, arrived: int | NDArray[np.int64] | None = None
+) -> EncodedBatch:
+    """Encode a table of rows; what becomes of a row depends on that row alone, unless bad rows refuse the batch.
+
+    ``arrived`` says when the rows arrived, or each of them, where the store of a source knows that.
+    """
     pieces: dict[int, list[Rows]] = {}
-    fates = Fates()
+    fates, before = Fates(), 0
     with cleared_on_error():
         for frame in open_batches(source, definition.columns):
-            try:
-                fates += _encode(frame, definition, key, pieces)
-            except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-                # What Polars says may quote a value.
-                raise InvalidInputError(
-                    "batch: a column has a type that cannot be read; send text or numbers", outcome=NOT_SPOOLED
-                ) from None
+            own = None
+            if arrived is not None:
+                last = before + len(frame)
+                own = np.full(len(frame), arrived) if isinstance(arrived, int) else arrived[before:last]
+            fates += _encode_each(frame, definition, key, pieces, own)
+            before += len(frame)
     return EncodedBatch({step: join(parts) for step, parts in pieces.items()}, fates)
 
 
-def _encode(frame: pl.DataFrame, definition: StreamDefinition, key: Key, pieces: dict[int, list[Rows]]) -> Fates:
+def _encode_each(
+    frame: pl.DataFrame,
+    definition: StreamDefinition,
+    key: Key,
+    pieces: dict[int, list[Rows]],
+    arrived: NDArray[np.int64] | None,
+) -> Fates:
+    """Encode a table; rows that make that fail are found by halving, and dropped one by one.
+
+    A type of column that can never be read refuses the table, and so does any row where bad rows are refused.
+    """
+    try:
+        return _encode(frame, definition, key, pieces, arrived)
+    except BaseException as error:
+        if not (isinstance(error, InvalidInputError) or is_about_values(error)):
+            raise
+        known = isinstance(error, InvalidInputError)
+        if len(frame) == 0 or definition.bad_rows == "refuse":
+            if known:
+                raise
+            # What Polars says may quote a value.
+            raise InvalidInputError(
+                "batch: a column has a type that cannot be read; send text or numbers", outcome=NOT_SPOOLED
+            ) from None
+    _encode_each(frame.clear(), definition, key, pieces, None if arrived is None else arrived[:0])
+    if len(frame) == 1:
+        return Fates(rows=1, unreadable=1)
+    fates, middle = Fates(), len(frame) // 2
+    for half in (slice(0, middle), slice(middle, len(frame))):
+        fates += _encode_each(frame[half], definition, key, pieces, None if arrived is None else arrived[half])
+    return fates
+
+
+def _encode(
+    frame: pl.DataFrame,
+    definition: StreamDefinition,
+    key: Key,
+    pieces: dict[int, list[Rows]],
+    arrived: NDArray[np.int64] | None,
+) -> Fates:
     fates = Fates(rows=len(frame))
     strict = definition.bad_rows == "refuse"
     people, bad = _people(frame[definition.user], key.derive(b"people"), strict)
-    fates.bad_user = int(np.count_nonzero(bad))
+    fates.bad_user = _counted(bad)
     usable = ~bad
     if people.present is not None:
-        fates.no_user = int(np.count_nonzero(usable & ~people.present))
+        fates.no_user = _counted(usable & ~people.present)
         usable &= people.present
     steps = _steps(frame, definition, strict)
     timed = steps >= ON_ARRIVAL
-    fates.bad_time = int(np.count_nonzero(usable & ~timed))
+    fates.bad_time = _counted(usable & ~timed)
     usable &= timed
+    if arrived is not None:
+        steps, late, early = _judged(steps, arrived, definition)
+        fates.late, fates.bad_time = _counted(usable & late), fates.bad_time + _counted(usable & early)
+        usable &= ~(late | early)
     flat = _bins(frame, definition)
     known = flat >= 0
     if strict and (usable & ~known).any():
         _refuse_unknown(frame.filter(usable & ~known), definition)
-    fates.unknown = int(np.count_nonzero(usable & ~known))
+    fates.unknown = _counted(usable & ~known)
     usable &= known
     values, absent = _values(frame, definition)
     if strict and (usable & absent).any():
@@ -102,7 +150,7 @@ def _encode(frame: pl.DataFrame, definition: StreamDefinition, key: Key, pieces:
             "bad_rows='drop'",
             outcome=NOT_SPOOLED,
         )
-    fates.unknown += int(np.count_nonzero(usable & absent))
+    fates.unknown += _counted(usable & absent)
     usable &= ~absent
     rows = Rows(people.low, people.high, flat, values)
     if not usable.all():
@@ -110,6 +158,20 @@ def _encode(frame: pl.DataFrame, definition: StreamDefinition, key: Key, pieces:
     for step, chosen in _by_step(steps):
         pieces.setdefault(step, []).append(rows if chosen is None else rows.where(chosen))
     return fates
+
+
+def _counted(chosen: NDArray[np.bool_]) -> int:
+    return int(np.count_nonzero(chosen))
+
+
+def _judged(
+    steps: NDArray[np.int64], arrived: NDArray[np.int64], definition: StreamDefinition
+) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+    """The steps of rows that arrived at known moments, and which rows are late or too early for them."""
+    timetable = definition.timetable
+    if definition.time is None:
+        steps = timetable.place(Instants(arrived, np.ones(len(arrived), np.bool_), None))
+    return steps, *timetable.judge(steps, arrived, definition.ahead_ticks)
 
 
 def _by_step(steps: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64] | None]]:

@@ -22,7 +22,13 @@ from sqlalchemy import Connection
 from veilstream.data.bounding.choice import Rows
 from veilstream.data.bounding.presence import PresenceHistory
 from veilstream.data.bounding.presence_spill import Records
-from veilstream.errors import BatchConflictError, LedgerBusyError, SpoolFullError, StaleBatchError
+from veilstream.errors import (
+    BatchConflictError,
+    InvalidInputError,
+    LedgerBusyError,
+    SpoolFullError,
+    StaleBatchError,
+)
 from veilstream.live.clock import FAR_FUTURE
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.rows import Fates, join, unpack
@@ -127,7 +133,7 @@ class Spool:
             for arrival in arrivals:
                 try:
                     outcomes.append(shared.store(arrival))
-                except (BatchConflictError, StaleBatchError, SpoolFullError) as error:
+                except (BatchConflictError, StaleBatchError, SpoolFullError, InvalidInputError) as error:
                     outcomes.append(error)
             shared.finish()
         return outcomes

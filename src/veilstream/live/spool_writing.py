@@ -34,7 +34,11 @@ _ADD_COUNTERS: Final = (
 
 
 class Arrival(Private):
-    """A batch on its way into the spool."""
+    """A batch on its way into the spool.
+
+    It was ``received`` at a tick of the clock; None for rows of a source, whose store knows when each of them arrived:
+    which of them are in time was decided when they were encoded.
+    """
 
     __slots__ = ("batch_id", "digest", "encoded", "positions", "received", "stream")
 
@@ -42,7 +46,7 @@ class Arrival(Private):
         self,
         stream: SpooledStream,
         encoded: EncodedBatch,
-        received: int,
+        received: int | None,
         batch_id: str | None = None,
         digest: bytes = b"",
         positions: Mapping[str, Moved] | None = None,
@@ -67,7 +71,8 @@ class SharedCommit:
             return "duplicate"
         self._check_positions(arrival)
         manual = stream.definition.clock == "manual"
-        if not manual and self._now - arrival.received > stream.definition.timetable.settle:
+        received = arrival.received
+        if not manual and received is not None and self._now - received > stream.definition.timetable.settle:
             delay = stream.definition.delay
             raise StaleBatchError(
                 name="batch",
@@ -77,7 +82,7 @@ class SharedCommit:
         if not self._room:
             raise SpoolFullError(name="spool", limit="it holds as many rows as allowed; send the batch again later")
         # Only a machine whose clock was set back can be before the last closing.
-        arrived = stream.manual_now if manual else max(arrival.received, stream.frozen_at)
+        arrived = stream.manual_now if manual else max(self._now if received is None else received, stream.frozen_at)
         fates = self._place(stream, arrival, arrived)
         self._remember(stream, arrival, arrived)
         hour = (stream.id, arrived // HOUR)
@@ -103,16 +108,22 @@ class SharedCommit:
     def _place(self, stream: SpooledStream, arrival: Arrival, arrived: int) -> Fates:
         """Keep the rows of steps that are open; the fates of all rows."""
         definition, timetable = stream.definition, stream.definition.timetable
-        fates = replace(arrival.encoded.fates)
+        fates, kept = replace(arrival.encoded.fates), list[dict[str, Any]]()
         for given, rows in arrival.encoded.parts.items():
             step = timetable.step_at(arrived) if given == ON_ARRIVAL else given
-            if arrived >= timetable.deadline(step) or step < stream.frozen:
+            judged = arrival.received is None
+            if step < stream.frozen or (not judged and arrived >= timetable.deadline(step)):
                 fates.late += len(rows)
-            elif definition.clock != "manual" and timetable.begins(step) > arrived + definition.ahead_ticks:
+            elif (
+                not judged
+                and definition.clock != "manual"
+                and timetable.begins(step) > arrived + definition.ahead_ticks
+            ):
                 fates.bad_time += len(rows)
             else:
                 payload = pack(rows)
-                self._parts.append({"stream_id": stream.id, "step": step, "size": len(payload), "payload": payload})
+                kept.append({"stream_id": stream.id, "step": step, "size": len(payload), "payload": payload})
+        self._parts += kept
         return fates
 
     def _is_known(self, stream: SpooledStream, arrival: Arrival) -> bool:

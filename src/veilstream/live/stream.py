@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from veilstream.arguments import checks_arguments
 from veilstream.errors import InvalidInputError
@@ -54,6 +58,7 @@ class Inlet:
     def __init__(self, spool: Spool, stream: SpooledStream, clock: Clock) -> None:
         self.spool, self.clock = spool, clock
         self.definition, self.name = stream.definition, stream.definition.name
+        self._dropping = replace(stream.definition, bad_rows="drop")
         self._stream = stream
 
     def add(
@@ -63,14 +68,18 @@ class Inlet:
         batch_id: str | None = None,
         positions: Mapping[str, Moved] | None = None,
         unreadable: int = 0,
+        arrived: int | NDArray[np.int64] | None = None,
     ) -> str:
         """Store rows: a Polars, pandas or Arrow table, a mapping of columns, a file. "accepted" or "duplicate".
 
         Rows that come too late for their step are counted for the operator and never published. ``positions`` say
-        how far a source was read; they are stored with the rows. ``unreadable`` items of the source are counted.
+        how far a source was read; they are stored with the rows. ``unreadable`` items of the source are counted, and
+        its store knows when rows ``arrived``. A source is not told that rows are bad: they are dropped in any case.
         """
-        received = self.clock.now()
-        encoded = encode_batch(batch, self.definition, self._stream.key)
+        by_wall = self.definition.clock == "wall"
+        received = self.clock.now() if arrived is None or not by_wall else None
+        definition = self.definition if positions is None else self._dropping
+        encoded = encode_batch(batch, definition, self._stream.key, arrived if by_wall else None)
         encoded.fates.unreadable += unreadable
         digest = b"" if batch_id is None else content_digest(self._stream, encoded.parts)
         arrival = Arrival(self._stream, encoded, received, batch_id, digest, positions)

@@ -17,6 +17,7 @@ from veilstream.live.clock import Clock, WallClock
 from veilstream.live.closing import Closer, close_due
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.sources import Source
+from veilstream.live.sources.base import LONG_AGO
 from veilstream.live.spool import Spool
 from veilstream.live.spooled import SpooledStream
 from veilstream.live.stream import Inlet, define, spool_beside
@@ -46,6 +47,8 @@ SILENT_SECONDS: Final = 30.0
 """After so long without a finished round the closer is held up by something, such as a database that hangs."""
 THREADS: Final = 32
 RETRY_SECONDS: Final = 5.0
+HELD_SECONDS: Final = 0.02
+"""How soon to ask again whether the sources were read that a step waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,9 +290,9 @@ class Service:
 
     def _close(self, names: Sequence[str]) -> None:
         """Close what is due. A stream in which something unforeseen happens is closed by itself, after the others."""
-        now = self.clock.now()
+        moments = {name: self._complete(name) for name in names}
         try:
-            close_due(self.spool, self._closers, dict.fromkeys(names, now), self._published, self._failed)
+            close_due(self.spool, self._closers, moments, self._published, self._failed)
         except VeilstreamError:
             self.metrics.count("closing_failures")
             raise
@@ -300,9 +303,15 @@ class Service:
             for name in names:
                 self._close([name])
 
+    def _complete(self, name: str) -> int:
+        """The moment up to which all rows of a stream are here: its steps wait until its sources were read so far."""
+        read = {(one.stream, one.name): one.state.read_until for one in self.sources}
+        own = [read.get((stream, source.name), LONG_AGO) for stream, source in self.options.sources if stream == name]
+        return min([self.clock.now(), *own])
+
     def _pause(self) -> float:
         moments = [self._next_closing(name) for name in self._closers] if self.leading else []
-        wait = min((self.clock.seconds_until(tick) for tick in moments), default=LONGEST_SLEEP)
+        wait = min((self.clock.seconds_until(tick) or HELD_SECONDS for tick in moments), default=LONGEST_SLEEP)
         return max(0.001, min(wait, LONGEST_SLEEP))
 
     def _next_closing(self, name: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veilstream.live.sources import Source, follow
+from veilstream.live.sources import Source, SourceState, follow
 from veilstream.live.stream import Inlet
 from veilstream.server.workers import Worker
 
@@ -13,8 +13,9 @@ class SourceWorker(Worker):
     def __init__(self, name: str, inlet: Inlet, source: Source) -> None:
         super().__init__(name, self._follow)
         self.stream = inlet.name
+        self.state = SourceState()
         self._inlet, self._source = inlet, source
 
     def _follow(self, worker: Worker) -> None:
         worker.well()
-        follow(self._inlet, self._source, worker.stopping)
+        follow(self._inlet, self._source, worker.stopping, state=self.state)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from veilstream.errors import InvalidInputError
-from veilstream.live.sources.base import Batch, Source, drain, follow
+from veilstream.live.sources.base import Batch, Source, SourceState, drain, follow
 from veilstream.live.sources.directory import DirectorySource
 from veilstream.live.sources.kafka import KafkaSource
 from veilstream.live.sources.lake import DeltaSource, IcebergSource
@@ -22,7 +22,7 @@ SOURCES: Final[Mapping[str, type[Any]]] = {
     "redis": RedisSource,
 }
 
-__all__ = ["SOURCES", "Batch", "Source", "drain", "follow", "open_source"]
+__all__ = ["SOURCES", "Batch", "Source", "SourceState", "drain", "follow", "open_source"]
 
 
 def open_source(kind: str, settings: Mapping[str, Any]) -> Source:

@@ -20,7 +20,8 @@ SNAPSHOT: Final = "snapshot"
 
 @dataclass(frozen=True, slots=True)
 class DeltaSource:
-    """The appended rows of a Delta table. Compaction brings no rows; a version that rewrites them is refused."""
+    """The appended rows of a Delta table, which arrived when their version was committed. Compaction brings no rows; a
+    version that rewrites them is refused."""
 
     path: str
     options: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -31,7 +32,7 @@ class DeltaSource:
 
     def poll(self, known: Mapping[str, str], columns: Sequence[str]) -> Iterator[Batch]:
         for commit in delta_commits(self.path, self.options, int(known.get(VERSION, -1))):
-            yield Batch(_rows(self.path, commit, columns), {VERSION: commit.version})
+            yield Batch(_rows(self.path, commit, columns), {VERSION: commit.version}, arrived=commit.committed)
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -39,7 +40,7 @@ class DeltaSource:
 
 @dataclass(frozen=True, slots=True)
 class IcebergSource:
-    """The appended rows of an Iceberg table of a catalogue that pyiceberg knows."""
+    """The appended rows of an Iceberg table of a catalogue that pyiceberg knows; they arrived with their snapshot."""
 
     catalog: str
     table: str
@@ -52,19 +53,18 @@ class IcebergSource:
     def poll(self, known: Mapping[str, str], columns: Sequence[str]) -> Iterator[Batch]:
         table = iceberg_table(self.catalog, self.table, self.properties)
         for commit in iceberg_commits(table, self.table, known.get(SNAPSHOT)):
-            yield Batch(_rows(self.table, commit, columns, table.io), {SNAPSHOT: commit.version})
+            rows = _rows(self.table, commit, columns, table.io)
+            yield Batch(rows, {SNAPSHOT: commit.version}, arrived=commit.committed)
 
     def close(self) -> None:
         """Nothing is held open."""
 
 
-def _rows(name: str, commit: Commit, columns: Sequence[str], files: Any = None) -> pl.DataFrame:
-    """The rows of a commit; ``files`` opens the files of an Iceberg table."""
-    if not commit.files:
-        return pl.DataFrame(schema=dict.fromkeys(columns, pl.String))
+def _rows(name: str, commit: Commit, columns: Sequence[str], files: Any = None) -> list[pl.DataFrame]:
+    """The rows of a commit, file by file; ``files`` opens the files of an Iceberg table."""
     parquet: Any = import_module("pyarrow.parquet")
     try:
-        return pl.concat([_frame(parquet, path, columns, files) for path in commit.files])
+        return [_frame(parquet, path, columns, files) for path in commit.files]
     except Exception as error:
         raise UnreadableFileError(f"{name}: a file cannot be read ({type(error).__name__})") from None
 

@@ -7,18 +7,25 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
 
 from veilstream.errors import MissingExtraError, UnreadableFileError
-from veilstream.live.sources.base import Batch
+from veilstream.live.sources.base import MILLISECOND, Batch
 
 MOST_ENTRIES: Final = 10_000
 ENTRY: Final = "entry"
+NO_SUCH_KEY: Final = "no such key"
+LATEST: Final = 1 << 52
+"""Milliseconds that a tick can hold; an id that is later was not given by a clock."""
 
 
 @dataclass(slots=True)
 class RedisSource:
-    """Entries in the order of their ids; the last id is stored with the rows."""
+    """Entries in the order of their ids; the last id is stored with the rows.
+
+    They arrived at the time that their ids tell: let Redis give them (``XADD key *``).
+    """
 
     url: str = field(repr=False)
     key: str
@@ -34,18 +41,32 @@ class RedisSource:
         except ImportError:
             raise MissingExtraError("Redis needs: pip install 'veilstream[redis]'") from None
         if self._client is None:
-            self._client = redis.Redis.from_url(self.url)
+            self._client = redis.Redis.from_url(self.url, socket_timeout=30, socket_connect_timeout=5)
         last = known.get(ENTRY, "0-0")
-        while True:
-            try:
-                answer = self._client.xrange(self.key, min=f"({last}", count=MOST_ENTRIES)
-            except redis.RedisError as error:
-                raise UnreadableFileError(f"Redis stream {self.key}: {type(error).__name__}") from None
-            if not answer:
-                return
-            rows, unreadable = _rows([fields for _, fields in answer], columns)
-            last = answer[-1][0].decode()
-            yield Batch(rows, {ENTRY: last}, unreadable)
+        try:
+            end = self._end(redis)
+            if _parts(end) < _parts(last) and end != "0-0":
+                raise UnreadableFileError(
+                    f"Redis stream {self.key}: it ends before what was read of it; it was made again with older ids",
+                    next_step="add entries with XADD key *, or give the stream another key",
+                )
+            # What comes meanwhile is for the next time: a busy stream would never be read to its end.
+            while _parts(last) < _parts(end):
+                answer = self._client.xrange(self.key, min=f"({last}", max=end, count=MOST_ENTRIES)
+                if not answer:
+                    return
+                last = answer[-1][0].decode()
+                yield _batch(answer, columns, last)
+        except redis.RedisError as error:
+            raise UnreadableFileError(f"Redis stream {self.key}: {type(error).__name__}") from None
+
+    def _end(self, redis: Any) -> str:
+        try:
+            return str(self._client.xinfo_stream(self.key)["last-generated-id"].decode())
+        except redis.ResponseError as error:
+            if NO_SUCH_KEY in str(error):
+                return "0-0"
+            raise
 
     def close(self) -> None:
         if self._client is not None:
@@ -53,12 +74,20 @@ class RedisSource:
             self._client = None
 
 
-def _rows(entries: list[dict[bytes, bytes]], columns: Sequence[str]) -> tuple[pl.DataFrame, int]:
+def _parts(entry: str) -> tuple[int, int]:
+    first, _, second = entry.partition("-")
+    return int(first), int(second)
+
+
+def _batch(entries: list[tuple[bytes, dict[bytes, bytes]]], columns: Sequence[str], last: str) -> Batch:
     names = {name: name.encode() for name in columns}
-    good: list[dict[str, str | None]] = []
-    for entry in entries:
+    rows: list[dict[str, str | None]] = []
+    arrived: list[int] = []
+    for entry, fields in entries:
         try:
-            good.append({name: entry[key].decode() if key in entry else None for name, key in names.items()})
+            rows.append({name: fields[key].decode() if key in fields else None for name, key in names.items()})
         except UnicodeDecodeError:
             continue
-    return pl.DataFrame(good, schema=dict.fromkeys(columns, pl.String)), len(entries) - len(good)
+        arrived.append(min(_parts(entry.decode())[0], LATEST) * MILLISECOND)
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))
+    return Batch(frame, {ENTRY: last}, len(entries) - len(rows), np.array(arrived, np.int64))
