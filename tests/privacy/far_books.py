@@ -99,7 +99,9 @@ def _quarter(charge: Charge) -> Charge:
 def book_of(seed: int) -> Book:
     """A random book."""
     dice = random.Random(seed)
-    kind = dice.choice(["window", "window", "ever", "sliding", "sliding", "sliding", "seldom", "seldom", "block", "bins"])
+    kind = dice.choice(
+        ["window", "window", "ever", "sliding", "sliding", "sliding", "seldom", "seldom", "block", "bins"]
+    )
     delta = dice.choice(["0", "1/1000"])
     w, few, per = dice.choice([dice.randint(1, 6), dice.randint(1, WIDEST)]), dice.randint(1, 3), None
     match kind:
@@ -150,7 +152,9 @@ def _book_by_bins(dice: random.Random, w: int) -> Book:
         if dice.random() < 0.3:
             made.asked.append((t, Charge(amount, Span(t, t), "all")))
         else:
-            made.asked.append((t, Charge(amount, Span(int(starts.min()), t), "some", bins=np.array(bins), starts=starts)))
+            made.asked.append(
+                (t, Charge(amount, Span(int(starts.min()), t), "some", bins=np.array(bins), starts=starts))
+            )
         for b in bins:
             since[b] = t + dice.choice([0, 1])
         if dice.random() < 0.1:

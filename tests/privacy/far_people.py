@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -30,13 +31,18 @@ def counted(present: Steps, guarantee: Guarantee) -> Steps:
     return found
 
 
-def visits(dice: random.Random, rhythm: int) -> Steps:
-    """Some come nearly always, some seldom, some at a rhythm of about a window."""
+def visits(dice: random.Random, rhythm: int, few: int, begins: Sequence[int]) -> Steps:
+    """Some come nearly always, some seldom, some at a rhythm of about a window, some about the ends of what goes."""
     noise = np.random.default_rng(dice.getrandbits(64))
     present = noise.random((PEOPLE, STEPS)) < noise.choice([0.05, 0.2, 0.5, 0.9, 1], size=(PEOPLE, 1))
     for row in present[::3]:
         row[:] = False
         row[dice.randrange(STEPS) :: max(1, rhythm + dice.choice([-1, -1, 0, 1]))] = True
+    for row, begin in zip(present[1::3], begins[1::3], strict=True):
+        row[:] = False
+        for first in (begin, begin + rhythm - few, begin + rhythm):
+            moved_by = dice.choice([0, 0, 0, -1, 1])
+            row[max(0, first + moved_by) : max(0, first + moved_by + few)] = True
     return present
 
 
@@ -54,22 +60,20 @@ def unit_losses(seed: int) -> tuple[Fraction, int]:
         pass
     guarantee, steps = book.guarantee, np.arange(STEPS)
     assert guarantee.reach is not None
-    begins = np.array([dice.randrange(STEPS) for _ in range(PEOPLE)])[:, None]
+    begins = [dice.randrange(STEPS) for _ in range(PEOPLE)]
+    begin = np.array(begins)[:, None]
     if guarantee.per is not None:
         numbers = np.array([guarantee.per.block_of(t) for t in range(STEPS)])
-        gone = numbers == numbers[begins]
+        gone = numbers == numbers[begin]
     else:
-        gone = (steps >= begins - 2) & (steps < begins - 2 + (guarantee.w or STEPS + 2) * (1 if guarantee.w else 2))
-        gone |= np.array(guarantee.w is None)
-    different = moved(guarantee, visits(dice, guarantee.w or 3), gone)
-    worst = Fraction(0)
+        gone = (steps >= begin) & (steps < begin + guarantee.w) if guarantee.w else np.ones((PEOPLE, STEPS), np.bool_)
+    different = moved(guarantee, visits(dice, guarantee.w or 3, guarantee.presence or 1, begins), gone)
     total = np.zeros(PEOPLE, dtype=object)
     for charge in book.admitted():
         if charge.block is None and charge.epsilon:
             hit = different[:, max(0, charge.span.first) : max(0, charge.span.last + 1)].any(axis=1)
             total = total + np.where(hit, charge.epsilon, Fraction(0))
-    worst = max(worst, Fraction(total.max()) / guarantee.pure)
-    return worst, int(different.sum(axis=1).max()) - guarantee.reach
+    return Fraction(total.max()) / guarantee.pure, int(different.sum(axis=1).max()) - guarantee.reach
 
 
 def population_losses(seed: int) -> tuple[Fraction, Fraction]:
@@ -93,11 +97,13 @@ def population_losses(seed: int) -> tuple[Fraction, Fraction]:
     assert grid is not None
     assert cells is not None
     gone = np.zeros((PEOPLE, STEPS), dtype=np.bool_)
+    begins: list[int] = []
     for row in gone:
         begin = dice.randrange(-2, 1 + STEPS * step // cell)
         first, last = calendar.cell_of(grid.border(begin)), calendar.cell_of(grid.border(begin + cells) - 1)
         row[max(0, first) : max(0, last + 1)] = True
-    most = int(moved(guarantee, visits(dice, w), gone).sum(axis=1).max())
+        begins.append(first)
+    most = int(moved(guarantee, visits(dice, w, few, begins), gone).sum(axis=1).max())
     reserved = population.reserved_cost(guarantee, calendar)
     lost = Cost(guarantee.pure * most / guarantee.reach, guarantee.mu_squared * Fraction(most, guarantee.reach) ** 2)
     return lost.pure / reserved.pure, lost.mu_squared / reserved.mu_squared
