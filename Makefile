@@ -41,7 +41,7 @@ bench: $(VENV)/.installed-bench
 # Finished attacks are kept in .audit: after an interruption the same command goes on, after a change it begins anew.
 audit: $(VENV)/.installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/veilstream audit --deep --out .audit --page docs/privacy.md
-	$(BIN)/python -m pytest -n auto tests/audit tests/storage tests/spark --run-audit
+	$(BIN)/python -m pytest -n auto tests/audit tests/privacy tests/storage tests/spark --run-audit
 	$(BIN)/python -m fuzz --inputs 1000000 --seed 1 --out .fuzz
 
 # Finished rounds are kept in .storm: after an interruption the same command goes on, after a change it begins anew.

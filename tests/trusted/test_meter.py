@@ -133,7 +133,10 @@ def test_the_gaussian_budget_is_never_more_than_delta_affords() -> None:
         for _ in range(600):
             epsilon = Fraction(10 ** dice.uniform(-9, 3)) + Fraction(dice.choice([0, 1]), GRID)
             delta = Fraction(10 ** dice.choice([dice.uniform(-99, 0), dice.uniform(-9, -0.005)]))
-            usable, squared = exact(epsilon - Fraction(1, GRID)), gaussian_budget(epsilon, min(delta, Fraction(99, 100)))
+            usable, squared = (
+                exact(epsilon - Fraction(1, GRID)),
+                gaussian_budget(epsilon, min(delta, Fraction(99, 100))),
+            )
             if usable <= 0:
                 assert squared == 0
                 continue

@@ -71,7 +71,12 @@ class PresenceTimeline(ABC):
         self._refine(amount for amount, _ in wanted)
         reached = [(*self._reach(amount, charge), charge.block) for amount, charge in wanted]
         added = [stretch for stretch, _, block in reached if block is None]
-        blocks = self._blocks | {block: stretch for stretch, _, block in reached if block is not None}
+        blocks = dict(self._blocks)
+        for stretch, _, block in reached:
+            if block is not None:
+                other = blocks.get(block, stretch)
+                first, amount = min(stretch.first, other.first), max(stretch.amount, other.amount)
+                blocks[block] = Stretch(first, stretch.last, amount)
         news = [piece for _, pieces, _ in reached for piece in pieces]
         since = min((begins for begins, _ in news), default=self._now or 0)
         return Fraction(max(self._would_cost_past(news), self._dearest(since, added, blocks)), self._denominator)

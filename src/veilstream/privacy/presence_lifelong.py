@@ -58,6 +58,10 @@ class LifelongTimeline(PresenceTimeline):
 
     def _dearest(self, since: int, added: Sequence[Stretch], blocks: Mapping[int, Stretch]) -> int:
         across = sum(stretch.amount for stretch in added if stretch.first <= self._cut)
+        for number, stretch in blocks.items():
+            if stretch.first <= self._cut:
+                known = self._blocks.get(number, stretch._replace(amount=0))
+                across += stretch.amount - (known.amount if known.first <= self._cut else 0)
         items = self._items(added, blocks, BEGINNING)
         before = [cost + (across if count else 0) for count, cost in enumerate(self._before)]
         counts = range(self._count + 1) if any(before) else (self._count,)

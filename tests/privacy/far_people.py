@@ -1,0 +1,109 @@
+"""People over long times through the real bounding: what neighbouring data move, and what that loses."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.privacy.far_books import STEPS, book_of
+from veilstream.data.bounding.presence import PresenceHistory
+from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.population import Cost, Population
+from veilstream.privacy.population_time import TimeGrid
+
+PEOPLE = 120
+Steps = NDArray[np.bool_]
+"""[person, step]."""
+
+
+def counted(present: Steps, guarantee: Guarantee) -> Steps:
+    """In which steps these people count."""
+    history, found = PresenceHistory(guarantee, bytes(16)), np.zeros_like(present)
+    for step in range(present.shape[1]):
+        people = np.flatnonzero(present[:, step])
+        if people.size:
+            names = people.astype(np.uint64)
+            found[people, step] = history.people_counted(names, names, step)
+    return found
+
+
+def visits(dice: random.Random, rhythm: int, few: int, begins: Sequence[int]) -> Steps:
+    """Some come nearly always, some seldom, some at a rhythm of about a window, some about the ends of what goes."""
+    noise = np.random.default_rng(dice.getrandbits(64))
+    present = noise.random((PEOPLE, STEPS)) < noise.choice([0.05, 0.2, 0.5, 0.9, 1], size=(PEOPLE, 1))
+    for row in present[::3]:
+        row[:] = False
+        row[dice.randrange(STEPS) :: max(1, rhythm + dice.choice([-1, -1, 0, 1]))] = True
+    for row, begin in zip(present[1::3], begins[1::3], strict=True):
+        row[:] = False
+        for first in (begin, begin + rhythm - few, begin + rhythm):
+            moved_by = dice.choice([0, 0, 0, -1, 1])
+            row[max(0, first + moved_by) : max(0, first + moved_by + few)] = True
+    return present
+
+
+def moved(guarantee: Guarantee, present: Steps, gone: Steps) -> Steps:
+    """The steps in which each person's neighbour, without the rows that are ``gone``, counts otherwise."""
+    both = counted(np.concatenate([present, present & ~gone]), guarantee)
+    different: Steps = both[:PEOPLE] ^ both[PEOPLE:]
+    return different
+
+
+def unit_losses(seed: int) -> tuple[Fraction, int]:
+    """What one unit loses: of a book of charges, as a share of its epsilon, and in steps beyond those it may reach."""
+    dice = random.Random(seed)
+    while (book := book_of(dice.getrandbits(32))).guarantee.rule is None or book.per_timestamp:
+        pass
+    guarantee, steps = book.guarantee, np.arange(STEPS)
+    assert guarantee.reach is not None
+    begins = [dice.randrange(STEPS) for _ in range(PEOPLE)]
+    begin = np.array(begins)[:, None]
+    if guarantee.per is not None:
+        numbers = np.array([guarantee.per.block_of(t) for t in range(STEPS)])
+        gone = numbers == numbers[begin]
+    else:
+        gone = (steps >= begin) & (steps < begin + guarantee.w) if guarantee.w else np.ones((PEOPLE, STEPS), np.bool_)
+    different = moved(guarantee, visits(dice, guarantee.w or 3, guarantee.presence or 1, begins), gone)
+    total = np.zeros(PEOPLE, dtype=object)
+    for charge in book.admitted():
+        if charge.block is None and charge.epsilon:
+            hit = different[:, max(0, charge.span.first) : max(0, charge.span.last + 1)].any(axis=1)
+            total = total + np.where(hit, charge.epsilon, Fraction(0))
+    return Fraction(total.max()) / guarantee.pure, int(different.sum(axis=1).max()) - guarantee.reach
+
+
+def population_losses(seed: int) -> tuple[Fraction, Fraction]:
+    """What a window of a population loses of its reserved share, where nothing is left: pure, and the root of μ².
+
+    The stream publishes every step with 1/reach of its epsilon, or adds Gaussian noise to one sum over all steps.
+    """
+    dice = random.Random(seed)
+    few, w = dice.randint(1, 3), dice.randint(7, 25)
+    guarantee = dice.choice(
+        [
+            Guarantee(1, w=None, presence=few, delta="1/100"),
+            Guarantee(1, per=w, presence=few, delta="1/100"),
+            Guarantee(1, w=w, presence=few, delta="1/100"),
+        ]
+    )
+    assert guarantee.reach is not None
+    cell, step, offset = dice.randint(1, 5), dice.randint(1, 5), dice.randint(-3, 3)
+    population = Population("p", 1000, window=dice.randint(1, 20), every=cell, delta="1/100")
+    grid, calendar, cells = population.grid, TimeGrid(str(offset), str(step)), population.guarantee.w
+    assert grid is not None
+    assert cells is not None
+    gone = np.zeros((PEOPLE, STEPS), dtype=np.bool_)
+    begins: list[int] = []
+    for row in gone:
+        begin = dice.randrange(-2, 1 + STEPS * step // cell)
+        first, last = calendar.cell_of(grid.border(begin)), calendar.cell_of(grid.border(begin + cells) - 1)
+        row[max(0, first) : max(0, last + 1)] = True
+        begins.append(first)
+    most = int(moved(guarantee, visits(dice, w, few, begins), gone).sum(axis=1).max())
+    reserved = population.reserved_cost(guarantee, calendar)
+    lost = Cost(guarantee.pure * most / guarantee.reach, guarantee.mu_squared * Fraction(most, guarantee.reach) ** 2)
+    return lost.pure / reserved.pure, lost.mu_squared / reserved.mu_squared
