@@ -64,7 +64,7 @@ def test_a_batch_that_came_slowly_needs_a_token_that_still_lives(server: Running
     with raw(server) as line:
         head = f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\nContent-Type: {CSV}\r\n"
         line.sendall(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content[:-1])
-        until(lambda: server.service.intake._bytes > 0)
+        until(lambda: server.service.intake._bytes.total() > 0)
         server.service.tokens.revoke(grant.id)
         line.sendall(content[-1:])
         assert b"401" in line.recv(4096).split(b"\r\n")[0]
