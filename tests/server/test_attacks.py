@@ -18,7 +18,7 @@ DAY = 24 * HOUR
 
 
 def with_token(server: Running, token: str) -> httpx.Client:
-    return httpx.Client(base_url=server.url, headers={"authorization": f"Bearer {token}"})
+    return httpx.Client(base_url=server.url, headers={"authorization": f"Bearer {token}"}, timeout=30)
 
 
 def test_guessed_forged_and_malformed_tokens_are_refused_alike(server: Running) -> None:

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.conftest import NewLedger
-from tests.server.conftest import HOUR, Running, StartServer, definition, start, until
+from tests.server.conftest import HOUR, StartServer, definition, start, until
 from tests.server.test_ingest import CSV, body, frame, send
 from veilstream.errors import BudgetExceededError, LedgerError
 from veilstream.live import open_stream
@@ -162,9 +161,8 @@ def test_what_is_unforeseen_in_one_stream_stops_no_other(
 ) -> None:
     monkeypatch.setattr(service_module, "RETRY_SECONDS", 0.05)
     server = start_server(definition(), definition("other"))
-    closer = server.service._closers["visits"]  # noqa: SLF001
-    broken = monkeypatch.context
-    with broken() as patch:
+    closer = server.service._closers["visits"]
+    with monkeypatch.context() as patch:
         patch.setattr(closer, "snapshot", lambda *_: 1 / 0)
         server.until_visible("other", 1)
         with server.client() as client:
@@ -184,7 +182,7 @@ def test_a_server_is_not_ready_when_no_stream_can_go_on(
         raise BudgetExceededError(name="pool", limit="spent")
 
     for name, ready in (("visits", 200), ("other", 503)):
-        monkeypatch.setattr(server.service._closers[name], "snapshot", refuse)  # noqa: SLF001
+        monkeypatch.setattr(server.service._closers[name], "snapshot", refuse)
         server.clock.tick += HOUR + 60_000_000
         until(lambda name=name: name in server.service.problems)  # type: ignore[misc]
         with server.client() as client:
@@ -254,17 +252,17 @@ def test_a_board_shows_what_another_process_published(start_server: StartServer,
     server = start_server(definition(public=True))
     server.until_visible("visits", 0)
     with open_stream(tmp_path / "b.db", "visits", clock=server.clock) as other:
-        server.service._closers.clear()  # noqa: SLF001
+        server.service._closers.clear()
         server.clock.tick += 3 * HOUR
         assert [release.t for release in other.close_due()] == [1, 2, 3]
-    server.service._lead()  # noqa: SLF001
+    server.service._lead()
     board = server.service.boards["visits"]
-    board._kept.clear()  # noqa: SLF001
+    board._kept.clear()
     with open_stream(tmp_path / "b.db", "visits", clock=server.clock) as other:
-        closers, server.service._closers = server.service._closers, {}  # noqa: SLF001
+        closers, server.service._closers = server.service._closers, {}
         server.clock.tick += 2 * HOUR
         other.close_due()
-        server.service._closers = closers  # noqa: SLF001
+        server.service._closers = closers
     server.until_visible("visits", 6)
     with server.client() as client:
         assert client.get("/v1/streams/visits/releases").json()["step"] == list(range(7))

@@ -42,8 +42,9 @@ def gauges(service: Service, shows: Callable[[str], bool]) -> Iterator[Sample]:
     for source in service.sources:
         if shows(source.stream):
             labels = {"stream": source.stream, "source": source.name}
-            yield "source_up", labels, source.alive and source.error is None
-            yield "source_changed_seconds", labels, int(source.since)
+            yield "source_up", labels, source.state.up
+            yield "source_changed_seconds", labels, int(source.state.since)
+            yield "source_refused_total", labels, source.state.refused
     yield from _disks(service)
     yield from _process()
 

@@ -27,6 +27,7 @@ HELP: Final = {
     "stream_behind_seconds": "For how long a step waits that should have been closed.",
     "source_up": "Whether a source is being read without an error.",
     "source_changed_seconds": "When that changed last, in seconds since 1970.",
+    "source_refused_total": "Parts of a source, such as files, that could not be read.",
     "spool_bytes": "Size of the spool, rounded up to 64 MiB.",
     "disk_free_bytes": "Room on the disk of the ledger and of the spool, rounded down to 64 MiB.",
     "process_start_time_seconds": "When the process began, in seconds since 1970.",

@@ -305,12 +305,15 @@ class Service:
 
     def _complete(self, name: str) -> int:
         """The moment up to which all rows of a stream are here: its steps wait until its sources were read so far."""
-        read = {(one.stream, one.name): one.state.read_until for one in self.sources}
+        read = {(one.stream, one.source): one.state.read_until for one in self.sources}
         own = [read.get((stream, source.name), LONG_AGO) for stream, source in self.options.sources if stream == name]
         return min([self.clock.now(), *own])
 
     def _pause(self) -> float:
-        moments = [self._next_closing(name) for name in self._closers] if self.leading else []
+        # A stream that failed is tried again later, and one whose source is away waits for it.
+        away = {one.stream for one in self.sources if not one.state.up}
+        going_on = [name for name in self._closers if self.leading and name not in {*self.problems, *away}]
+        moments = [self._next_closing(name) for name in going_on]
         wait = min((self.clock.seconds_until(tick) or HELD_SECONDS for tick in moments), default=LONGEST_SLEEP)
         return max(0.001, min(wait, LONGEST_SLEEP))
 
@@ -406,6 +409,16 @@ class Service:
                     "left_out": self.spool.left_out(current),
                     "problem": self.problems.get(name, (None, 0.0))[0],
                     "behind": self.behind(name),
+                    "sources": [
+                        {
+                            "source": one.name,
+                            "up": one.state.up,
+                            "error": one.state.error,
+                            "since": int(one.state.since),
+                        }
+                        for one in self.sources
+                        if one.stream == name
+                    ],
                     "hours": [
                         {"hour": hour * 3600, **{key: getattr(fates, key) for key in fates.__slots__}}
                         for hour, fates in hours

@@ -12,7 +12,7 @@ class SourceWorker(Worker):
 
     def __init__(self, name: str, inlet: Inlet, source: Source) -> None:
         super().__init__(name, self._follow)
-        self.stream = inlet.name
+        self.stream, self.source = inlet.name, source.name
         self.state = SourceState()
         self._inlet, self._source = inlet, source
 

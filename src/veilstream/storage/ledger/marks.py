@@ -35,9 +35,7 @@ SYNCED_AT: Final = 4096
 SYNCED_COMMITS: Final = 512
 SAFELY: Final = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """Whoever may write to the folder could put a link in the place of a mark, or a pipe that never answers."""
-RESTORE: Final = (
-    "put the latest ledger and its marks back, or say where each stream stands (veilstream restore; docs/reliability.md)"
-)
+RESTORE: Final = "put the latest ledger and its marks back, or say where each stream stands (veilstream restore; docs/reliability.md)"
 
 
 class Marks:
