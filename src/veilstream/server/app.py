@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -12,13 +13,16 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from veilstream.confined import CrowdedError
 from veilstream.errors import (
     BatchConflictError,
     InvalidInputError,
     LedgerError,
+    LedgerMismatchError,
     SpoolFullError,
     StaleBatchError,
     VeilstreamError,
+    WorkerError,
 )
 from veilstream.server import events, guide, operate, readers, revisions
 from veilstream.server.access import Access, DeniedError
@@ -26,16 +30,17 @@ from veilstream.server.assets import add_page
 from veilstream.server.bodies import BodyTooLargeError, UnknownFormatError
 from veilstream.server.events import SlowBodyError, TooFastError
 from veilstream.server.guard import Endpoint, Guard, Message, Receive, Send
-from veilstream.server.guide import TooMuchError
+from veilstream.server.guide_cost import TooMuchError
 from veilstream.server.intake import OverloadedError
 from veilstream.server.service import Service
 from veilstream.server.tokens import UnknownTokenError
 
 ALWAYS: Final = ("/health/", "/metrics")
+LOG: Final = logging.getLogger("veilstream.server")
 
 
-def make_app(service: Service) -> Guard:
-    """The application around a service, which starts and stops with it."""
+def make_app(service: Service, most_followers: int = 10_000) -> Guard:
+    """The application around a service, which starts and stops with it; so many may follow its events at once."""
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncGenerator[None]:
@@ -62,7 +67,7 @@ def make_app(service: Service) -> Guard:
     app.add_exception_handler(VeilstreamError, _explain)
     app.add_exception_handler(RequestValidationError, _explain_parameters)
     app.add_exception_handler(HTTPException, _explain_http)
-    return Guard(_Leading(app, service), service, _straight(batches, service))
+    return Guard(_Leading(app, service), service, _straight(batches, service), most_followers)
 
 
 class NotLeadingError(VeilstreamError):
@@ -78,6 +83,8 @@ STATUS: Final[tuple[tuple[type[VeilstreamError], int], ...]] = (
     (BatchConflictError, 409),
     (SpoolFullError, 429),
     (OverloadedError, 429),
+    (CrowdedError, 429),
+    (WorkerError, 503),
     (TooFastError, 429),
     (StaleBatchError, 503),
     (NotLeadingError, 503),
@@ -87,6 +94,7 @@ STATUS: Final[tuple[tuple[type[VeilstreamError], int], ...]] = (
     (UnknownTokenError, 404),
     (TooMuchError, 413),
     (InvalidInputError, 422),
+    (LedgerMismatchError, 409),
     (LedgerError, 503),
 )
 
@@ -134,7 +142,12 @@ async def _explain(_request: Request, error: Exception) -> JSONResponse:
     status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
     retry: Any = getattr(error, "retry_after", 1)
     headers = {"retry-after": str(retry)} if status in (429, 503) else None
-    return _answer(status, type(error).__name__, str(error), headers)
+    message = str(error)
+    if status >= 500 and not isinstance(error, StaleBatchError | NotLeadingError):
+        # What storage says names files and hosts of the operator.
+        LOG.error("%s: %s", type(error).__name__, message)
+        message = f"storage: not available ({type(error).__name__}); try again later, the operator's log says why"
+    return _answer(status, type(error).__name__, message, headers)
 
 
 async def _explain_parameters(_request: Request, error: Exception) -> JSONResponse:
