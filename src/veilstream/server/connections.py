@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.h11_impl import RequestResponseCycle
@@ -124,7 +124,7 @@ def limited_protocol(connections: Connections) -> type[asyncio.Protocol]:
                 self._speak()
 
         def _idle(self) -> bool:
-            cycle: RequestResponseCycle | None = self.cycle
+            cycle = cast("RequestResponseCycle | None", self.cycle)
             return cycle is None or cycle.response_complete
 
         def give_way(self) -> None:
@@ -160,7 +160,7 @@ def limited_protocol(connections: Connections) -> type[asyncio.Protocol]:
 def limited_server(server: type[Any]) -> type[Any]:
     """Uvicorn's server under these limits."""
 
-    class Limited(server):
+    class Limited(server):  # type: ignore[misc]
         async def startup(self, sockets: list[Any] | None = None) -> None:
             loop = asyncio.get_running_loop()
             if self.config.is_ssl:

@@ -106,7 +106,7 @@ def router(service: Service, access: Access) -> APIRouter:
         address = request.client.host if request.client else ""
         wait = previews.wait(address, time.monotonic())
         if wait:
-            raise TooFastError(wait)
+            raise TooFastError("more previews than allowed", wait)
         try:
             cost, _ = await asyncio.wrap_future(pool().submit(address, lambda child: child.one(body.job())))
         except UndecodableError:

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from veilstream.errors import MissingExtraError
-from veilstream.server.connections import ACCEPTED, SILENT_SECONDS, Connections, limited_protocol, limited_server, most_connections
+from veilstream.server.connections import (
+    ACCEPTED,
+    SILENT_SECONDS,
+    Connections,
+    limited_protocol,
+    limited_server,
+    most_connections,
+)
 from veilstream.server.logs import log, write_log
 from veilstream.server.service import Service
 from veilstream.server.workers import Worker
