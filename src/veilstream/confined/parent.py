@@ -97,6 +97,11 @@ class _Nursery:
             self._owner = os.getpid()
         return self._control
 
+    @property
+    def number(self) -> int | None:
+        """The number of the process, while there is one."""
+        return None if self._process is None else self._process.pid
+
     def close(self) -> None:
         """Let go of the process, which ends."""
         control, process, mine = self._control, self._process, self._owner == os.getpid()
