@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ from veilstream.errors import (
     WorkerError,
 )
 from veilstream.server import events, guide, operate, readers, revisions
-from veilstream.server.access import Access, DeniedError
+from veilstream.server.access import COOKIE, Access, DeniedError
 from veilstream.server.assets import add_page
 from veilstream.server.bodies import BodyTooLargeError, UnknownFormatError
 from veilstream.server.events import SlowBodyError, TooFastError
@@ -35,6 +36,8 @@ from veilstream.server.intake import OverloadedError
 from veilstream.server.service import Service
 from veilstream.server.tokens import UnknownTokenError
 
+OPEN: Final = ("/v1/guide/preview", "/v1/session")
+"""What needs no token, beside the streams that are public."""
 ALWAYS: Final = ("/health/", "/metrics")
 LOG: Final = logging.getLogger("veilstream.server")
 
@@ -67,7 +70,23 @@ def make_app(service: Service, most_followers: int = 10_000) -> Guard:
     app.add_exception_handler(VeilstreamError, _explain)
     app.add_exception_handler(RequestValidationError, _explain_parameters)
     app.add_exception_handler(HTTPException, _explain_http)
+    setattr(app, "openapi", partial(_described, app.openapi))  # noqa: B010
     return Guard(_Leading(app, service), service, _straight(batches, service), most_followers)
+
+
+def _described(describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The description of the interface, with who may use what."""
+    schema = describe()
+    schema["components"]["securitySchemes"] = {
+        "token": {"type": "http", "scheme": "bearer"},
+        "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
+    }
+    for path, operations in schema["paths"].items():
+        for operation in operations.values():
+            if "401" in operation["responses"]:
+                everybody = "read" in operation["tags"] or path in OPEN
+                operation["security"] = [{"token": []}, {"session": []}, *([{}] if everybody else [])]
+    return schema
 
 
 class NotLeadingError(VeilstreamError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
@@ -30,6 +31,8 @@ HEADERS: Final = {
 MOST_JSON: Final = 64 << 10
 """Bytes of a body on any route but that of batches, which has limits of its own."""
 BODY_SECONDS: Final = 10.0
+FOLLOWED: Final = re.compile(r"/v1/(streams/[^/]+/)?live")
+"""Answers that go on for as long as somebody reads them."""
 
 
 class Guard:
@@ -65,7 +68,7 @@ class Guard:
             # As uvicorn sends no body on HEAD, it is the answer to GET without its body.
             scope = {**scope, "method": "GET"}
             respond = _only_head(respond)
-        if not str(scope["path"]).endswith("/live"):
+        if not FOLLOWED.fullmatch(str(scope["path"])):
             await self._app(scope, receive, respond)
         elif self._followers >= self._most_followers:
             await _refuse(respond, 503, "server: as many follow its events as may; read the releases instead")
