@@ -43,7 +43,7 @@ class Contract:
         self._file = path.open("wb")
 
     def encode(self, body: bytes, kind: str) -> EncodedBatch:
-        frame = read_body(body, kind, self.definition.columns, Limits().most_rows, self.definition.number_columns)
+        frame, _ = read_body(body, kind, self.definition.columns, Limits().most_rows, self.definition.number_columns)
         return encode_batch(frame, self.definition, self.key)
 
     def take(self, body: bytes, kind: str) -> None:
@@ -85,7 +85,7 @@ def breakdown(
     """The parts of ``whole`` milliseconds a batch; ``over_http`` is what the bare server takes."""
     columns, numbers, most = definition.columns, definition.number_columns, Limits().most_rows
     contract, floor = Contract(definition, folder / "contract"), Floor(folder / "floor", stored)
-    frame = read_body(body, kind, columns, most, numbers)
+    frame, _ = read_body(body, kind, columns, most, numbers)
     bare = milliseconds(lambda: DECODE[kind](body))
     durable = milliseconds(lambda: floor.take(body, kind)) - bare
     read = milliseconds(lambda: read_body(body, kind, columns, most, numbers))

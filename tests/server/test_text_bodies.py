@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilstream.data.bounding.keyed import Key
+from veilstream.errors import InvalidInputError
 from veilstream.live import StreamDefinition
 from veilstream.live.rows import EncodedBatch, encode_batch
 from veilstream.server.bodies import CSV, NDJSON, read_body
@@ -31,13 +32,16 @@ cells = st.one_of(plain, plain, st.sampled_from(ODD))
 
 def outcome(body: bytes, kind: str, numbers: Any) -> tuple[Any, ...]:
     """Who counts in which bin, and what became of the others."""
-    frame = read_body(body, kind, COLUMNS, 1000, numbers)
+    try:
+        frame, unreadable = read_body(body, kind, COLUMNS, 1000, numbers)
+    except InvalidInputError as error:
+        return (str(error),)
     encoded: EncodedBatch = encode_batch(frame, STREAM, Key(bytes(32)))
     rows = [
         (step, part.low.tolist(), None if part.high is None else part.high.tolist(), part.cell.tolist())
         for step, part in encoded.parts.items()
     ]
-    return rows, [getattr(encoded.fates, name) for name in encoded.fates.__slots__]
+    return rows, unreadable, [getattr(encoded.fates, name) for name in encoded.fates.__slots__]
 
 
 def csv_body(rows: Sequence[tuple[str, ...]]) -> bytes:
@@ -71,6 +75,6 @@ def test_plain_numbers_are_read_as_numbers(kind: str) -> None:
     body = csv_body(rows)
     if kind == NDJSON:
         body = b'{"id":5,"at":7.5,"kind":31,"word":"a"}\n{"id":6,"at":8,"kind":7,"word":"7"}\n'
-    frame = read_body(body, kind, COLUMNS, 1000, STREAM.number_columns)
+    frame, _ = read_body(body, kind, COLUMNS, 1000, STREAM.number_columns)
     assert [str(frame[name].dtype) for name in COLUMNS] == ["Int64", "Float64", "Int64", "String"]
     assert np.allclose(frame["at"].to_numpy(), [7.5, 8])

@@ -67,15 +67,15 @@ def _serve(line: socket.socket) -> None:
         facts, content = asked
         if not limited:
             _limit_memory(facts["memory"])
+            os.nice(facts["nice"])
             limited = True
-        spent = _work(line, facts, content)
-        del asked, content
-        if spent or _peak() > facts["memory"] // 2:
+        if _work(line, facts, content):
             return
+        del asked, content
 
 
 def _work(line: socket.socket, facts: Mapping[str, Any], content: bytes) -> bool:
-    """Do a task and send what comes of it; whether the process should not be used again."""
+    """Do a task and send what comes of it; whether this was the last one of the process."""
     module, _, name = facts["task"].partition(":")
     try:
         _timed(facts)
@@ -94,8 +94,10 @@ def _work(line: socket.socket, facts: Mapping[str, Any], content: bytes) -> bool
         # The kind alone: what readers say may quote rows.
         outcome = {"failed": type(error).__name__}
     _timed(None)
-    _send(line, outcome)
-    return "failed" in outcome
+    # A failed library is not trusted again, and much memory is given back for good by ending.
+    last = "failed" in outcome or _peak() > facts["memory"] // 2
+    _send(line, {**outcome, "last": last})
+    return last
 
 
 def _send(line: socket.socket, facts: Mapping[str, Any], content: bytes = b"") -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 LENGTHS: Final = struct.Struct("<IQ")
+SHORT: Final = 1 << 16
 
 
 class Readable(Protocol):
@@ -16,10 +17,11 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def packed(facts: Mapping[str, Any], content: bytes | memoryview = b"") -> list[bytes | memoryview]:
-    """The parts of a message, to be sent one after the other."""
+def packed(facts: Mapping[str, Any], content: bytes = b"") -> list[bytes]:
+    """The parts of a message, to be sent one after the other: a short one goes at once."""
     text = json.dumps(facts).encode()
-    return [LENGTHS.pack(len(text), len(content)) + text, content]
+    start = LENGTHS.pack(len(text), len(content)) + text
+    return [start + content] if len(content) < SHORT else [start, content]
 
 
 def read_message(source: Readable, most: int) -> tuple[dict[str, Any], bytes] | None:

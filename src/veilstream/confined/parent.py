@@ -43,11 +43,12 @@ class UndecodableError(InvalidInputError):
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a child may use for a task: bytes of memory, seconds of processor time, seconds."""
+    """What a child may use for a task: bytes of memory, seconds of processor time, seconds; how nice it is."""
 
     memory: int = 1 << 30
     processor: float = 10.0
     seconds: float = 60.0
+    nice: int = 0
 
 
 class _Nursery:
@@ -96,6 +97,11 @@ class _Nursery:
             self._owner = os.getpid()
         return self._control
 
+    @property
+    def number(self) -> int | None:
+        """The number of the process, while there is one."""
+        return None if self._process is None else self._process.pid
+
     def close(self) -> None:
         """Let go of the process, which ends."""
         control, process, mine = self._control, self._process, self._owner == os.getpid()
@@ -129,9 +135,7 @@ class Child:
             self.close()
             raise WorkerError("decoder: a child process ended before it began", outcome="nothing was stored")
 
-    def ask(
-        self, given: Mapping[str, Any], content: bytes | memoryview = b""
-    ) -> Generator[tuple[dict[str, Any], bytes]]:
+    def ask(self, given: Mapping[str, Any], content: bytes = b"") -> Generator[tuple[dict[str, Any], bytes]]:
         """The answers of the child, one by one; its errors are raised."""
         limits = {name: getattr(self._allowance, name) for name in Allowance.__slots__}
         self._line.settimeout(self._allowance.seconds + GRACE)
@@ -143,21 +147,22 @@ class Child:
             while (message := self._read()) is not None:
                 facts, made = message
                 if "answer" not in facts:
-                    finished = "failed" not in facts
-                    if finished and "done" in facts:
+                    finished = not facts["last"]
+                    if "done" in facts:
                         return
                     _refuse(facts)
                 yield facts["answer"], made
             raise UndecodableError(
                 name="input",
-                limit=f"to decode it ends the process: it is damaged, or needs more than {self._allowance.processor:g} "
-                f"s of processor time or {self._allowance.memory >> 20} MiB of memory; check the format, send less",
+                limit=f"it ends the process that works on it: it is damaged, or needs more than "
+                f"{self._allowance.processor:g} s of processor time or {self._allowance.memory >> 20} MiB of memory; "
+                "check the format, send less",
             )
         finally:
             if not finished:
                 self.close()
 
-    def one(self, given: Mapping[str, Any], content: bytes | memoryview = b"") -> tuple[dict[str, Any], bytes]:
+    def one(self, given: Mapping[str, Any], content: bytes = b"") -> tuple[dict[str, Any], bytes]:
         """The only answer of the child."""
         (found,) = list(self.ask(given, content))
         return found

@@ -24,6 +24,7 @@ DRAWS = 200_000
 ADAPTIVE_RUNS = 5
 """Mechanisms that decide by data run one after the other."""
 MOST_CELLS = 20_000_000
+MOST_SIMULATED = 2000
 ENOUGH_SUMS = 400
 """Simulated sums for a 95 % quantile worth telling."""
 
@@ -70,13 +71,13 @@ class Preview:
         }
 
 
-def preview(prepared: PreparedJob) -> Preview:
-    """Run the mechanism on zeros of the same shape, over two windows at most."""
+def preview(prepared: PreparedJob, most_steps: int = MOST_SIMULATED) -> Preview:
+    """Run the mechanism on zeros of the same shape, over two windows and ``most_steps`` at most."""
     guarantee, steps = prepared.guarantee, prepared.calendar.steps
     so_far = Traits.of(prepared.mechanism).cumulative
     wanted = steps if guarantee.period is None or so_far else min(steps, 2 * guarantee.period)
     numbers, movement = prepared.numbers, prepared.movement
-    simulated = max(1, min(wanted, MOST_CELLS // numbers, 2000))
+    simulated = max(1, min(wanted, MOST_CELLS // numbers, most_steps))
     oblivious = Traits.of(prepared.mechanism).oblivious
     runs = max(1, min(200 if oblivious else ADAPTIVE_RUNS, DRAWS // (simulated * numbers)))
     zeros = np.zeros((simulated, numbers), dtype=np.int64)

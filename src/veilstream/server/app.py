@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import logging
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -12,30 +14,36 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from veilstream.confined import CrowdedError
 from veilstream.errors import (
     BatchConflictError,
     InvalidInputError,
     LedgerError,
+    LedgerMismatchError,
     SpoolFullError,
     StaleBatchError,
     VeilstreamError,
+    WorkerError,
 )
 from veilstream.server import events, guide, operate, readers, revisions
-from veilstream.server.access import Access, DeniedError
+from veilstream.server.access import COOKIE, Access, DeniedError
 from veilstream.server.assets import add_page
 from veilstream.server.bodies import BodyTooLargeError, UnknownFormatError
 from veilstream.server.events import SlowBodyError, TooFastError
 from veilstream.server.guard import Endpoint, Guard, Message, Receive, Send
-from veilstream.server.guide import TooMuchError
+from veilstream.server.guide_cost import TooMuchError
 from veilstream.server.intake import OverloadedError
 from veilstream.server.service import Service
 from veilstream.server.tokens import UnknownTokenError
 
+OPEN: Final = ("/v1/guide/preview", "/v1/session")
+"""What needs no token, beside the streams that are public."""
 ALWAYS: Final = ("/health/", "/metrics")
+LOG: Final = logging.getLogger("veilstream.server")
 
 
-def make_app(service: Service) -> Guard:
-    """The application around a service, which starts and stops with it."""
+def make_app(service: Service, most_followers: int = 10_000) -> Guard:
+    """The application around a service, which starts and stops with it; so many may follow its events at once."""
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncGenerator[None]:
@@ -62,7 +70,23 @@ def make_app(service: Service) -> Guard:
     app.add_exception_handler(VeilstreamError, _explain)
     app.add_exception_handler(RequestValidationError, _explain_parameters)
     app.add_exception_handler(HTTPException, _explain_http)
-    return Guard(_Leading(app, service), service, _straight(batches, service))
+    setattr(app, "openapi", partial(_described, app.openapi))  # noqa: B010
+    return Guard(_Leading(app, service), service, _straight(batches, service), most_followers)
+
+
+def _described(describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The description of the interface, with who may use what."""
+    schema = describe()
+    schema["components"]["securitySchemes"] = {
+        "token": {"type": "http", "scheme": "bearer"},
+        "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
+    }
+    for path, operations in schema["paths"].items():
+        for operation in operations.values():
+            if "401" in operation["responses"]:
+                everybody = "read" in operation["tags"] or path in OPEN
+                operation["security"] = [{"token": []}, {"session": []}, *([{}] if everybody else [])]
+    return schema
 
 
 class NotLeadingError(VeilstreamError):
@@ -78,6 +102,8 @@ STATUS: Final[tuple[tuple[type[VeilstreamError], int], ...]] = (
     (BatchConflictError, 409),
     (SpoolFullError, 429),
     (OverloadedError, 429),
+    (CrowdedError, 429),
+    (WorkerError, 503),
     (TooFastError, 429),
     (StaleBatchError, 503),
     (NotLeadingError, 503),
@@ -87,6 +113,7 @@ STATUS: Final[tuple[tuple[type[VeilstreamError], int], ...]] = (
     (UnknownTokenError, 404),
     (TooMuchError, 413),
     (InvalidInputError, 422),
+    (LedgerMismatchError, 409),
     (LedgerError, 503),
 )
 
@@ -134,7 +161,12 @@ async def _explain(_request: Request, error: Exception) -> JSONResponse:
     status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
     retry: Any = getattr(error, "retry_after", 1)
     headers = {"retry-after": str(retry)} if status in (429, 503) else None
-    return _answer(status, type(error).__name__, str(error), headers)
+    message = str(error)
+    if status >= 500 and not isinstance(error, StaleBatchError | NotLeadingError):
+        # What storage says names files and hosts of the operator.
+        LOG.error("%s: %s", type(error).__name__, message)
+        message = f"storage: not available ({type(error).__name__}); try again later, the operator's log says why"
+    return _answer(status, type(error).__name__, message, headers)
 
 
 async def _explain_parameters(_request: Request, error: Exception) -> JSONResponse:

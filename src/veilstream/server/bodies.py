@@ -13,8 +13,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.data.arrow_frames import frame_from_arrow
+from veilstream.data.json_lines import Numbers, read_json_lines
 from veilstream.errors import InvalidInputError
-from veilstream.server.text_bodies import NOTHING, Numbers, check_columns, header, lines, read_csv, read_ndjson
+from veilstream.server.text_bodies import NOTHING, check_columns, header, lines, read_csv
 
 NDJSON: Final = "application/x-ndjson"
 CSV: Final = "text/csv"
@@ -26,7 +27,7 @@ ENCODINGS: Final = ("identity", "gzip")
 RECORD_BATCH, DICTIONARY_BATCH = 3, 2
 MOST_MADE: Final = 256 << 20
 """Bytes of values that a body in columns may stand for, whatever it holds: dictionaries repeat theirs."""
-Reader: TypeAlias = Callable[[bytes, Sequence[str], int], pl.DataFrame]
+Reader: TypeAlias = Callable[[bytes, Sequence[str], int], tuple[pl.DataFrame, int]]
 
 
 class BodyTooLargeError(InvalidInputError):
@@ -66,12 +67,12 @@ def is_gzip(header: str | None) -> bool:
 
 def read_body(
     body: bytes, kind: str, columns: Sequence[str], most_rows: int, numbers: Numbers | None = None
-) -> pl.DataFrame:
-    """The named columns of a body. What readers say may quote rows: it is replaced, never chained.
+) -> tuple[pl.DataFrame, int]:
+    """The named columns of a body, ids first, and how many rows of a text are none.
 
     ``numbers`` names columns of text formats that may be read as numbers where all values are; the rows stay the same.
+    What readers say may quote rows: it is replaced, never chained.
     """
-    arrow: Any = import_module("pyarrow")
     readers: dict[str, Reader] = {
         NDJSON: partial(_ndjson, numbers=numbers or {}),
         CSV: partial(_csv, numbers=numbers or {}),
@@ -79,25 +80,19 @@ def read_body(
         PARQUET: _parquet,
     }
     try:
-        frame = readers[kind](body, columns, most_rows)
-    except InvalidInputError:
+        frame, unreadable = readers[kind](body, columns, most_rows)
+    except (InvalidInputError, MemoryError):
         raise
-    except (
-        arrow.ArrowException,
-        pl.exceptions.PolarsError,
-        pl.exceptions.PanicException,
-        ValueError,
-        TypeError,
-        OSError,
-        OverflowError,
-        MemoryError,
-        struct.error,
-    ):
-        raise InvalidInputError(
-            f"body: it cannot be read as {kind} to its end; check the format", outcome=NOTHING
-        ) from None
+    except (Exception, pl.exceptions.PanicException):
+        raise _unreadable(kind) from None
+    if unreadable and not len(frame):
+        raise _unreadable(kind)
     _check_rows(len(frame), most_rows)
-    return frame
+    return frame, unreadable
+
+
+def _unreadable(kind: str) -> InvalidInputError:
+    return InvalidInputError(f"body: it cannot be read as {kind} to its end; check the format", outcome=NOTHING)
 
 
 def _check_rows(rows: int, most_rows: int) -> None:
@@ -112,19 +107,19 @@ def _require(names: Sequence[str], columns: Sequence[str]) -> None:
             raise InvalidInputError(f"column '{column}' {found}; rename the columns", outcome=NOTHING)
 
 
-def _ndjson(body: bytes, columns: Sequence[str], most_rows: int, numbers: Numbers) -> pl.DataFrame:
+def _ndjson(body: bytes, columns: Sequence[str], most_rows: int, numbers: Numbers) -> tuple[pl.DataFrame, int]:
     _check_rows(lines(body), most_rows)
-    return read_ndjson(body, columns, numbers)
+    return read_json_lines(body, columns, columns[0], numbers)
 
 
-def _csv(body: bytes, columns: Sequence[str], most_rows: int, numbers: Numbers) -> pl.DataFrame:
+def _csv(body: bytes, columns: Sequence[str], most_rows: int, numbers: Numbers) -> tuple[pl.DataFrame, int]:
     _check_rows(lines(body) - 1, most_rows)
     names = header(body)
     _require(names, columns)
     return read_csv(body, columns, names, numbers)
 
 
-def _arrow(body: bytes, columns: Sequence[str], most_rows: int) -> pl.DataFrame:
+def _arrow(body: bytes, columns: Sequence[str], most_rows: int) -> tuple[pl.DataFrame, int]:
     arrow = import_module("pyarrow")
     source = arrow.BufferReader(body)
     if body.startswith(b"ARROW1"):
@@ -137,7 +132,7 @@ def _arrow(body: bytes, columns: Sequence[str], most_rows: int) -> pl.DataFrame:
             _check_rows(sum(b.num_rows for b in batches) + batch.num_rows, most_rows)
             batches.append(batch.select(list(columns)))
         schema = arrow.schema([reader.schema.field(name) for name in columns])
-    return _checked_frame(arrow, arrow.Table.from_batches(batches, schema))
+    return _checked_frame(arrow, arrow.Table.from_batches(batches, schema)), 0
 
 
 def _require_flat(arrow: Any, schema: Any, columns: Sequence[str]) -> None:
@@ -240,7 +235,7 @@ class _Table:
         return _Table(self._data, place + struct.unpack_from("<I", self._data, place)[0])
 
 
-def _parquet(body: bytes, columns: Sequence[str], most_rows: int) -> pl.DataFrame:
+def _parquet(body: bytes, columns: Sequence[str], most_rows: int) -> tuple[pl.DataFrame, int]:
     arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     with parquet.ParquetFile(arrow.BufferReader(body)) as file:
         check_columns(file.metadata.num_columns)
@@ -251,4 +246,4 @@ def _parquet(body: bytes, columns: Sequence[str], most_rows: int) -> pl.DataFram
         if sum(group.column(index).total_uncompressed_size for group in groups for index in wanted) > MOST_MADE:
             raise BodyTooLargeError(name="body", limit="its pages unpack to far more than it holds; send it plain")
         table = file.read(columns=list(columns), use_threads=False)
-    return _checked_frame(arrow, table)
+    return _checked_frame(arrow, table), 0

@@ -64,8 +64,15 @@ def decode(given: Mapping[str, Any], content: bytes) -> Iterator[tuple[Mapping[s
     body = unzipped(content, given["most_unpacked"]) if given["gzip"] else content
     named = given["digest"]
     digest = hashlib.blake2b(body, key=key.derive(BATCHES), digest_size=32).hexdigest() if named else ""
-    frame = read_body(body, given["kind"], definition.columns, given["most_rows"], definition.number_columns)
+    frame, unreadable = read_body(
+        body, given["kind"], definition.columns, given["most_rows"], definition.number_columns
+    )
+    if unreadable and definition.bad_rows == "refuse":
+        raise InvalidInputError(
+            "body: a row cannot be read; correct the rows, or define the stream with bad_rows='drop'", outcome=NOTHING
+        )
     encoded = encode_batch(frame, definition, key)
+    encoded.fates.unreadable += unreadable
     parts = {step: pack(rows) for step, rows in encoded.parts.items()}
     facts = {
         "steps": list(parts),

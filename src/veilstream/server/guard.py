@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
@@ -27,13 +30,17 @@ HEADERS: Final = {
 }
 MOST_JSON: Final = 64 << 10
 """Bytes of a body on any route but that of batches, which has limits of its own."""
+BODY_SECONDS: Final = 10.0
+FOLLOWED: Final = re.compile(r"/v1/(streams/[^/]+/)?live")
+"""Answers that go on for as long as somebody reads them."""
 
 
 class Guard:
     """The outermost application."""
 
-    def __init__(self, app: Any, service: Service, batches: Endpoint) -> None:
+    def __init__(self, app: Any, service: Service, batches: Endpoint, most_followers: int) -> None:
         self._app, self._service, self._batches = app, service, batches
+        self._followers, self._most_followers = 0, most_followers
         self._hosts = tuple(name for one in service.options.hosts if (name := host_name(one)) is not None)
         self._extra = {embedded: self._headers(embedded) for embedded in (False, True)}
 
@@ -57,7 +64,20 @@ class Guard:
                 await _refuse(respond, 413, f"body: at most {MOST_JSON} bytes")
                 return
             receive = _limited(receive)
-        await self._app(scope, receive, respond)
+        if scope["method"] == "HEAD":
+            # As uvicorn sends no body on HEAD, it is the answer to GET without its body.
+            scope = {**scope, "method": "GET"}
+            respond = _only_head(respond)
+        if not FOLLOWED.fullmatch(str(scope["path"])):
+            await self._app(scope, receive, respond)
+        elif self._followers >= self._most_followers:
+            await _refuse(respond, 503, "server: as many follow its events as may; read the releases instead")
+        else:
+            self._followers += 1
+            try:
+                await self._app(scope, receive, respond)
+            finally:
+                self._followers -= 1
 
     def _headers(self, embedded: bool) -> list[tuple[bytes, bytes]]:
         extra = dict(HEADERS)
@@ -82,13 +102,35 @@ class Guard:
         return respond
 
 
+def _only_head(send: Send) -> Send:
+    """Ends an answer after its headers, also one that would go on."""
+    ended = False
+
+    async def head(message: Message) -> None:
+        nonlocal ended
+        if message["type"] == "http.response.start":
+            await send(message)
+        elif not ended:
+            ended = True
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    return head
+
+
 def _limited(receive: Receive) -> Receive:
-    """Bodies without a length end like a lost connection when they grow too large."""
-    came = 0
+    """Bodies end like a lost connection when they grow too large without a length, or do not come in time."""
+    came, ended, until = 0, False, time.monotonic() + BODY_SECONDS
 
     async def limited() -> Message:
-        nonlocal came
-        message = await receive()
+        nonlocal came, ended
+        if ended:
+            return await receive()
+        try:
+            async with asyncio.timeout(until - time.monotonic()):
+                message = await receive()
+        except TimeoutError:
+            return {"type": "http.disconnect"}
+        ended = not message.get("more_body", False)
         came += len(message.get("body", b""))
         return message if came <= MOST_JSON else {"type": "http.disconnect"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import time
 from dataclasses import fields
 from typing import Annotated, Any, Final, Literal
 
@@ -12,19 +13,20 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from veilstream.errors import VeilstreamError
+from veilstream.confined import UndecodableError
 from veilstream.jobs.automatic import AUTO
-from veilstream.jobs.model import Job
-from veilstream.jobs.prepare import prepare
-from veilstream.jobs.preview import preview
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.stream import LiveStream, open_stream
 from veilstream.server.access import Access
-from veilstream.server.events import BODY, PROBLEMS, read_body
+from veilstream.server.events import BODY, PROBLEMS, TooFastError, read_body
+from veilstream.server.guide_cost import pool, too_much
+from veilstream.server.intake import Rate
 from veilstream.server.service import Service
 from veilstream.values.choices import STATISTICS
 
-MOST_CELLS: Final = 2_000_000
+PREVIEWS_PER_SECOND: Final = 0.1
+PREVIEWS: Final = 20
+"""Of an address: this many at once, and then so many a second."""
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 Text = Annotated[str, Field(min_length=1, max_length=100)]
 
@@ -96,11 +98,21 @@ class Published(BaseModel):
 def router(service: Service, access: Access) -> APIRouter:
     """The routes of the guided page."""
     routes = APIRouter(prefix="/v1/guide", tags=["guide"])
+    previews = Rate(PREVIEWS_PER_SECOND, PREVIEWS)
 
     @routes.post("/preview", response_model=GuidePreview, responses=PROBLEMS)
-    async def preview_file(body: GuideRequest) -> dict[str, Any]:
+    async def preview_file(body: GuideRequest, request: Request) -> dict[str, Any]:
         """What publishing a file would cost and how exact it would be. Nothing is read or spent."""
-        return await asyncio.to_thread(_preview, body)
+        address = request.client.host if request.client else ""
+        wait = previews.wait(address, time.monotonic())
+        if wait:
+            raise TooFastError("more previews than allowed", wait)
+        try:
+            cost, _ = await asyncio.wrap_future(pool().submit(address, lambda child: child.one(body.job())))
+        except UndecodableError:
+            raise too_much("less work") from None
+        domain = json.dumps(body.domain, indent=2, ensure_ascii=False)
+        return {**cost, "domain_file": domain, "command": command(body), "python": python(body)}
 
     @routes.post("/streams", status_code=201, response_model=Published, responses=PROBLEMS)
     async def define_stream(body: GuideRequest, request: Request) -> dict[str, Any]:
@@ -132,35 +144,6 @@ def router(service: Service, access: Access) -> APIRouter:
 
 def _open(service: Service, definition: StreamDefinition) -> LiveStream:
     return open_stream(service.ledger, definition.name, definition, spool=service.spool, clock=service.clock)
-
-
-def _preview(body: GuideRequest) -> dict[str, Any]:
-    prepared = prepare(Job.build(body.job()))
-    if prepared.bins * prepared.calendar.steps > MOST_CELLS:
-        raise TooMuchError(
-            name="preview", limit=f"at most {MOST_CELLS} bins times steps on this page; use the command line"
-        )
-    seen = preview(prepared)
-    return {
-        "promise": seen.promise,
-        "bins": seen.bins,
-        "steps": seen.steps,
-        "epsilon_per_release": str(seen.epsilon_per_release),
-        "epsilon_per_window": str(seen.epsilon_per_window),
-        "noise_std": seen.noise_std,
-        "mean_absolute_error": seen.mean_absolute_error,
-        "measures": [list(line) for line in seen.measures],
-        "notes": list(seen.outlook),
-        "domain_file": json.dumps(body.domain, indent=2, ensure_ascii=False),
-        "command": command(body),
-        "python": python(body),
-    }
-
-
-class TooMuchError(VeilstreamError):
-    """More than the page should simulate."""
-
-    outcome = "nothing was read"
 
 
 def command(body: GuideRequest) -> str:

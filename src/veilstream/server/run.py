@@ -12,6 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from veilstream.errors import MissingExtraError
+from veilstream.server.connections import (
+    ACCEPTED,
+    SILENT_SECONDS,
+    Connections,
+    limited_protocol,
+    limited_server,
+    most_connections,
+)
 from veilstream.server.logs import log, write_log
 from veilstream.server.service import Service
 from veilstream.server.workers import Worker
@@ -39,8 +47,9 @@ def uvicorn_server(service: Service, listen: Listen) -> Any:
     from veilstream.server.app import make_app
 
     os.umask(0o077)
+    connections = Connections(most_connections(), tuple((listen.proxies or "").replace(" ", "").split(",")))
     config = uvicorn.Config(
-        make_app(service),
+        make_app(service, connections.most * 3 // 4),
         host=listen.host,
         port=listen.port,
         ssl_certfile=listen.certificate,
@@ -52,16 +61,17 @@ def uvicorn_server(service: Service, listen: Listen) -> Any:
         log_config=None,
         log_level="warning",
         server_header=False,
-        timeout_keep_alive=15,
+        timeout_keep_alive=SILENT_SECONDS,
         # The parser whose limit on headers is known and tested.
-        http="h11",
+        http=limited_protocol(connections),
         # It reads large bodies in larger pieces than uvloop, at a third of the processor time.
         loop="asyncio",
         timeout_graceful_shutdown=5,
         h11_max_incomplete_event_size=64 << 10,
         lifespan="on",
+        backlog=ACCEPTED,
     )
-    return uvicorn.Server(config)
+    return limited_server(uvicorn.Server)(config)
 
 
 def run(service: Service, listen: Listen) -> bool:

@@ -1,4 +1,4 @@
-"""Rows that come as text: CSV and NDJSON.
+"""Rows that come as text: CSV.
 
 What becomes of a row must not depend on the rows around it, so a reader may not guess types from what it sees: every
 value is read as text, and read on from there. Where the whole of a column is plainly numbers, reading numbers at once
@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final
 
 import polars as pl
 
-from veilstream.documents import read_json
+from veilstream.data.json_lines import Numbers
 from veilstream.errors import InvalidInputError
 
-Numbers: TypeAlias = Mapping[str, Literal["id", "integer", "number"]]
-"""Columns that may be read as numbers: ids and integer categories by whole numbers, numeric bins by any."""
 NOTHING: Final = "nothing was stored"
 MOST_COLUMNS: Final = 4096
 
@@ -39,21 +37,8 @@ def check_columns(count: int) -> None:
         )
 
 
-def read_ndjson(body: bytes, columns: Sequence[str], numbers: Numbers) -> pl.DataFrame:
-    """The columns of JSON objects, one a line; what is missing is null."""
-    text = dict.fromkeys(columns, pl.String)
-    typed = {**text, **_number_types(_first_object(body), numbers)}
-    if typed != text:
-        try:
-            # Polars refuses what is not of the type, be it text, a truth value or a fraction.
-            return pl.read_ndjson(body, schema=typed)
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-            pass
-    return pl.read_ndjson(body, schema=text)
-
-
-def read_csv(body: bytes, columns: Sequence[str], names: Sequence[str], numbers: Numbers) -> pl.DataFrame:
-    """The columns of a CSV body whose header holds ``names``."""
+def read_csv(body: bytes, columns: Sequence[str], names: Sequence[str], numbers: Numbers) -> tuple[pl.DataFrame, int]:
+    """The columns of a CSV body whose header holds ``names``, and how many rows have more or fewer fields."""
     arrow: Any = import_module("pyarrow")
     text = dict.fromkeys(columns, arrow.string())
     typed = {**text, **_csv_types(arrow, body, names, numbers)}
@@ -65,38 +50,25 @@ def read_csv(body: bytes, columns: Sequence[str], names: Sequence[str], numbers:
     return _parse_csv(body, columns, text)
 
 
-def _parse_csv(body: bytes, columns: Sequence[str], types: Mapping[str, Any]) -> pl.DataFrame:
+def _parse_csv(body: bytes, columns: Sequence[str], types: Mapping[str, Any]) -> tuple[pl.DataFrame, int]:
     arrow, csv = import_module("pyarrow"), import_module("pyarrow.csv")
+    unreadable = 0
+
+    def leave_out(_row: Any) -> str:
+        nonlocal unreadable
+        unreadable += 1
+        return "skip"
+
     table = csv.read_csv(
         arrow.BufferReader(body),
         csv.ReadOptions(use_threads=False),
-        csv.ParseOptions(newlines_in_values=True),
+        csv.ParseOptions(newlines_in_values=True, invalid_row_handler=leave_out),
         csv.ConvertOptions(
             include_columns=list(columns), column_types=dict(types), null_values=[""], strings_can_be_null=True
         ),
     )
     frame: pl.DataFrame = getattr(pl, "from_arrow")(table)  # noqa: B009
-    return frame
-
-
-def _first_object(body: bytes) -> Mapping[str, object]:
-    try:
-        found: object = read_json(body.partition(b"\n")[0])
-    except (ValueError, RecursionError):
-        return {}
-    return cast("dict[str, object]", found) if isinstance(found, dict) else {}
-
-
-def _number_types(first: Mapping[str, object], numbers: Numbers) -> dict[str, Any]:
-    """The types to try, told by the first row: it only saves a try that must fail."""
-    types: dict[str, Any] = {}
-    for name, kind in numbers.items():
-        value = first.get(name)
-        if kind == "number" and type(value) in (int, float):
-            types[name] = pl.Float64
-        elif kind != "number" and type(value) is int:
-            types[name] = pl.Int64
-    return types
+    return frame, unreadable
 
 
 def _csv_types(arrow: Any, body: bytes, names: Sequence[str], numbers: Numbers) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from typing import Final
 
 import polars as pl
 
-from veilstream.data.readers import CSV_SUFFIXES, PARQUET_SUFFIXES, open_batches
+from veilstream.data.confined_files import open_confined
+from veilstream.data.readers import CSV_SUFFIXES, PARQUET_SUFFIXES
 from veilstream.errors import InvalidInputError
 from veilstream.live.sources.base import Batch
 
@@ -104,4 +105,4 @@ def _require_readable(file: Path) -> None:
 
 
 def _frames(file: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    return open_batches(file, columns)
+    return open_confined(file, columns)

@@ -1,0 +1,34 @@
+"""Files that nobody vouches for, read in a child process."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from veilstream.confined import UndecodableError, confined
+from veilstream.data.readers import open_batches
+from veilstream.errors import UnreadableFileError
+
+
+def open_confined(file: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """The named columns of a file as ``open_batches`` gives them; a file that ends its reader cannot be read.
+
+    Processor time and memory are limited for each batch, so a large file may take as long as it needs.
+    """
+    try:
+        for _, content in confined(read_file, {"file": str(file), "columns": list(columns)}):
+            yield pl.read_ipc_stream(content)
+    except UndecodableError as error:
+        raise UnreadableFileError(str(error), name="file") from None
+
+
+def read_file(given: Mapping[str, Any], _content: bytes) -> Iterator[tuple[Mapping[str, Any], bytes]]:
+    """The task of a child: the batches of a file, one after the other."""
+    for frame in open_batches(Path(given["file"]), given["columns"]):
+        written = io.BytesIO()
+        frame.write_ipc_stream(written)
+        yield {}, written.getvalue()
