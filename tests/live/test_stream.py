@@ -109,14 +109,31 @@ def test_a_batch_is_taken_once_and_its_id_means_one_content(tmp_path: Path) -> N
         assert stream.close_due()[0].values.tolist() == [2, 0]
 
 
-def test_a_spool_of_an_earlier_version_finds_old_batch_ids_by_an_index(tmp_path: Path) -> None:
-    Spool(tmp_path / "spool").close()
-    with sqlite3.connect(tmp_path / "spool") as connection:
-        connection.execute("DROP INDEX live_batches_by_arrival")
-    Spool(tmp_path / "spool").close()
-    with sqlite3.connect(tmp_path / "spool") as connection:
-        plan = connection.execute("EXPLAIN QUERY PLAN DELETE FROM live_batches WHERE stream_id = 1 AND arrived < 5")
-        assert "live_batches_by_arrival" in str(plan.fetchall())
+def test_a_batch_id_is_remembered_while_a_step_of_its_rows_is_open(tmp_path: Path) -> None:
+    clock = SettableClock(tick_of("2026-01-02T12:00"))
+    monthly = {"every": "1mo", "start": "2026-01-01", "ahead": "90d", "grace": "0s"}
+    with opened(tmp_path, clock, **monthly) as stream:
+        batch = rows(1, 2, at=tick_of("2026-02-20"))
+        assert stream.add(batch, batch_id="x") == "accepted"
+        clock.tick = tick_of("2026-02-01T01:00")
+        stream.close_due()
+        assert stream.add(batch, batch_id="x") == "duplicate"
+        clock.tick = tick_of("2026-03-01T01:00")
+        assert stream.close_due()[0].values.tolist() == [2, 0]
+        assert stream.add(batch, batch_id="x") == "accepted"
+        assert stream.fates.late == 2
+
+
+def test_tables_show_the_public_moment_of_a_step(tmp_path: Path) -> None:
+    """When it was committed tells how long its rows took."""
+    clock = SettableClock(START)
+    with opened(tmp_path, clock) as stream:
+        clock.tick = START + 4 * HOUR
+        stream.close_due()
+        timetable = stream.definition.timetable
+    with sqlite3.connect(tmp_path / "b.db") as connection:
+        found = connection.execute("SELECT recorded FROM steps ORDER BY t").fetchall()
+    assert [text for (text,) in found] == [moment(timetable.shown(t)) for t in range(3)]
 
 
 def test_a_batch_that_takes_too_long_is_refused_rather_than_silently_late(tmp_path: Path) -> None:

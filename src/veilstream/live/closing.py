@@ -25,6 +25,7 @@ from veilstream.data.measures import ValueMeasures
 from veilstream.data.values import GRID
 from veilstream.errors import BudgetExceededError, LedgerMismatchError, VeilstreamError
 from veilstream.jobs.automatic import recorded_mechanism
+from veilstream.live.clock import moment
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.distinct import PeopleBook, people_of_step
 from veilstream.live.presence import PresenceBook
@@ -53,6 +54,7 @@ class Closer:
         assert stream is not None
         self.name, self.definition = name, stream.definition
         self._spool, self.ledger = spool, ledger
+        ledger.record_at(name, lambda step: moment(stream.definition.timetable.shown(step)))
         self._publisher: Publisher[Any] = Publisher(
             stream.definition.bound_domain,
             stream.definition.guarantee,
@@ -123,7 +125,7 @@ def _refuse_old_copies(before: SpooledStream, head: int | None, after: SpooledSt
             name="stream",
             value=name,
             limit=f"the ledger has step {head}, the spool has closed steps up to {until}; an old copy of the spool was "
-            "put back: rows and batch ids that it took since are not in it, nor who was present in steps since, so that "
+            "put back: rows and batch ids that it took since are not in it, nor who was present since, so that "
             "people could count more often than promised",
             outcome="nothing was closed",
             next_step="put the latest spool back, or go on without what is lost (veilstream restore)",
@@ -254,7 +256,7 @@ def _fail(error: VeilstreamError) -> Release:
 
 
 def _behind(spool: Spool, now: Mapping[str, int]) -> Iterator[SpooledStream]:
-    for name, moment in now.items():
+    for name, tick in now.items():
         stream = spool.stream(name)
-        if stream is not None and due(stream, moment) >= stream.done:
+        if stream is not None and due(stream, tick) >= stream.done:
             yield stream
