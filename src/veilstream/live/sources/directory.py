@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Final
 
 import polars as pl
 
+from veilstream.arguments import is_about_values
 from veilstream.data.readers import CSV_SUFFIXES, PARQUET_SUFFIXES, open_batches
 from veilstream.errors import InvalidInputError
 from veilstream.live.sources.base import Batch
@@ -79,8 +81,12 @@ def _batches(file: Path, part: str, position: str | None, columns: Sequence[str]
             # Before any of its rows count: they may be spoilt by a row at the end.
             for _ in _frames(file, columns):
                 pass
-        except InvalidInputError as error:
-            yield Batch(pl.DataFrame(), {part: REFUSED}, refused=f"{part}: {error}")
+        except BaseException as error:  # a panic of Polars is no Exception
+            if not (isinstance(error, InvalidInputError | zlib.error) or is_about_values(error)):
+                raise
+            # What a library says may quote rows.
+            why = str(error) if isinstance(error, InvalidInputError) else "it cannot be read"
+            yield Batch(pl.DataFrame(), {part: REFUSED}, refused=f"{part}: {why}")
             return
     last = None
     for number, frame in enumerate(_frames(file, columns)):
