@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         BudgetExceededError,
         ChargeError,
         CheckFailedError,
+        ClockJumpError,
         EngineError,
         InvalidBudgetError,
         InvalidDomainError,
@@ -103,10 +104,10 @@ _EXPORTS: Final = {
     "veilstream.client": "Client",
     "veilstream.data": "Calendar Categories Domain Edges Grid",
     "veilstream.errors": (
-        "BatchConflictError BudgetExceededError ChargeError CheckFailedError EngineError InvalidBudgetError "
-        "InvalidDomainError InvalidInputError LedgerBusyError LedgerError LedgerFullError LedgerMismatchError "
-        "LedgerVersionError MissingExtraError OutOfOrderError OutputError SealedAccessError SpoolError SpoolFullError "
-        "StaleBatchError UnknownValueError UnreadableFileError VeilstreamError WorkerError"
+        "BatchConflictError BudgetExceededError ChargeError CheckFailedError ClockJumpError EngineError "
+        "InvalidBudgetError InvalidDomainError InvalidInputError LedgerBusyError LedgerError LedgerFullError "
+        "LedgerMismatchError LedgerVersionError MissingExtraError OutOfOrderError OutputError SealedAccessError "
+        "SpoolError SpoolFullError StaleBatchError UnknownValueError UnreadableFileError VeilstreamError WorkerError"
     ),
     "veilstream.jobs.advice": "advise",
     "veilstream.jobs.call": "publish",
@@ -154,6 +155,7 @@ __all__ = [
     "ChargeError",
     "CheckFailedError",
     "Client",
+    "ClockJumpError",
     "DPCube",
     "Domain",
     "Edges",

@@ -22,6 +22,7 @@
     │   ├── BatchConflictError             a batch id that was used for other content
     │   ├── StaleBatchError                it took too long from its arrival to its commit
     │   └── SpoolFullError                 the spool holds as many rows as it may
+    ├── ClockJumpError                     so many steps are due at once that the clock is rather wrong
     ├── EngineError                        a cluster or a database failed to do its part
     ├── WorkerError                        a worker process of a long measurement died
     ├── CheckFailedError (AssertionError)  a mechanism that breaks a rule of the conformance suite
@@ -226,6 +227,12 @@ class StaleBatchError(SpoolError):
 
 class SpoolFullError(SpoolError):
     """A spool that holds as many rows as it may."""
+
+
+class ClockJumpError(VeilstreamError):
+    """So many steps are due at once that the machine's clock is rather wrong; only an operator can tell."""
+
+    outcome = "no step was closed"
 
 
 class EngineError(VeilstreamError):

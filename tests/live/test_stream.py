@@ -15,6 +15,7 @@ import pytest
 from veilstream.data.bounding.people import identify
 from veilstream.errors import (
     BatchConflictError,
+    ClockJumpError,
     InvalidInputError,
     LedgerMismatchError,
     SpoolFullError,
@@ -22,7 +23,7 @@ from veilstream.errors import (
     UnknownValueError,
 )
 from veilstream.live import LiveStream, Spool, StreamDefinition, open_async_stream, open_stream
-from veilstream.live.clock import SettableClock, Timetable, moment, tick_of
+from veilstream.live.clock import SettableClock, Timetable, WallClock, moment, tick_of
 from veilstream.live.rows import encode_batch
 from veilstream.live.spool_writing import Arrival
 from veilstream.mechanisms.streams import ModelBased
@@ -109,14 +110,31 @@ def test_a_batch_is_taken_once_and_its_id_means_one_content(tmp_path: Path) -> N
         assert stream.close_due()[0].values.tolist() == [2, 0]
 
 
-def test_a_spool_of_an_earlier_version_finds_old_batch_ids_by_an_index(tmp_path: Path) -> None:
-    Spool(tmp_path / "spool").close()
-    with sqlite3.connect(tmp_path / "spool") as connection:
-        connection.execute("DROP INDEX live_batches_by_arrival")
-    Spool(tmp_path / "spool").close()
-    with sqlite3.connect(tmp_path / "spool") as connection:
-        plan = connection.execute("EXPLAIN QUERY PLAN DELETE FROM live_batches WHERE stream_id = 1 AND arrived < 5")
-        assert "live_batches_by_arrival" in str(plan.fetchall())
+def test_a_batch_id_is_remembered_while_a_step_of_its_rows_is_open(tmp_path: Path) -> None:
+    clock = SettableClock(tick_of("2026-01-02T12:00"))
+    monthly = {"every": "1mo", "start": "2026-01-01", "ahead": "90d", "grace": "0s"}
+    with opened(tmp_path, clock, **monthly) as stream:
+        batch = rows(1, 2, at=tick_of("2026-02-20"))
+        assert stream.add(batch, batch_id="x") == "accepted"
+        clock.tick = tick_of("2026-02-01T01:00")
+        stream.close_due()
+        assert stream.add(batch, batch_id="x") == "duplicate"
+        clock.tick = tick_of("2026-03-01T01:00")
+        assert stream.close_due()[0].values.tolist() == [2, 0]
+        assert stream.add(batch, batch_id="x") == "accepted"
+        assert stream.fates.late == 2
+
+
+def test_tables_show_the_public_moment_of_a_step(tmp_path: Path) -> None:
+    """When it was committed tells how long its rows took."""
+    clock = SettableClock(START)
+    with opened(tmp_path, clock) as stream:
+        clock.tick = START + 4 * HOUR
+        stream.close_due()
+        timetable = stream.definition.timetable
+    with sqlite3.connect(tmp_path / "b.db") as connection:
+        found = connection.execute("SELECT recorded FROM steps ORDER BY t").fetchall()
+    assert [text for (text,) in found] == [moment(timetable.shown(t)) for t in range(3)]
 
 
 def test_a_batch_that_takes_too_long_is_refused_rather_than_silently_late(tmp_path: Path) -> None:
@@ -342,3 +360,52 @@ def test_a_row_that_no_reader_takes_is_found_and_dropped(tmp_path: Path, monkeyp
         clock.tick = START + 2 * HOUR
         assert stream.close_due()[0].values.tolist() == [39, 0]
         assert (stream.fates.rows, stream.fates.unreadable) == (40, 1)
+
+
+def test_after_a_long_silence_an_operator_says_that_the_clock_is_right(tmp_path: Path) -> None:
+    """A clock that is a year ahead for a moment once published 8,747 empty steps, whose rows were all late then."""
+    clock = SettableClock(START)
+    with opened(tmp_path, clock) as stream:
+        stream.add(rows(1))
+        clock.tick = START + 366 * 24 * HOUR
+        with pytest.raises(ClockJumpError) as caught:
+            stream.close_due()
+        assert caught.value.name == "clock"
+        clock.tick = START + HOUR // 2
+        stream.add(rows(2))
+        clock.tick = START + 8 * 24 * HOUR
+        with pytest.raises(ClockJumpError):
+            stream.close_due()
+        assert [release.values.sum() for release in stream.close_until("2024-01-02")] == [2, *[0] * 22]
+        clock.tick = START + 3 * 24 * HOUR
+        assert len(stream.close_due()) == 48
+
+
+def test_a_long_step_is_no_long_silence(tmp_path: Path) -> None:
+    clock = SettableClock(START)
+    with opened(tmp_path, clock, every="1mo", grace="0s") as stream:
+        clock.tick = tick_of("2024-03-20")
+        assert len(stream.close_due()) == 2
+
+
+def test_the_machines_clock_is_not_followed_far_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, elapsed = [START], [0]
+    monkeypatch.setattr("veilstream.live.clock.time.time_ns", lambda: shown[0] * 1000)
+    monkeypatch.setattr("veilstream.live.clock._since_start", lambda: elapsed[0])
+    clock = WallClock()
+    assert clock.now() == START
+    shown[0], elapsed[0] = START + 365 * 24 * HOUR, 5
+    assert (clock.now(), clock.jumped) == (START + 5, True)
+    shown[0], elapsed[0] = START + 2 * HOUR, 2 * HOUR
+    assert (clock.now(), clock.jumped) == (START + 2 * HOUR, False)
+    shown[0] = START + 3 * HOUR
+    assert (clock.now(), clock.jumped) == (START + 3 * HOUR, False)
+    shown[0] = START
+    assert clock.now() == START + 3 * HOUR
+
+
+@pytest.mark.parametrize("delay", ["0s", "0", "999ms"])
+def test_a_delay_in_which_no_batch_can_be_stored_is_refused(delay: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        StreamDefinition.from_json({**hourly(delay=delay), "name": "s"})
+    assert caught.value.name == "delay"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,6 +40,9 @@ def serve(
         str | None,
         typer.Option("--behind-proxy", help="Addresses of proxies that end TLS before this.", show_default=False),
     ] = None,
+    catch_up: Annotated[
+        bool, typer.Option("--catch-up", help="Publish steps that have waited for longer than a week.")
+    ] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Replay the bundled influenza data on a live page.")] = False,
 ) -> int:
     """Take rows over HTTP, publish steps by the clock, and show them on a live page."""
@@ -75,6 +79,7 @@ def serve(
         with tempfile.TemporaryDirectory(prefix="veilstream-demo-") as place:
             return _serve_demo(Path(place) / "budget.db", listen, hosts)
     options = _options(config, ledger, spool, hosts, secure=tls_cert is not None or behind_proxy is not None)
+    options = replace(options, catch_up=catch_up)
     from veilstream.server.run import run
     from veilstream.server.service import Service
 

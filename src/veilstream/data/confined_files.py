@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from errno import errorcode
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import polars as pl
 
 from veilstream.confined import UndecodableError, confined
 from veilstream.data.readers import open_batches
-from veilstream.errors import UnreadableFileError
+from veilstream.errors import UnreadableFileError, WorkerError
 
 
 def open_confined(file: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -28,7 +29,15 @@ def open_confined(file: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
 
 def read_file(given: Mapping[str, Any], _content: bytes) -> Iterator[tuple[Mapping[str, Any], bytes]]:
     """The task of a child: the batches of a file, one after the other."""
-    for frame in open_batches(Path(given["file"]), given["columns"]):
-        written = io.BytesIO()
-        frame.write_ipc_stream(written)
-        yield {}, written.getvalue()
+    try:
+        for frame in open_batches(Path(given["file"]), given["columns"]):
+            written = io.BytesIO()
+            frame.write_ipc_stream(written)
+            yield {}, written.getvalue()
+    except OSError as error:
+        if error.errno is None:
+            raise
+        # A disk or server that does not answer says nothing about the file, which is tried again.
+        raise WorkerError(
+            name="file", limit=f"it cannot be read now ({errorcode.get(error.errno, 'OSError')})"
+        ) from None

@@ -7,6 +7,7 @@ lets one person decide whether somebody else's row counts, and so moves counts b
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 import time
@@ -28,6 +29,8 @@ ClockKind: TypeAlias = Literal["wall", "manual"]
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_YEAR: Final = datetime(9000, 1, 1, tzinfo=UTC)
 VARIABLE_UNITS: Final = ("mo", "q", "y")
+LOG: Final = logging.getLogger("veilstream.live")
+LARGEST_JUMP: Final = MICROSECONDS["h"]
 FAR_FUTURE: Final = 1 << 62
 """A tick after every step."""
 
@@ -47,15 +50,27 @@ class Clock(Protocol):
 
 
 class WallClock:
-    """The machine's clock; within a process it never goes back."""
+    """The machine's clock; within a process it never goes back, and does not follow a jump of more than an hour ahead.
+
+    Steps would be closed for ever by a time server that is wrong for a moment. The time since the machine started
+    shows how much has passed; a new process takes the machine's time as it is.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._latest = 0
+        self._latest, self._elapsed = 0, 0
+        self.jumped = False
+        """Whether the machine's clock is ahead of what has passed."""
 
     def now(self) -> int:
         with self._lock:
-            self._latest = max(self._latest, time.time_ns() // 1000)
+            shown, elapsed = time.time_ns() // 1000, _since_start()
+            expected = self._latest + elapsed - self._elapsed
+            jumped = self._latest > 0 and shown > expected + LARGEST_JUMP
+            if jumped and not self.jumped:
+                LOG.error("the machine's clock jumped ahead and is not followed; correct it, or restart this process")
+            self.jumped = jumped
+            self._latest, self._elapsed = expected if jumped else max(self._latest, shown), elapsed
             return self._latest
 
     def seconds_until(self, tick: int) -> float:
@@ -63,6 +78,12 @@ class WallClock:
 
     def seconds_since(self, tick: int) -> float:
         return (self.now() - tick) / 1e6
+
+
+def _since_start() -> int:
+    """Microseconds since the machine started, with the time for which it was suspended where the system tells."""
+    kind = getattr(time, "CLOCK_BOOTTIME", None)
+    return (time.monotonic_ns() if kind is None else time.clock_gettime_ns(kind)) // 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,9 @@ from veilstream.data.bounding.private import cleared_on_error
 from veilstream.data.bounding.valued import choose_valued, sums_of_values
 from veilstream.data.measures import ValueMeasures
 from veilstream.data.values import GRID
-from veilstream.errors import BudgetExceededError, LedgerMismatchError, VeilstreamError
+from veilstream.errors import BudgetExceededError, ClockJumpError, LedgerMismatchError, VeilstreamError
 from veilstream.jobs.automatic import recorded_mechanism
+from veilstream.live.clock import Clock, moment
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.distinct import PeopleBook, people_of_step
 from veilstream.live.presence import PresenceBook
@@ -42,6 +43,9 @@ from veilstream.values.origin import UNKNOWN, Origin
 from veilstream.values.release import Release
 
 STEPS_AT_ONCE = 256
+FEW_STEPS = 2
+LONGEST_GAP = 7 * 86_400
+"""Seconds after which steps that wait are not closed by the clock alone."""
 BINS_TO_A_COMMIT = 1 << 18
 
 
@@ -53,6 +57,7 @@ class Closer:
         assert stream is not None
         self.name, self.definition = name, stream.definition
         self._spool, self.ledger = spool, ledger
+        ledger.record_at(name, lambda step: moment(stream.definition.timetable.shown(step)))
         self._publisher: Publisher[Any] = Publisher(
             stream.definition.bound_domain,
             stream.definition.guarantee,
@@ -123,7 +128,7 @@ def _refuse_old_copies(before: SpooledStream, head: int | None, after: SpooledSt
             name="stream",
             value=name,
             limit=f"the ledger has step {head}, the spool has closed steps up to {until}; an old copy of the spool was "
-            "put back: rows and batch ids that it took since are not in it, nor who was present in steps since, so that "
+            "put back: rows and batch ids that it took since are not in it, nor who was present since, so that "
             "people could count more often than promised",
             outcome="nothing was closed",
             next_step="put the latest spool back, or go on without what is lost (veilstream restore)",
@@ -185,6 +190,20 @@ def due(stream: SpooledStream, now: int) -> int:
     timetable = stream.definition.timetable
     step = timetable.step_at(now - timetable.grace - timetable.settle) - 1
     return max(step, stream.frozen - 1)
+
+
+def check_gap(stream: SpooledStream, clock: Clock) -> None:
+    """Refuse to close many steps whose time was over long ago: after a week of silence an operator says so."""
+    timetable = stream.definition.timetable
+    seconds = clock.seconds_since(timetable.closes(stream.done))
+    waiting = due(stream, clock.now()) - stream.done + 1
+    if stream.definition.clock == "wall" and seconds > LONGEST_GAP and waiting > FEW_STEPS:
+        raise ClockJumpError(
+            name="clock",
+            value=timetable.label(timetable.step_at(clock.now())),
+            limit=f"{waiting} steps are due at once, the first for {seconds / 86400:.0f} days",
+            next_step="correct the machine's clock; if the time is right, give serve --catch-up or call close_until",
+        )
 
 
 def close_due(
@@ -254,7 +273,7 @@ def _fail(error: VeilstreamError) -> Release:
 
 
 def _behind(spool: Spool, now: Mapping[str, int]) -> Iterator[SpooledStream]:
-    for name, moment in now.items():
+    for name, tick in now.items():
         stream = spool.stream(name)
-        if stream is not None and due(stream, moment) >= stream.done:
+        if stream is not None and due(stream, tick) >= stream.done:
             yield stream

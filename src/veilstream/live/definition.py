@@ -25,6 +25,7 @@ from veilstream.live.elsewhere import refuse_setting
 from veilstream.mechanisms.protocols import StreamMechanism
 from veilstream.mechanisms.traits import Traits
 from veilstream.privacy.draws import Draw
+from veilstream.privacy.durations import MICROSECONDS
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.population import Membership
 from veilstream.privacy.rationals import rational
@@ -39,6 +40,7 @@ CHOICES: Final = {
     "clock": ("wall", "manual"),
     "quantiles_by": ("cells", "choice"),
 }
+SHORTEST_DELAY: Final = MICROSECONDS["s"]
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 WORDS: Final = ("title", "description", "unit", "units", "smooth", "public", "webhooks")
 """Fields that may change from one opening to the next: they decide nothing about which rows count or what it costs."""
@@ -144,6 +146,12 @@ class StreamDefinition:
             object.__setattr__(self, "window", "user" if window is None else window)
         for name in ("epsilon", "delta"):
             object.__setattr__(self, name, str(getattr(self, name)))
+        if self.clock == "wall" and duration(self.delay) < SHORTEST_DELAY:
+            raise InvalidInputError(
+                name="delay",
+                value=self.delay,
+                limit="at least 1s is needed: a batch may take half of it from its arrival until it is stored",
+            )
         if isinstance(self.every, int) and (self.clock == "wall" or self.time is None):
             raise InvalidInputError(name="every", value=self.every, limit="whole-number steps need clock='manual'")
         if self.user in (self.time, *self.bound_domain.names):

@@ -44,7 +44,6 @@ from veilstream.live.spool_presence import (
 )
 from veilstream.live.spool_tables import (
     batches,
-    batches_by_arrival,
     connect,
     counters,
     metadata,
@@ -59,7 +58,7 @@ from veilstream.live.spooled import SpooledStream, found_stream, locked_stream
 
 KEY_BYTES: Final = 32
 REMEMBERED_DAYS: Final = 14
-"""How long batch ids are remembered after their arrival."""
+"""For how many days after its arrival a batch id is remembered at least, and until its last step is published."""
 DAY: Final = 86_400_000_000
 
 
@@ -75,7 +74,6 @@ class Spool:
         """Where secrets that do not fit in memory may lie for a while; None is the machine's place for such files."""
         with self.write() as connection:
             metadata.create_all(connection)
-            batches_by_arrival.create(connection, checkfirst=True)
 
     @contextmanager
     def write(self) -> Generator[Connection]:
@@ -192,7 +190,8 @@ class Spool:
                 mine = parts.c.stream_id == stream.id
                 connection.execute(sa.delete(parts).where(mine, parts.c.step <= step))
                 old = batches.c.arrived < now - REMEMBERED_DAYS * DAY
-                connection.execute(sa.delete(batches).where(batches.c.stream_id == stream.id, old))
+                over = batches.c.last_step <= step
+                connection.execute(sa.delete(batches).where(batches.c.stream_id == stream.id, old, over))
                 done = max(stream.done, step + 1)
                 connection.execute(sa.update(streams).where(streams.c.id == stream.id).values(done=done))
                 if present is not None and name in present:

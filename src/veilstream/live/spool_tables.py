@@ -53,9 +53,9 @@ batches = Table(
     Column("batch_id", Text, primary_key=True),
     Column("digest", LargeBinary, nullable=False),
     Column("arrived", BigInteger, nullable=False),
+    Column("last_step", BigInteger, nullable=False),
+    sa.Index("live_batches_by_arrival", "stream_id", "arrived"),
 )
-batches_by_arrival = sa.Index("live_batches_by_arrival", batches.c.stream_id, batches.c.arrived)
-"""Finds the ids of long ago, which every step forgets; spools of earlier versions get it when they are opened."""
 
 parts = Table(
     "live_parts",

@@ -83,8 +83,9 @@ class SharedCommit:
             raise SpoolFullError(name="spool", limit="it holds as many rows as allowed; send the batch again later")
         # Only a machine whose clock was set back can be before the last closing.
         arrived = stream.manual_now if manual else max(self._now if received is None else received, stream.frozen_at)
-        fates = self._place(stream, arrival, arrived)
-        self._remember(stream, arrival, arrived)
+        kept, fates = self._place(stream, arrival, arrived)
+        self._remember(stream, arrival, arrived, max((part["step"] for part in kept), default=-1))
+        self._parts += kept
         hour = (stream.id, arrived // HOUR)
         self._fates[hour] = self._fates.get(hour, Fates()) + fates
         return "accepted"
@@ -105,8 +106,8 @@ class SharedCommit:
             self._streams[name] = locked_stream(self._connection, name)
         return self._streams[name]
 
-    def _place(self, stream: SpooledStream, arrival: Arrival, arrived: int) -> Fates:
-        """Keep the rows of steps that are open; the fates of all rows."""
+    def _place(self, stream: SpooledStream, arrival: Arrival, arrived: int) -> tuple[list[dict[str, Any]], Fates]:
+        """The rows of steps that are open, and the fates of all rows."""
         definition, timetable = stream.definition, stream.definition.timetable
         fates, kept = replace(arrival.encoded.fates), list[dict[str, Any]]()
         for given, rows in arrival.encoded.parts.items():
@@ -123,8 +124,7 @@ class SharedCommit:
             else:
                 payload = pack(rows)
                 kept.append({"stream_id": stream.id, "step": step, "size": len(payload), "payload": payload})
-        self._parts += kept
-        return fates
+        return kept, fates
 
     def _is_known(self, stream: SpooledStream, arrival: Arrival) -> bool:
         same = {"stream": stream.id, "batch": arrival.batch_id}
@@ -137,10 +137,10 @@ class SharedCommit:
             )
         return digest is not None
 
-    def _remember(self, stream: SpooledStream, arrival: Arrival, arrived: int) -> None:
+    def _remember(self, stream: SpooledStream, arrival: Arrival, arrived: int, last_step: int) -> None:
         if arrival.batch_id is not None:
-            new = {"stream_id": stream.id, "batch_id": arrival.batch_id, "digest": arrival.digest, "arrived": arrived}
-            self._connection.execute(_INSERT_BATCH, new)
+            new = {"stream_id": stream.id, "batch_id": arrival.batch_id, "digest": arrival.digest}
+            self._connection.execute(_INSERT_BATCH, {**new, "arrived": arrived, "last_step": last_step})
         for place, moved in arrival.positions.items():
             same = sa.update(positions).where(_place(place)).values(position=moved.after)
             if self._connection.execute(same).rowcount == 0:

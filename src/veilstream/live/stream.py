@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from veilstream.arguments import checks_arguments
 from veilstream.errors import InvalidInputError
 from veilstream.live.clock import Clock, WallClock, moment, tick_of
-from veilstream.live.closing import Closer, close_due
+from veilstream.live.closing import Closer, check_gap, close_due
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.rows import Fates, encode_batch
 from veilstream.live.spool import Spool
@@ -119,9 +119,10 @@ class LiveStream(Inlet):
         return published
 
     def close_due(self) -> list[Release]:
-        """Publish every step that is due by the clock."""
+        """Publish every step that is due by the clock; ``ClockJumpError`` says that too many are."""
         current = self.spool.stream(self.name)
         assert current is not None
+        check_gap(current, self.clock)
         manual = self.definition.clock == "manual"
         return self.close_until(current.manual_now if manual else self.clock.now())
 

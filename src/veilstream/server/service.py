@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from veilstream.errors import VeilstreamError
+from veilstream.errors import ClockJumpError, VeilstreamError
 from veilstream.live.clock import Clock, WallClock
-from veilstream.live.closing import Closer, close_due
+from veilstream.live.closing import Closer, check_gap, close_due
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.sources import Source
 from veilstream.live.sources.base import LONG_AGO
@@ -63,6 +63,8 @@ class ServerOptions:
     secure: bool = False
     limits: Limits = field(default_factory=Limits)
     populations: tuple[Population, ...] = ()
+    catch_up: bool = False
+    """Close steps that have waited for longer than a week, once."""
 
 
 class Service:
@@ -95,6 +97,8 @@ class Service:
         """Ends the process; whoever runs the service says how."""
         self.sources: list[SourceWorker] = []
         self._closers: dict[str, Closer] = {}
+        known = (*self.spool.names(), *(one.name for one in options.streams))
+        self._catching_up = set(known if options.catch_up else ())
         self._closer = Worker("closer", self._close_forever)
         self._token_reader = Worker("tokens", self._read_tokens)
         self._news: asyncio.Event | None = None
@@ -290,7 +294,7 @@ class Service:
 
     def _close(self, names: Sequence[str]) -> None:
         """Close what is due. A stream in which something unforeseen happens is closed by itself, after the others."""
-        moments = {name: self._complete(name) for name in names}
+        moments = {name: self._complete(name) for name in names if self._follows(name)}
         try:
             close_due(self.spool, self._closers, moments, self._published, self._failed)
         except VeilstreamError:
@@ -302,6 +306,20 @@ class Service:
                 return
             for name in names:
                 self._close([name])
+
+    def _follows(self, name: str) -> bool:
+        """Whether a stream is closed up to the present: where the clock may be wrong an operator decides."""
+        stream = self.spool.stream(name)
+        assert stream is not None
+        try:
+            check_gap(stream, self.clock)
+        except ClockJumpError as error:
+            if name not in self._catching_up:
+                self._failed(name, error)
+                return False
+        else:
+            self._catching_up.discard(name)
+        return True
 
     def _complete(self, name: str) -> int:
         """The moment up to which all rows of a stream are here: its steps wait until its sources were read so far."""

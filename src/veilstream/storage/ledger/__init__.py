@@ -84,6 +84,7 @@ class Ledger:
         self._remembered: dict[str, Remembered] = {}
         self._pools = PoolMemory(self.marks)
         self._group: CommitGroup | None = None
+        self._moments: dict[str, Callable[[int], str]] = {}
 
     @classmethod
     @checks_arguments
@@ -98,6 +99,13 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({self._backend.label})"
+
+    def record_at(self, stream: str, moments: Callable[[int], str]) -> None:
+        """Let tables say of each step of a stream that it was recorded at its public moment.
+
+        When it was committed depends on how long its rows took, and readers may see these tables.
+        """
+        self._moments[stream] = moments
 
     @property
     def label(self) -> str:
@@ -169,6 +177,7 @@ class Ledger:
                 before_commit=self._backend.check_file,
                 commit=commit,
                 after_commit=partial(self._committed, stream),
+                recorded=self._moments.get(stream),
             )
             self._find_marks(connection, opened.key)
             if not rolled_back:

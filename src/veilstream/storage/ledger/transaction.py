@@ -75,11 +75,13 @@ class Transaction:
         before_commit: Callable[[], None],
         commit: Callable[[], None],
         after_commit: Callable[[Mark], None],
+        recorded: Callable[[int], str] | None = None,
     ) -> None:
         self._connection = connection
         self._before_commit = before_commit
         self._commit_rows = commit
         self._after_commit = after_commit
+        self._recorded = recorded if recorded is not None else lambda _: moment()
         self._remembered = remembered
         self._opened = opened
         self._stream_id = opened.stream_id
@@ -172,7 +174,7 @@ class Transaction:
             "left": str(left),
             "spent_decimal": float(spent),
             "left_decimal": float(left),
-            "recorded": moment(),
+            "recorded": self._recorded(t),
             **columns,
         }
         seq = int(NEXT_SEQ.value(self._connection, {}))
@@ -180,7 +182,8 @@ class Transaction:
         digests = {one: named.digest for one, named in public.items()}
         arrays = [digests.get(name) for name in ("values_array", "std_array", "corners_array")]
         written.append(record("step", STEP, {"seq": seq, **row}, *arrays))
-        written += write_vintage(self._connection, self._stream_id, self.mark.number + 1, revisions, self._remembered)
+        entry = self.mark.number + 1
+        written += write_vintage(self._connection, self._stream_id, entry, revisions, self._remembered, row["recorded"])
         if snapshot is not None:
             written += write_snapshot(self._connection, self._stream_id, self.mark.number + 1, t, snapshot)
         self._append(written, seq=seq)
@@ -226,7 +229,7 @@ class Transaction:
         self._check_open()
         self._check_time(t)
         written = self._write_charges(t, charges, "failed", opened)
-        failure = {"stream_id": self._stream_id, "t": t, "reason": reason, "recorded": moment()}
+        failure = {"stream_id": self._stream_id, "t": t, "reason": reason, "recorded": self._recorded(t)}
         number = int(self._connection.execute(INSERT_FAILURE, failure).scalar_one())
         written.append(record("failure", FAILURE, {"id": number, **failure}))
         self._append(written, failure=number)

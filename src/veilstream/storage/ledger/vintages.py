@@ -15,7 +15,7 @@ from veilstream.documents import read_json
 from veilstream.errors import InvalidInputError
 from veilstream.storage.ledger.arrays import Named, Remembered, fetch_public, store_public
 from veilstream.storage.ledger.prepared import Prepared
-from veilstream.storage.ledger.records import LARGEST_NUMBER, REVISION, moment, record
+from veilstream.storage.ledger.records import LARGEST_NUMBER, REVISION, record
 from veilstream.storage.ledger.rows import LAWS, rows_of
 from veilstream.storage.ledger.schema import revisions
 from veilstream.values.revision import Revision
@@ -23,7 +23,12 @@ from veilstream.values.values import Values
 
 
 def write_vintage(
-    connection: Connection, stream_id: int, entry: int, made: Sequence[Revision], remembered: Remembered
+    connection: Connection,
+    stream_id: int,
+    entry: int,
+    made: Sequence[Revision],
+    remembered: Remembered,
+    recorded: str,
 ) -> list[list[Any]]:
     """Write what the commit of an entry publishes for earlier steps; its records in the chain, none without any."""
     if not made:
@@ -47,7 +52,7 @@ def write_vintage(
         "last": steps[-1],
         "steps": json.dumps(steps),
         "law": laws.pop().value,
-        "recorded": moment(),
+        "recorded": recorded,
     }
     INSERT.changed(connection, {"stream_id": stream_id, "values_array": values_array, "std_array": std_array, **row})
     return [record("revision", REVISION, row, *[one.digest for one in named])]
