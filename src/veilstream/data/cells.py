@@ -87,11 +87,6 @@ class CellColumn:
         return self.edges[-1]
 
     @property
-    def largest(self) -> Fraction:
-        """The largest absolute value of the range."""
-        return max(abs(self.low), abs(self.high))
-
-    @property
     def groups(self) -> int:
         """The number of groups, 0 where there are none."""
         return 0 if self.group == 1 else -(-self.cells // self.group)

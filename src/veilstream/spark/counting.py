@@ -124,6 +124,8 @@ class Settings:
             self.domain, self.calendar, self.time, self.unknown, self.missing_time, missing_value=self.missing_value
         )
         check_people(self.distinct, self.measures)
+        if self.measures is not None:
+            self.measures.movement(self.limit.counts_per_user, self.most)
         # Made for its check: executors would find out late.
         Runs(self.calendar.steps, self.domain.bins, self.memory_bytes)
         if self.presence is not None and self.distinct not in (None, 1):

@@ -195,6 +195,8 @@ def bound(
     # A report of a crash may record this function's variables.
     del key
     check_people(distinct, measures)
+    if measures is not None:
+        measures.movement(counts_per_user, most)
     wanted = (*domain.names, *(() if measures is None else measures.names))
     missing = [name for name in wanted if name not in events.by]
     if missing:
