@@ -21,7 +21,7 @@ from veilstream.data import Calendar, Dropped, Policy
 from veilstream.data.bounding.choice import Limit
 from veilstream.data.bounding.distinct import check_people, movement_of_people
 from veilstream.data.bounding.keyed import Key
-from veilstream.data.calendar import EPOCH
+from veilstream.data.columns import EPOCH
 from veilstream.errors import BudgetExceededError, EngineError, InvalidInputError, LedgerMismatchError, VeilstreamError
 from veilstream.privacy.durations import MICROSECONDS, parse_duration
 from veilstream.privacy.guarantee import Guarantee

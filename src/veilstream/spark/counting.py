@@ -222,7 +222,7 @@ def _run(df: DataFrame, job: Job, dropped: Dropped) -> _Answer:
         counts = counts.persist()
         table = collected(counts.where(f"part = {NOTES}"))
     notes = table.filter(np.asarray(table.column("part")) == NOTES)
-    settle((Note.from_bytes(value.to_pybytes()) for value in payloads(notes.to_batches())), job.time, dropped)
+    settle((Note.from_bytes(value.to_pybytes()) for value in payloads(notes.to_batches())), dropped)
     return _Answer(counts, ranges, table if len(ranges) == 1 else None)
 
 

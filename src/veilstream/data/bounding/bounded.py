@@ -241,6 +241,6 @@ def bound(
 def read_rows(events: Events, encoder: Encoder, runs: Runs, key: Key, measures: ValueMeasures | None = None) -> None:
     """Encode every event that counts."""
     people_key = key.derive(PEOPLE)
-    for batch in events.batches():
+    for batch in events.batches(encoder.dropped if encoder.unknown == "drop" else None):
         runs.add(encode_rows(batch, events.user, encoder, people_key, measures))
     runs.finish()
