@@ -97,10 +97,11 @@ def test_naive_times_are_taken_in_the_zone() -> None:
     assert paris.step_of([date(2024, 3, 1)]).tolist() == [0]
 
 
-def test_offsets_on_some_rows_only_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="all or none must") as caught:
-        DAY.step_of(["2024-03-01T05:30:00Z", "2024-03-01T05:30:00", None])
-    assert caught.value.operator_note == "1 of 2 times in this batch carry an offset"
+def test_every_time_of_a_column_is_read_by_itself() -> None:
+    """With an offset, without one, and as a number: one column of one row each gives the same steps."""
+    paris = Calendar("2024-03-01", "2024-03-02", "1h", "Europe/Paris")
+    times = ["2024-03-01T05:30:00Z", "2024-03-01T05:30:00", "1709271000", "1709271000000", "1709271000.0", None]
+    assert paris.step_of(times).tolist() == [paris.step_of([time])[0] for time in times] == [6, 5, 6, 6, 6, MISSING]
 
 
 @pytest.mark.parametrize("bad", ["yesterday", "2024-13-01", "2024-03-01T25:00:00", "05:30:00", "2024-03-01T05:30:00+1"])

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from veilstream.data import Calendar, Categories, Domain, read_events
+from veilstream.data import Calendar, Categories, Domain, csv_files, read_events
 from veilstream.data.bounding import Bounded, bound
 from veilstream.errors import InvalidInputError, UnknownValueError, UnreadableFileError
 from veilstream.trusted.opening import open_counts
@@ -53,7 +53,7 @@ def test_csv(tmp_path: Path, name: str) -> None:
 
 
 def test_csv_with_quotes_a_byte_order_mark_and_windows_lines(tmp_path: Path) -> None:
-    text = '\ufeffid,ts,place,secret\r\n"u1",2024-01-01T00:10:00,a,"two\r\nlines, here"\r\nu2,2024-01-01 01:10,"b",\r\n'
+    text = '\ufeffid,ts,place,secret\r\n"u1",2024-01-01T00:10:00,a,"two words, here"\r\nu2,2024-01-01 01:10,"b",\r\n'
     path = tmp_path / "events.csv"
     path.write_text(text, newline="")
     assert counts(path) == EXPECTED
@@ -216,17 +216,32 @@ def test_times_outside_and_missing_follow_their_policies() -> None:
         assert [open_counts(step).tolist() for step in held.snapshots()] == EXPECTED
 
 
-def test_offsets_in_one_batch_and_none_in_the_next_are_refused() -> None:
+def test_times_and_values_of_several_types_are_read_each_by_itself() -> None:
     offset = frame().with_columns(ts=pl.col("ts") + "Z")
-    assert counts([offset, offset]) == EXPECTED
-    with pytest.raises(InvalidInputError, match="all must be alike"):
-        counts([frame(), offset])
+    assert counts([frame()[:1], offset[1:]]) == EXPECTED
+    rows = frame().to_dict(as_series=False)
+    mixed = {"id": ["u1", "u2", 7, [7]], "ts": [*rows["ts"], 1704067200.0, object()], "place": ["a", b"b", 1, {}]}
+    assert counts(mixed, unknown="drop") == EXPECTED
 
 
-def test_an_attribute_of_several_types_is_refused() -> None:
-    rows = frame().to_dict(as_series=False) | {"place": ["a", 1]}
-    with pytest.raises(InvalidInputError, match="column 'place': values of several types"):
-        counts(rows)
+@pytest.mark.parametrize("line", ['u1,"2024-01-01T00:10:00,a,s', 'u1,2024-01-01T00:10:00,a","s', 'u1,2,5" pipe,s'])
+def test_a_quote_that_could_take_other_lines_refuses_the_file(tmp_path: Path, line: str) -> None:
+    """With another stray quote further down the rows between would be one field, and nobody would know."""
+    text = HEADER + line + "\n" + GOOD + line + "\n"
+    with pytest.raises(UnreadableFileError, match="quote"):
+        counts(write_csv(tmp_path / "events.csv", text), unknown="drop")
+
+
+def test_lines_that_are_no_rows_are_left_out_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_files, "BLOCK_BYTES", 150)
+    torn = b"u3\nu3,2024-01-01T00:10:00,a,s,more\n,,,\n\xff,2024-01-01T00:10:00,a,s\nu3,\xff,a,s\n" + b"x" * 400 + b"\n"
+    path = tmp_path / "events.csv"
+    path.write_bytes(HEADER.encode() + torn + GOOD.encode() + torn)
+    with load(path, unknown="drop", missing_time="drop") as held:
+        assert [open_counts(step).tolist() for step in held.snapshots()] == EXPECTED
+        assert held.dropped.unreadable == 6
+    with pytest.raises(UnreadableFileError):
+        counts(path)
 
 
 def test_the_user_cannot_be_an_attribute() -> None:

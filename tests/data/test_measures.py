@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -10,9 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from veilstream import STREAMS, Guarantee, Publisher
+from veilstream.data import Calendar, Domain, read_events
+from veilstream.data.bounding import bound
+from veilstream.data.bounding.choice import Limit
 from veilstream.data.measures import ValueMeasures
 from veilstream.data.values import MISSING_VALUE, ONE, ValueColumn
 from veilstream.errors import InvalidInputError
+from veilstream.spark.counting import Settings
 
 FARE = {"fare": (0, 100)}
 
@@ -102,3 +108,21 @@ def test_measures_survive_the_ledgers_text() -> None:
     asked = ValueMeasures.of({"mean": {"fare": ("0.5", 100)}, "sum": {"tip": (-3, 20)}})
     assert ValueMeasures.from_json(asked.to_json(Fraction(5))) == asked
     assert ValueMeasures.from_json('{"kind": "values"}') is None
+
+
+@pytest.mark.parametrize("statistic", ["mean", "variance", "quantiles", "count", "median"])
+def test_a_bound_on_a_sum_is_refused_for_all_else(statistic: str) -> None:
+    """Rows of value 0 add nothing to a sum and move a mean in full: the bound would understate the movement."""
+    measures = ValueMeasures.of({"sum": {"tip": (0, 100)}, statistic: {"fare": (0, 100)}})
+    events = read_events({"id": [1], "t": [0], "fare": [1.0], "tip": [1.0]}, user="id", time="t", by=["fare", "tip"])
+    one, calendar = Domain({}), Calendar(0, 1, 1)
+    refusing: list[Callable[[], object]] = [
+        lambda: measures.movement(5, Fraction(5)),
+        lambda: bound(events, one, calendar, measures=measures, most=Fraction(5)),
+        lambda: Publisher(one, Guarantee(1, w=1), STREAMS["uniform"](), measures=measures, most=Fraction(5)),
+        lambda: Settings(one, calendar, "id", "t", Limit(), measures=measures, most=Fraction(5)),
+    ]
+    for refused in refusing:
+        with pytest.raises(InvalidInputError) as error:
+            refused()
+        assert error.value.name == "most_per_user"

@@ -167,9 +167,10 @@ def test_times_that_cannot_be_read_name_the_option_that_reads_them(written: str,
 
 
 def test_a_wrong_format_shows_no_time() -> None:
-    with pytest.raises(InvalidInputError, match="time format 'month-first'") as refused:
-        parse_times(pl.Series("ts", ["31/01/2024"]), "month-first")
+    with pytest.raises(InvalidInputError, match="cannot be read") as refused:
+        DAY.step_of(parse_times(pl.Series("ts", ["31/01/2024"]), "month-first"))
     assert "31/01" not in str(refused.value)
+    assert "--time-format" in refused.value.next_step
     assert len(set(RECOGNISED)) == len(RECOGNISED)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,10 +25,12 @@ from tests.isolation.rows import (
     Row,
     columns,
     everybody,
+    inferred,
     large,
     mixed,
     names,
     objects,
+    rounding,
     seen,
     small,
     tables,
@@ -51,8 +54,7 @@ def _mapping(rows: Sequence[Row], _: Path) -> Any:
 
 
 def _pandas_objects(rows: Sequence[Row], _: Path) -> Any:
-    """As pandas takes rows: it makes up types from what it finds."""
-    return pd.DataFrame(columns(rows))
+    return inferred(rows)
 
 
 def _arrow(table: pa.Table, _: Path) -> Any:
@@ -71,8 +73,13 @@ def _lazy(table: pa.Table, _: Path) -> Any:
     return pl.DataFrame(pl.from_arrow(table)).lazy()
 
 
+def _framed(table: pa.Table) -> pd.DataFrame:
+    frame: pd.DataFrame = table.to_pandas(date_as_object=False)
+    return frame
+
+
 def _pandas(table: pa.Table, _: Path) -> Any:
-    return table.to_pandas(date_as_object=False)
+    return _framed(table)
 
 
 def _parquet(table: pa.Table, folder: Path) -> Any:
@@ -150,8 +157,8 @@ def _csv(text: bytes, folder: Path) -> Any:
 DOORS: Final[tuple[Door[Any], ...]] = (
     Door("mapping", objects(), _counted(_mapping)),
     Door("mapping measured", objects(), _measured(_mapping)),
-    Door("pandas", tables(), _counted(_pandas)),
-    Door("pandas objects", objects(alone=False), _counted(_pandas_objects)),
+    Door("pandas", tables().map(partial(rounding, frame=_framed, alone=True)), _counted(_pandas)),
+    Door("pandas objects", objects().map(partial(rounding, frame=inferred, alone=False)), _counted(_pandas_objects)),
     Door("arrow", tables(), _counted(_arrow)),
     Door("arrow measured", tables(), _measured(_arrow)),
     Door("arrow batches", tables(), _counted(_reader), 10),

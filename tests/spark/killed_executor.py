@@ -20,8 +20,8 @@ import pyspark
 
 from tests.spark.support import KEY, alone, holders, opened, written
 from veilstream.data import Calendar, Categories, Domain, Dropped
-from veilstream.data.bounding.identity import digest
 from veilstream.data.bounding.keyed import CHOICE, PEOPLE, Key
+from veilstream.data.identity import digest
 from veilstream.spark import local_session, snapshots
 
 PARTITIONS = 4

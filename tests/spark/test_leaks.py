@@ -15,8 +15,8 @@ from tests.spark.support import KEY, holders, opened, written
 from veilstream.data import Calendar, Categories, Domain
 from veilstream.data.bounding.buckets import pack_rows
 from veilstream.data.bounding.choice import Rows
-from veilstream.data.bounding.identity import digest
 from veilstream.data.bounding.keyed import CHOICE, PEOPLE, Key
+from veilstream.data.identity import digest
 from veilstream.errors import UnknownValueError
 from veilstream.spark import snapshots
 

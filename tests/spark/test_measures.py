@@ -113,6 +113,7 @@ def test_closed_steps_publish_measures_job_by_job(
         key=KEY,
         max_contribution=moved,
         measures=measures,
+        distinct=options.get("distinct"),
     )
     fed: list[Sealed] = []
     feed = publisher.feed
@@ -122,10 +123,7 @@ def test_closed_steps_publish_measures_job_by_job(
         return feed(snapshot, t)
 
     monkeypatch.setattr(publisher, "feed", record)
-    stream = ClosedSteps(
-        publisher, DAYS, user="user", arrival="time", key=KEY, bins_per_user=2, steps_at_once=2,
-        distinct=options.get("distinct"),
-    )  # fmt: skip
+    stream = ClosedSteps(publisher, DAYS, user="user", arrival="time", key=KEY, bins_per_user=2, steps_at_once=2)
 
     class Late:
         def now(self) -> int:
@@ -140,12 +138,12 @@ def test_promises_that_do_not_fit_people_are_refused(tmp_path: Path) -> None:
     def stream(distinct: int, moved: int, w: int) -> ClosedSteps:
         publisher = Publisher(
             PLACES, Guarantee(1, w=w), STREAMS["uniform"](), tmp_path / f"{moved}-{w}.db",
-            calendar=DAYS, key=KEY, max_contribution=moved,
+            calendar=DAYS, key=KEY, max_contribution=moved, distinct=distinct,
         )  # fmt: skip
-        return ClosedSteps(publisher, DAYS, user="user", arrival="time", key=KEY, distinct=distinct)
+        return ClosedSteps(publisher, DAYS, user="user", arrival="time", key=KEY)
 
     with pytest.raises(InvalidInputError, match="max_contribution 1: one person moves"):
         stream(3, 1, 5)
-    with pytest.raises(InvalidInputError, match="w 2: a visit is seen in 3 steps"):
+    with pytest.raises(InvalidInputError, match="a visit is seen in 3 steps"):
         stream(3, 2, 2)
-    assert stream(3, 2, 3).distinct == 3
+    assert stream(3, 2, 3).publisher.distinct == 3

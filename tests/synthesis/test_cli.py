@@ -154,14 +154,6 @@ def test_a_wide_bin_with_most_rows_is_pointed_out_and_a_stated_spike_is_kept(fol
     assert abs(zeros[1] - 0.9) < 0.03
 
 
-def test_small_integers_come_back_as_they_were(folder: Path) -> None:
-    types = {"age": pl.Int8(), "income": pl.UInt16()}
-    columns = [pl.col(name).cast(kind) for name, kind in types.items()]
-    pl.read_csv(folder / "in.csv").with_columns(columns).write_parquet(folder / "in.parquet")
-    run(folder, "--epsilon", "1", "--out", str(folder / "o.parquet"), file="in.parquet")
-    assert {name: pl.read_parquet_schema(folder / "o.parquet")[name] for name in types} == types
-
-
 def test_parts_of_a_table_are_charged_once_and_keep_the_total(folder: Path) -> None:
     """At epsilon 1/10 the noise of the total has a standard deviation of some tens of rows, in 800."""
     rows = np.arange(800)

@@ -217,15 +217,17 @@ def test_spikes_that_cannot_be_are_refused(spikes: list[float]) -> None:
         TableDomain({"sex": Categories(["f", "m"])}, spikes={"sex": [0]})
 
 
-def test_rows_come_back_in_the_types_they_were_read_in(tmp_path: Path) -> None:
-    kinds = {"x": pl.UInt8(), "y": pl.Int16(), "z": pl.Float32(), "w": pl.Int8()}
-    people = pl.DataFrame({"x": [3, 7], "y": [4, 5], "z": [0.5, 0.25], "w": [1, 2]}, schema=kinds)
-    axes = {"x": Grid(0, 200, 200), "y": Grid(0, 20, 20), "z": Grid(0.0, 1.5, 4), "w": Grid(0, 900, 9)}
-    people.write_parquet(tmp_path / "people.parquet")
-    for source in (people, people.to_pandas(), people.to_arrow(), tmp_path / "people.parquet"):
-        types = fit(source, TableDomain(axes), 1).sample(9, seed=1).schema
-        # 900 does not fit into eight bits: that column stays wide.
-        assert dict(types) == {**kinds, "w": pl.Int64()}
+@pytest.mark.parametrize(
+    "person", [{"x": None, "z": 0.5, "c": 1}, {"x": 3.5, "z": 1, "c": None}, {"x": "?", "z": [], "c": "1"}]
+)
+def test_types_of_drawn_rows_come_from_the_domain(person: dict[str, Any]) -> None:
+    """One person without an age makes a column of floating-point numbers: that must not show in what is drawn."""
+    rows = [{"x": 3, "z": 1, "c": 1}, {"x": 7, "z": 0, "c": 2}]
+    domain = TableDomain({"x": Grid(0, 200, 200), "z": Grid(0.0, 1.5, 4), "c": Categories([1, 2])})
+    for table in (rows, [*rows, person]):
+        for source in (pd.DataFrame(table), pd.DataFrame(table, dtype=object)):
+            drawn = fit(source, domain, 1, unknown="drop").sample(9, seed=1)
+            assert dict(drawn.schema) == {"x": pl.Int64, "z": pl.Float64, "c": pl.Int64}
 
 
 def test_hybrid_keeps_what_differs_between_categories() -> None:

@@ -249,8 +249,8 @@ def _places(file: str | tuple[str, ...], at: list[str], user: str | None, option
     import numpy as np
     import polars as pl
 
-    from veilstream.data.axes import as_numbers
     from veilstream.data.bounding.people import canonical_ids
+    from veilstream.data.columns import as_numbers
     from veilstream.data.readers import open_batches
 
     batches = list(open_batches(file, at if user is None else [user, *at], options, user=user))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -119,7 +118,7 @@ def synthesize(
     from veilstream.storage.requiring import require_population
     from veilstream.synthesis import TableDomain, fit, read_rows
     from veilstream.synthesis.crowding import crowded_bins
-    from veilstream.synthesis.types import numeric_types
+    from veilstream.synthesis.rows import left_out
 
     if row_per_person:
         require_people(user, row_per_person)
@@ -160,14 +159,13 @@ def synthesize(
         progress = open_things.enter_context(stages(3 + (report is not None), as_json))
         progress.begin("reading rows")
         # Every row is read and checked before the ledger is touched.
-        source = open_batches(source_of(files), columns, options, user=user)
+        source = open_batches(source_of(files), columns, options, user=user, dropped=left_out(policy))
         sealed = read_rows(source, schema, user=user, rows_per_user=rows_per_user, unknown=policy)
         progress.begin("fitting the model")
         book = open_things.enter_context(Ledger.open(url))
         before = _released(book, name)
         model = fit(sealed, schema, epsilon, mechanism, book, name=name, rows_per_user=rows_per_user, population=member)
         progress.begin("drawing rows")
-        model = replace(model, types=numeric_types(source_of(files)))
         written = _draw(model, out, rows, seed)
         spent = {"model": Fraction(0) if before else model.spent}
         summary: dict[str, Any] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -100,7 +100,6 @@ def synthesize_steps(
     from veilstream.storage.ledger import Ledger
     from veilstream.synthesis import fit_over_time
     from veilstream.synthesis.over_time import read_steps
-    from veilstream.synthesis.types import numeric_types
 
     # Every row is read and checked before the ledger is touched.
     sealed = read_steps(
@@ -129,8 +128,6 @@ def synthesize_steps(
             population=population,
             advance=advance,
         )
-    types = numeric_types(source)
-    models = [replace(model, types=types) for model in models]
     written = _write(models, steps, out, rows, seed)
     told: dict[str, Any] = {
         "steps": len(models),

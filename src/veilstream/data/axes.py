@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, TypeAlias, cast
 
@@ -19,44 +21,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.arguments import refuses, with_checked_arguments
+from veilstream.data.columns import BLANKS, NUMERAL, ROUNDED, as_integers, as_numbers, as_text, canonical_category
 from veilstream.errors import InvalidDomainError, InvalidInputError, shown
 
 Category: TypeAlias = str | int | bool
 LARGEST_END: Final = sys.float_info.max
 COLUMN: Final = "it must be a Polars series of texts, numbers or truth values"
+NUMERAL_OR_TRUTH: Final = rf"{NUMERAL}|^(?i:true|false)$"
 MAX_LOOKUP = 1 << 24
 """Integer categories within a range of this many values are looked up in a table rather than searched."""
-
-
-def as_numbers(column: pl.Series) -> NDArray[np.float64]:
-    """The column as floats; text that is no number, and nulls, become NaN.
-
-    >>> as_numbers(pl.Series(["1.5", "x", None]))
-    array([1.5, nan, nan])
-    """
-    numbers = column.cast(pl.Float64, strict=False)
-    return (numbers.fill_null(math.nan) if numbers.null_count() else numbers).to_numpy()
-
-
-def as_integers(column: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The column as integers, and which rows are integers at all (a float or text must be integral).
-
-    >>> as_integers(pl.Series([1.0, 1.5, None]))
-    (array([1, 0, 0]), array([ True, False, False]))
-    """
-    if column.dtype.is_float():
-        column = column.set(~(column.is_finite() & (column == column.floor())), None)
-    whole = column.cast(pl.Int64, strict=False)
-    if whole.null_count() == 0:
-        return whole.to_numpy(), np.ones(len(whole), dtype=np.bool_)
-    return whole.fill_null(0).to_numpy(), whole.is_not_null().to_numpy()
-
-
-def _flags(column: pl.Series) -> pl.Series:
-    if column.dtype == pl.Boolean:
-        return column
-    text = column.cast(pl.String, strict=False).str.to_lowercase()
-    return text.replace_strict({"true": True, "false": False}, default=None, return_dtype=pl.Boolean)
 
 
 @with_checked_arguments
@@ -96,18 +69,40 @@ class Categories:
 
     @refuses("column", COLUMN)
     def encode(self, column: pl.Series) -> NDArray[np.int64]:
-        """The bin of every row, -1 where the value is not among the public ones."""
+        """The bin of every row, -1 where the value is not among the public ones.
+
+        >>> Categories(["1", "1.5"]).encode(pl.Series([1.0, 1.5, 2.0])), Categories([1]).encode(pl.Series(["1.0", "x"]))
+        (array([ 0,  1, -1]), array([ 0, -1]))
+        """
         if isinstance(self.values[0], str):
-            names = cast("tuple[str, ...]", self.values)
-            known = column.cast(pl.String, strict=False).cast(pl.Enum(names), strict=False).to_physical()
-            return known.cast(pl.Int64).fill_null(-1).to_numpy()
+            return self._encode_texts(as_text(column))
         if isinstance(self.values[0], bool):
-            column = _flags(column).cast(pl.Int64)
-        elif column.dtype == pl.Boolean:
-            return np.full(len(column), -1, dtype=np.int64)
+            flags = as_text(column).str.strip_chars(BLANKS).str.to_lowercase()
+            truths = {str(value).lower(): code for code, value in enumerate(self.values)}
+            return flags.replace_strict(truths, default=-1, return_dtype=pl.Int64).to_numpy()
+        known = np.array(self.values, dtype=np.int64)
+        if column.dtype.is_float() and np.abs(known.astype(np.float64)).max() >= ROUNDED:
+            raise InvalidInputError(
+                name=f"column '{column.name}' of type",
+                value=str(column.dtype),
+                limit="floating-point numbers round whole numbers from 2^53 on, which its categories are",
+                outcome="nothing was read",
+                next_step="write the column as integers or text",
+            )
         numbers, valid = as_integers(column)
-        codes = _look_up(np.array(self.values, dtype=np.int64), numbers)
+        codes = _look_up(known, numbers)
         return codes if valid.all() else np.where(valid, codes, -1)
+
+    def _encode_texts(self, text: pl.Series) -> NDArray[np.int64]:
+        """The bin of the text itself; else of the one number or truth value that it writes in another way."""
+        names = cast("tuple[str, ...]", self.values)
+        known = text.cast(pl.Enum(names), strict=False).to_physical().cast(pl.Int64)
+        left = (known.is_null() & text.str.contains(NUMERAL_OR_TRUTH)).fill_null(False)
+        if left.any():
+            codes = _codes_of_numerals(names)
+            found = {other: codes.get(canonical_category(other)) for other in text.filter(left).unique()}
+            known = known.fill_null(text.replace_strict(found, default=None, return_dtype=pl.Int64))
+        return known.fill_null(-1).to_numpy()
 
     def labels(self) -> pl.Series:
         """What tables call each bin, in their order."""
@@ -133,6 +128,14 @@ def _encodes(text: object) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+@lru_cache(maxsize=64)
+def _codes_of_numerals(names: tuple[str, ...]) -> dict[str | None, int]:
+    """The bins of canonical numbers and truth values that one of the names alone writes."""
+    forms = [canonical_category(name) for name in names]
+    times = Counter(forms)
+    return {form: code for code, form in enumerate(forms) if form is not None and times[form] == 1}
 
 
 def _look_up(values: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:

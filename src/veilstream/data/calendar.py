@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.arguments import is_a, refuses, with_checked_arguments
+from veilstream.data.columns import EPOCH, ROUNDED
 from veilstream.data.instants import Instants, instants, numbers
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.durations import DAYS, MICROSECONDS, MONTHS, parse_duration
@@ -28,7 +29,6 @@ LARGEST_TIME: Final = 1 << 62
 LONGEST_STEP: Final = 10_000 * 366 * MICROSECONDS["d"]
 
 Moment: TypeAlias = datetime | date | str | int
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 YEAR_AND_MONTH: Final = re.compile(r"\d{4}-\d{2}")
 
 
@@ -97,12 +97,11 @@ class Calendar:
         """
         column = _column(times)
         if isinstance(every, int):
-            read_times = numbers(column)
-            ticks = _observed(read_times)
+            ticks = _observed(column, numbers(column))
             low = ticks[0] // every * every
             return cls(low, ticks[1] + 1, every, zone)
         count, unit = parse_duration(every)
-        ticks = _observed(instants(column, zone))
+        ticks = _observed(column, instants(column, zone))
         ends = pl.Series(ticks).cast(pl.Datetime("us", "UTC")).dt.convert_time_zone(zone)
         first = ends.dt.truncate(f"{count}{unit}")[0]
         return cls(first, ends[1] + timedelta(microseconds=1), every, zone)
@@ -117,11 +116,22 @@ class Calendar:
     @refuses("times", "they must be whole numbers or times, between the years 1 and 9999")
     def step_of(self, times: Any) -> NDArray[np.int64]:
         """The step of every time: ``OUTSIDE`` (-1) beyond the range, ``MISSING`` (-2) for nulls."""
-        return self.place(self.read(_column(times)))
+        column = _column(times)
+        found = self.read(column)
+        found.require_readable(column)
+        return self.place(found)
 
     def read(self, column: pl.Series) -> Instants:
         """The column's times as instants of this calendar."""
-        return numbers(column) if isinstance(self.every, int) else instants(column, self.zone)
+        if not isinstance(self.every, int):
+            return instants(column, self.zone)
+        if column.dtype.is_float() and max(abs(self._first), abs(self._last)) >= ROUNDED:
+            raise InvalidInputError(
+                f"time column '{column.name}' of type {column.dtype}: floating-point numbers round the whole numbers "
+                "of this calendar, write them as integers",
+                outcome="nothing was read",
+            )
+        return numbers(column)
 
     def place(self, read_times: Instants) -> NDArray[np.int64]:
         """The step of every instant."""
@@ -132,6 +142,8 @@ class Calendar:
             steps = np.searchsorted(self._borders, read_times.ticks, side="right") - 1
         steps[~inside] = OUTSIDE
         steps[~read_times.present] = MISSING
+        if read_times.unreadable is not None:
+            steps[read_times.unreadable] = OUTSIDE
         return steps
 
     def begins(self, t: int) -> datetime | int:
@@ -213,7 +225,8 @@ def _column(times: Any) -> pl.Series:
     return times if isinstance(times, pl.Series) else pl.Series("time", times)
 
 
-def _observed(read_times: Instants) -> tuple[int, int]:
+def _observed(column: pl.Series, read_times: Instants) -> tuple[int, int]:
+    read_times.require_readable(column)
     ticks = read_times.ticks[read_times.present]
     if not len(ticks):
         raise InvalidInputError("calendar from public data: 0 times given, at least 1 is needed")

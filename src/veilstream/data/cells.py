@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from veilstream.data.encoding import Policy
 from veilstream.data.values import GRID, LARGEST, MISSING_VALUE, ONE, Places, numbers_of
 from veilstream.errors import InvalidInputError
 from veilstream.privacy.rationals import rational, sqrt_up
@@ -87,11 +88,6 @@ class CellColumn:
         return self.edges[-1]
 
     @property
-    def largest(self) -> Fraction:
-        """The largest absolute value of the range."""
-        return max(abs(self.low), abs(self.high))
-
-    @property
     def groups(self) -> int:
         """The number of groups, 0 where there are none."""
         return 0 if self.group == 1 else -(-self.cells // self.group)
@@ -106,9 +102,9 @@ class CellColumn:
         """How far one row moves the parts in the L2 norm."""
         return sqrt_up(Fraction(1, 2)) if self.groups else Fraction(1)
 
-    def places(self, column: pl.Series) -> Places:
-        """The cell of every value."""
-        numbers = numbers_of(column)
+    def places(self, column: pl.Series, strange: Policy = "error") -> Places:
+        """The cell of every value; ``strange`` decides about what is no number."""
+        numbers = numbers_of(column, strange)
         missing = np.isnan(numbers)
         inner = np.array([float(edge) for edge in self.edges[1:-1]])
         places = np.searchsorted(inner, np.where(missing, 0.0, numbers), side="right").astype(np.int32)

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from veilstream.data.axes import as_integers
 from veilstream.data.calendar import Calendar
+from veilstream.data.columns import as_integers, as_text
 from veilstream.data.domain import Domain
 from veilstream.data.encoding import Dropped, Encoder, Policy
 from veilstream.data.read_options import ReadOptions
@@ -112,11 +112,6 @@ def _snapshots(
 
 
 def whole_counts(column: pl.Series) -> NDArray[np.int64]:
-    if isinstance(column.dtype, pl.String):
-        as_float = column.cast(pl.Float64, strict=False)
-        column = column.cast(pl.Int64, strict=False).fill_null(as_float) if _has_point(column) else column
-    elif not column.dtype.is_numeric():
-        raise InvalidInputError(f"column '{column.name}' of type {column.dtype}: whole numbers are needed")
     numbers, whole = as_integers(column)
     if not whole.all():
         raise InvalidInputError(
@@ -131,11 +126,4 @@ def whole_counts(column: pl.Series) -> NDArray[np.int64]:
 
 def _is_there(column: pl.Series) -> pl.Series:
     """Which rows have a count, or anything that may be meant as one."""
-    if isinstance(column.dtype, pl.String):
-        return (column.str.strip_chars().str.to_lowercase().fill_null("").is_in(NOTHING)).not_()
-    known = column.is_not_null()
-    return known & column.is_not_nan() if column.dtype.is_float() else known
-
-
-def _has_point(column: pl.Series) -> bool:
-    return bool(column.str.contains(".", literal=True).any())
+    return as_text(column).str.strip_chars().str.to_lowercase().fill_null("").is_in(NOTHING).not_()

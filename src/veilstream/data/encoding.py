@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from veilstream.data.axes import Categories
 from veilstream.data.calendar import MISSING, OUTSIDE, Calendar
 from veilstream.data.domain import Domain
-from veilstream.data.instants import Clock
 from veilstream.data.read_options import has_decimal_comma
 from veilstream.errors import InvalidInputError, UnknownValueError
 
@@ -38,6 +37,8 @@ class Dropped:
     """Rows of people who counted in enough steps."""
     missing_value: int = field(default=0, repr=False)
     """Values that are missing in columns that are measured."""
+    unreadable: int = field(default=0, repr=False)
+    """Rows of a file that do not have the fields of its header."""
     late: int = field(default=0, repr=False)
     """Rows that arrived after their step was closed."""
     _bounded: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]], repr=False)
@@ -50,7 +51,16 @@ class Dropped:
         >>> one.unknown, one.last_step
         (3, 5)
         """
-        for name in ("no_user", "unknown", "outside_time", "missing_time", "presence", "missing_value", "late"):
+        for name in (
+            "no_user",
+            "unknown",
+            "outside_time",
+            "missing_time",
+            "presence",
+            "missing_value",
+            "unreadable",
+            "late",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.last_step = max(self.last_step, other.last_step)
         for numbers in other._bounded.values():
@@ -72,9 +82,8 @@ class Dropped:
 class Encoder:
     """Steps and flat bins of the rows of one source, batch after batch.
 
-    ``unknown`` decides about values outside the public bins and times outside the public range,
-    ``missing_time`` about rows without a time. The first batch with a time fixes whether times carry a
-    zone.
+    ``unknown`` decides about values outside the public bins, times outside the public range, and what cannot be read;
+    ``missing_time`` about rows without a time. With "drop" what becomes of a row depends on that row alone.
     """
 
     domain: Domain
@@ -84,7 +93,6 @@ class Encoder:
     missing_time: Policy = "error"
     dropped: Dropped = field(default_factory=Dropped)
     missing_value: Policy = "error"
-    clock: Clock | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         for name in ("unknown", "missing_time", "missing_value"):
@@ -94,9 +102,6 @@ class Encoder:
 
     def encode(self, frame: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_] | None]:
         """Step and flat bin of every row, and which rows to keep (None for all)."""
-        for name in (self.time, *self.domain.names):
-            if isinstance(frame[name].dtype, pl.Object):
-                raise InvalidInputError(f"column '{name}': values of several types in one column")
         steps = self._steps(frame[self.time])
         self.dropped.last_step = max(self.dropped.last_step, int(steps.max(initial=-1)))
         flat = self.domain.encode(frame)
@@ -107,12 +112,8 @@ class Encoder:
 
     def _steps(self, column: pl.Series) -> NDArray[np.int64]:
         found = self.calendar.read(column)
-        if found.clock is not None:
-            if self.clock is not None and found.clock is not self.clock:
-                raise InvalidInputError(
-                    f"time column '{self.time}': some times {self.clock} and some {found.clock}, all must be alike"
-                )
-            self.clock = found.clock
+        if self.unknown == "error":
+            found.require_readable(column)
         steps = self.calendar.place(found)
         missing, outside = int(np.count_nonzero(steps == MISSING)), int(np.count_nonzero(steps == OUTSIDE))
         if missing and self.missing_time == "error":

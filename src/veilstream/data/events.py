@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from veilstream.data.encoding import Dropped
 from veilstream.data.read_options import ReadOptions
 from veilstream.data.readers import AS_FOUND, open_batches
 from veilstream.errors import InvalidInputError
@@ -27,9 +28,10 @@ class Events:
     def columns(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((self.user, self.time, *self.by)))
 
-    def batches(self) -> Iterator[pl.DataFrame]:
-        """The rows, a bounded number at a time."""
-        return open_batches(self.source, self.columns, self.options, time=self.time, user=self.user)
+    def batches(self, dropped: Dropped | None = None) -> Iterator[pl.DataFrame]:
+        """The rows, a bounded number at a time; those of a file that cannot be read are added to ``dropped``, if it
+        is given, and refused if it is not."""
+        return open_batches(self.source, self.columns, self.options, time=self.time, user=self.user, dropped=dropped)
 
 
 def read_events(

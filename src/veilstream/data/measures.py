@@ -162,20 +162,30 @@ class ValueMeasures:
         >>> fares.movement(5), fares.movement(5, Fraction(150))[0]
         ((Fraction(5, 1), Fraction(5, 1)), Fraction(3, 2))
         """
-        each = [
-            Fraction(rows) if most is None else min(Fraction(rows), self._steps(most, column) / ONE)
-            for column in self.columns
-        ]
+        bounds = [Fraction(rows)] * len(self.columns)
+        if most is not None:
+            bounds = [Fraction(steps, ONE) for steps in self.most_steps(most)]
+        each = [min(Fraction(rows), bound) for bound in bounds]
         far = [moved * column.norm for moved, column in zip(each, self.columns, strict=True)]
         squared = sum((moved**2 for moved in far), Fraction(0))
         return sum(each, Fraction(0)), far[0] if len(far) == 1 else sqrt_up(squared)
 
-    def _steps(self, most: Fraction, column: Column) -> Fraction:
-        return Fraction(math.floor(most / column.largest * ONE))
-
     def most_steps(self, most: Fraction) -> tuple[int, ...]:
-        """What one person may add to the sum of each column, in multiples of 2⁻¹⁶ of its largest value."""
-        return tuple(int(self._steps(most, column)) for column in self.columns)
+        """What one person may add to the sum of each column, in multiples of 2⁻¹⁶ of its largest value.
+
+        Only for sums: a row of a mean, a variance or a quantile has the same weight whatever its value is.
+        """
+        steps = [math.floor(most / column.largest * ONE) for column in self.columns if isinstance(column, ValueColumn)]
+        if len(steps) < len(self.columns) or any(column.parts > 1 for column in self.columns) or min(steps) < 1:
+            raise InvalidInputError(
+                name="most_per_user",
+                value=str(most),
+                limit="it bounds what one person adds to a sum, by at least 2^-16 of the largest value; means, "
+                "variances and quantiles count rows of any value alike",
+                outcome="nothing was read",
+                next_step="bound the rows of a person instead (counts_per_user), or publish sums alone",
+            )
+        return tuple(steps)
 
     def to_json(self, most: Fraction | None = None) -> str:
         """Canonical text, by which a ledger knows the measures and the bound on a sum again."""

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 import polars as pl
 
+from veilstream.data.columns import as_text
 from veilstream.data.time_formats import check_time_format, parse_times
 from veilstream.errors import InvalidInputError
 
@@ -63,7 +64,8 @@ class ReadOptions:
         if time is not None and self.time_format is not None:
             changed.append(parse_times(frame[time], self.time_format).alias(time))
         if self.decimal == ",":
-            changed.extend(_pointed(frame[name]) for name in numbers if isinstance(frame[name].dtype, pl.String))
+            textual = (name for name in numbers if isinstance(frame[name].dtype, pl.String | pl.Binary | pl.Object))
+            changed.extend(_pointed(as_text(frame[name])) for name in textual)
         return frame.with_columns(changed) if changed else frame
 
 

@@ -16,7 +16,9 @@ import polars as pl
 
 from veilstream.arguments import is_about_values
 from veilstream.data.arrow_frames import frame_from_arrow
+from veilstream.data.columns import ROUNDED
 from veilstream.data.csv_files import buffered, read_csv, replaced_errors, require_columns
+from veilstream.data.encoding import Dropped
 from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError, UnreadableFileError, VeilstreamError
 
@@ -29,6 +31,13 @@ PARQUET_MAGIC: Final = b"PAR1"
 GLOB_MARKS: Final = frozenset("*?[")
 STANDARD_INPUT: Final = "-"
 AS_FOUND: Final = ReadOptions()
+PLAIN: Final[dict[type, type[pl.DataType]]] = {
+    str: pl.String,
+    int: pl.Int64,
+    float: pl.Float64,
+    bool: pl.Boolean,
+}
+"""Types of Python of which a whole column is read at once, as each value would be by itself."""
 SOURCES: Final = "give a file, a glob, '-' for standard input, a Polars, pandas or Arrow table, or a DuckDB relation"
 
 
@@ -39,8 +48,12 @@ def open_batches(
     *,
     time: str | None = None,
     user: str | None = None,
+    dropped: Dropped | None = None,
 ) -> Iterator[pl.DataFrame]:
     """The named columns of ``source``, batch by batch, read as ``options`` say.
+
+    What a row of a CSV file is depends on its own line alone. Lines that do not have the fields of the header are
+    added to ``dropped``, and text that is not in the file's encoding is left as bytes; without it they are refused.
 
     ``time`` and ``user`` name the columns of times and ids, if there are any: the format of times concerns the one, and
     decimal commas concern neither.
@@ -50,7 +63,7 @@ def open_batches(
     """
     numbers = tuple(name for name in columns if name not in (time, user))
     try:
-        for frame in _batches(source, columns, options):
+        for frame in _batches(source, columns, options, dropped):
             yield options.normal(frame, time=time, numbers=numbers)
     except VeilstreamError:
         raise
@@ -60,12 +73,14 @@ def open_batches(
         raise UnreadableFileError("the rows: they hold values that no reader takes", name="file") from None
 
 
-def _batches(source: Any, columns: Sequence[str], options: ReadOptions) -> Iterator[pl.DataFrame]:
+def _batches(
+    source: Any, columns: Sequence[str], options: ReadOptions, dropped: Dropped | None
+) -> Iterator[pl.DataFrame]:
     if isinstance(source, str | Path) and str(source) == STANDARD_INPUT:
-        yield from _read_pipe(sys.stdin.buffer, columns, options)
+        yield from _read_pipe(sys.stdin.buffer, columns, options, dropped)
     elif isinstance(source, str | Path):
         for path in _files(source):
-            yield from _read_file(path, columns, options)
+            yield from _read_file(path, columns, options, dropped)
     elif isinstance(source, pl.LazyFrame):
         yield from _read_lazy(source, columns)
     elif _is_table(source):
@@ -74,7 +89,7 @@ def _batches(source: Any, columns: Sequence[str], options: ReadOptions) -> Itera
         for part in cast("Any", source):
             if not (isinstance(part, str | Path | pl.LazyFrame) or _is_table(part)):
                 raise InvalidInputError(f"a batch of type {type(part).__name__}: not a table", next_step=SOURCES)
-            yield from _batches(part, columns, options)
+            yield from _batches(part, columns, options, dropped)
     else:
         raise InvalidInputError(f"a source of type {type(source).__name__}: not a file or table", next_step=SOURCES)
 
@@ -120,7 +135,9 @@ def _require_file(path: Path) -> None:
         raise InvalidInputError(f"{path}: there is no such file", name="file", next_step="check its name and folder")
 
 
-def _read_file(path: Path, columns: Sequence[str], options: ReadOptions) -> Iterator[pl.DataFrame]:
+def _read_file(
+    path: Path, columns: Sequence[str], options: ReadOptions, dropped: Dropped | None
+) -> Iterator[pl.DataFrame]:
     _require_file(path)
     if path.is_file() and path.stat().st_size == 0:
         raise UnreadableFileError(f"{path}: 0 bytes, a header at least is needed")
@@ -128,7 +145,7 @@ def _read_file(path: Path, columns: Sequence[str], options: ReadOptions) -> Iter
         yield from _read_parquet(path, str(path), columns)
     elif path.name.endswith(CSV_SUFFIXES):
         with replaced_errors(str(path)), path.open("rb") as file:
-            yield from read_csv(file, str(path), columns, options)
+            yield from read_csv(file, str(path), columns, options, dropped)
     else:
         known = ", ".join(CSV_SUFFIXES + PARQUET_SUFFIXES)
         raise InvalidInputError(
@@ -136,7 +153,9 @@ def _read_file(path: Path, columns: Sequence[str], options: ReadOptions) -> Iter
         )
 
 
-def _read_pipe(pipe: IO[bytes], columns: Sequence[str], options: ReadOptions) -> Iterator[pl.DataFrame]:
+def _read_pipe(
+    pipe: IO[bytes], columns: Sequence[str], options: ReadOptions, dropped: Dropped | None
+) -> Iterator[pl.DataFrame]:
     """CSV, packed or not, or Parquet, which is held in memory."""
     where = "standard input"
     with replaced_errors(where):
@@ -147,7 +166,7 @@ def _read_pipe(pipe: IO[bytes], columns: Sequence[str], options: ReadOptions) ->
         if opening == PARQUET_MAGIC:
             yield from _read_parquet(io.BytesIO(file.read()), where, columns)
         else:
-            yield from read_csv(file, where, columns, options)
+            yield from read_csv(file, where, columns, options, dropped)
 
 
 def _read_parquet(source: Path | io.BytesIO, where: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -193,7 +212,10 @@ def _read_arrow(table: Any, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
 
 
 def as_series(name: str, values: Any) -> pl.Series:
-    """Any column as a series; of Python objects where their types are mixed."""
+    """Any column as a series. Values of Python's own types decide by themselves what they are, not by each other."""
+    kind = str(getattr(values, "dtype", "object"))
+    if isinstance(values, list | tuple) or kind in ("object", "category"):
+        return _of_objects(name, list(values))
     arrow_error: type[Exception] = import_module("pyarrow").ArrowException
     try:
         return pl.Series(name, values)
@@ -206,6 +228,19 @@ def as_series(name: str, values: Any) -> pl.Series:
         pl.exceptions.PolarsError,
         pl.exceptions.PanicException,
     ):
-        # Mixed types, huge integers, half characters: left as they are, so that ids can be read one by one and
-        # attributes refused. What Polars says may quote a value.
+        # What Polars says may quote a value.
         return pl.Series(name, list(values), dtype=pl.Object)
+
+
+def _of_objects(name: str, values: list[Any]) -> pl.Series:
+    """A column of one plain type where every value is of that type and fits it, else of objects."""
+    kinds = set(map(type, values)) - {type(None)}
+    plain = PLAIN.get(next(iter(kinds)), None) if len(kinds) == 1 else None
+    if plain is not None:
+        try:
+            column = pl.Series(name, values, dtype=plain)
+        except (TypeError, OverflowError, UnicodeEncodeError, pl.exceptions.PolarsError):
+            return pl.Series(name, values, dtype=pl.Object)
+        if not (plain is pl.Float64 and (column.is_finite() & (column.abs() >= ROUNDED)).any()):
+            return column
+    return pl.Series(name, values, dtype=pl.Object)

@@ -7,6 +7,7 @@ from typing import Final
 
 import polars as pl
 
+from veilstream.data.columns import as_text
 from veilstream.errors import InvalidInputError
 
 EPOCHS: Final = {"epoch-s": 1_000_000, "epoch-ms": 1_000, "epoch-us": 1}
@@ -34,6 +35,8 @@ SLASHED: Final = {
 """01/02/2024 is a day in February or in January: no row can say which."""
 NAMES: Final = ("iso", *SLASHED, *EPOCHS)
 NAIVE: Final = pl.Datetime("us")
+NO_TIME: Final = -(1 << 62)
+"""Microseconds since 1970 of a time that no calendar has."""
 LAST_MICROSECOND: Final = 62_135_510_400_000_000
 """Instants farther from 1970 than the year 1 are refused: multiplied they would overflow and be others."""
 FIRST_YEAR: Final = datetime(1000, 1, 1)
@@ -72,10 +75,11 @@ def parse_times(column: pl.Series, form: str) -> pl.Series:
     check_time_format(form)
     if form == "iso" or column.dtype.is_temporal() or column.dtype == pl.Null:
         return column
+    if not column.dtype.is_numeric():
+        column = as_text(column).str.strip_chars()
     if form in EPOCHS:
-        return _checked(column, from_epoch(column, form), form)
-    text = column.cast(pl.String, strict=False).str.strip_chars()
-    return _checked(column, first_fit(text, SLASHED.get(form, (form,))), form)
+        return _checked(column, from_epoch(column, form))
+    return _checked(column, first_fit(as_text(column), SLASHED.get(form, (form,))))
 
 
 def from_epoch(column: pl.Series, unit: str) -> pl.Series:
@@ -90,17 +94,17 @@ def from_epoch(column: pl.Series, unit: str) -> pl.Series:
     return ticks.cast(pl.Datetime("us", "UTC"))
 
 
-def epoch_unit(text: pl.Series) -> str | None:
-    """The unit of whole numbers that all have as many digits as instants of our time have.
+def from_epoch_of_our_time(whole: pl.Series) -> pl.Series:
+    """Whole numbers as instants, each in the unit in which it has as many digits as instants of our time; else null.
 
-    >>> epoch_unit(pl.Series(["1704067200", None])), epoch_unit(pl.Series(["1704067200", "1704067200000"]))
-    ('epoch-s', None)
+    >>> from_epoch_of_our_time(pl.Series([1704067200, 1704067200000, 20240101])).dt.year().to_list()
+    [2024, 2024, None]
     """
-    filled = text.drop_nulls()
-    if filled.is_empty() or not filled.str.contains(r"^\d+$").all():
-        return None
-    units = {DIGITS.get(length) for length in filled.str.len_bytes().unique().to_list()}
-    return units.pop() if len(units) == 1 else None
+    ticks = whole.set(whole.is_not_null(), None)
+    for digits, unit in DIGITS.items():
+        fits = whole.is_between(10 ** (digits - 1), 10**digits - 1)
+        ticks = ticks.fill_null(whole.set(fits.fill_null(False).not_(), None) * EPOCHS[unit])
+    return ticks.cast(pl.Datetime("us", "UTC"))
 
 
 def first_fit(text: pl.Series, forms: tuple[str, ...]) -> pl.Series:
@@ -119,14 +123,11 @@ def first_fit(text: pl.Series, forms: tuple[str, ...]) -> pl.Series:
     return parsed
 
 
-def _checked(column: pl.Series, parsed: pl.Series, form: str) -> pl.Series:
-    if parsed.null_count() > column.null_count():
-        raise InvalidInputError(
-            f"time column '{column.name}': a time is not written as time format '{form}' says",
-            outcome="nothing was read",
-            next_step="correct --time-format or the row",
-        )
-    return parsed
+def _checked(column: pl.Series, parsed: pl.Series) -> pl.Series:
+    """What is not written as the format says becomes a time that no calendar has: it is not missing."""
+    return parsed.set(parsed.is_null() & column.is_not_null(), None).fill_null(
+        pl.Series([NO_TIME]).cast(parsed.dtype).new_from_index(0, len(parsed)).set(column.is_null(), None)
+    )
 
 
 def _hint_on_numbers(text: pl.Series) -> str:

@@ -17,7 +17,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from veilstream.data.axes import as_numbers
+from veilstream.data.columns import as_numbers, as_text
+from veilstream.data.encoding import Policy
 from veilstream.data.read_options import has_decimal_comma
 from veilstream.errors import InvalidInputError
 
@@ -61,9 +62,12 @@ class ValueColumn:
         """The largest absolute value of the range."""
         return max(abs(self.low), abs(self.high))
 
-    def places(self, column: pl.Series) -> Places:
-        """The place of every value on the grid; what lies outside the range counts as its nearer end."""
-        numbers = numbers_of(column)
+    def places(self, column: pl.Series, strange: Policy = "error") -> Places:
+        """The place of every value on the grid; what lies outside the range counts as its nearer end.
+
+        ``strange`` decides about what is no number: to drop it is to take it for missing.
+        """
+        numbers = numbers_of(column, strange)
         missing = np.isnan(numbers)
         low, high = float(self.low), float(self.high)
         clipped = np.clip(np.where(missing, low, numbers), low, high)
@@ -107,30 +111,28 @@ class ValueColumn:
         return {"name": self.name, "low": str(self.low), "high": str(self.high), "parts": self.parts}
 
 
-def numbers_of(column: pl.Series) -> NDArray[np.float64]:
-    """The column as floats, NaN where a value is missing; text that is no number is refused."""
-    if not (column.dtype.is_numeric() or isinstance(column.dtype, pl.String | pl.Null)):
+def numbers_of(column: pl.Series, strange: Policy = "error") -> NDArray[np.float64]:
+    """The column as floats, NaN where a value is missing; ``strange`` decides about what is no number."""
+    if column.dtype.is_temporal() or column.dtype.is_nested():
         raise InvalidInputError(
             name=column.name,
             value=str(column.dtype),
             limit="a measured column holds numbers",
             outcome="nothing was read",
         )
-    if isinstance(column.dtype, pl.String):
-        column = column.str.strip_chars().replace("", None)
     numbers = as_numbers(column)
-    strange = int(np.count_nonzero(np.isnan(numbers))) - column.null_count()
-    if isinstance(column.dtype, pl.String):
-        strange -= int(column.str.to_lowercase().is_in(["nan", "+nan", "-nan"]).sum() or 0)
-    elif column.dtype.is_float():
-        strange -= int(column.is_nan().sum() or 0)
-    if strange > 0:
-        comma = has_decimal_comma(column.filter(pl.Series(np.isnan(numbers))))
+    if strange == "drop":
+        return numbers
+    text = as_text(column)
+    none = text.str.strip_chars().str.to_lowercase().is_in(["", "nan", "+nan", "-nan"])
+    left = (none.not_() & pl.Series(np.isnan(numbers))).fill_null(False)
+    if left.any():
+        comma = has_decimal_comma(text.filter(left))
         raise InvalidInputError(
             f"column '{column.name}': a row has a value that is no number",
             name=column.name,
             outcome="nothing was read",
-            operator_note=f"{strange} such rows in this batch",
+            operator_note=f"{int(left.sum())} such rows in this batch",
             next_step="numbers with a decimal comma need --decimal ','" if comma else "correct it, or leave it empty",
         )
     return numbers

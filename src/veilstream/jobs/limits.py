@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from veilstream.data import Calendar, Categories, Domain, Dropped, ReadOptions, read_events
-from veilstream.data.bounding.frequency import level_names, rows_per_step
+from veilstream.data.bounding.frequency import level_names, moved_by, rows_per_step
 from veilstream.data.readers import AS_FOUND
 from veilstream.errors import InvalidInputError
 from veilstream.evaluate.advise import Facts
@@ -112,7 +112,7 @@ def look(
             Sample(),
             book,
             stream=stream,
-            max_contribution=steps_per_user,
+            max_contribution=moved_by(steps_per_user),
             population=population,
         )
         before = book.release_at(stream, 0) is not None

@@ -317,12 +317,8 @@ class Job(BaseModel):
             raise ValueError("value: not allowed with columns that are measured, which takes rows of people")
         if self.user in asked.names:
             raise ValueError(f"user: '{self.user}' is the person's id and cannot also be measured")
-        most = self.most
-        if most is not None:
-            if any(column.parts > 1 for column in asked.columns):
-                raise ValueError("most_per_user: only for sums; a mean has the same weight for every row that counts")
-            if any(count < 1 for count in asked.most_steps(most)):
-                raise ValueError("most_per_user: too small for the range, less than 2^-16 of its largest value")
+        # What bounds a sum may bound nothing else.
+        asked.movement(self.counts_per_user, self.most)
         return self
 
     @classmethod

@@ -205,6 +205,7 @@ def _publisher(prepared: PreparedJob, ledger: Ledger, key: StreamKey) -> Publish
         allow_empty=prepared.job.allow_empty,
         measures=prepared.measures,
         most=prepared.job.most,
+        distinct=prepared.job.distinct_steps,
     )
 
 

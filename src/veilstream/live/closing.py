@@ -39,7 +39,7 @@ from veilstream.release.together import feed_together
 from veilstream.storage.ledger import Ledger
 from veilstream.trusted.counts import Sealed, seal
 from veilstream.trusted.measured import seal_measured
-from veilstream.values.origin import UNKNOWN, Origin
+from veilstream.values.origin import Origin
 from veilstream.values.release import Release
 
 STEPS_AT_ONCE = 256
@@ -72,6 +72,7 @@ class Closer:
             unit=stream.definition.unit if stream.definition.population is not None else "people",
             measures=stream.definition.measures,
             most=stream.definition.most,
+            distinct=stream.definition.distinct_steps,
         )
         several = stream.definition.distinct_steps not in (None, 1)
         self._presence = None if stream.definition.presence is None else PresenceBook(spool, stream)
@@ -153,9 +154,11 @@ def sealed_step(
     of the last steps are counted, of them."""
     definition = stream.definition
     bins, rows = definition.bins, spool.rows(stream, step)
-    origin = UNKNOWN
+    measured = None if definition.measures is None else definition.measures.to_json(definition.most)
+    rule = definition.guarantee.presence_rule
+    origin = Origin(None, rule, definition.distinct_steps or 1, measured, stream.key.id)
     if presence is not None:
-        rows, origin = presence.counting(rows, step), Origin(presence_rule=definition.guarantee.presence_rule)
+        rows = presence.counting(rows, step)
     rows.cell = rows.cell + step * bins
     if definition.measures is not None:
         return _measured_step(rows, stream, definition.measures, step, origin)

@@ -203,13 +203,8 @@ class StreamDefinition:
             return
         if self.user in self.measures.names:
             raise InvalidInputError(f"column '{self.user}': it is the person's id and cannot be measured")
-        if self.most is not None and (
-            any(column.parts > 1 for column in self.measures.columns)
-            or any(steps < 1 for steps in self.measures.most_steps(self.most))
-        ):
-            raise InvalidInputError(
-                name="most_per_user", value=self.most, limit="only for sums, and at least 2^-16 of the largest value"
-            )
+        # What bounds a sum may bound nothing else.
+        self.measures.movement(self.counts_per_user, self.most)
 
     @cached_property
     def measures(self) -> ValueMeasures | None:

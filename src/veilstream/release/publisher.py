@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from veilstream.arguments import checks_arguments
 from veilstream.data import Calendar, Domain
+from veilstream.data.bounding.distinct import check_people
 from veilstream.data.bounding.keyed import Key
 from veilstream.data.measures import ValueMeasures
 from veilstream.data.values import GRID
@@ -31,7 +33,7 @@ from veilstream.storage.ledger.anchor import Anchor, StepDates
 from veilstream.storage.ledger.spec import VALUES, domain_text, recording_silence
 from veilstream.trusted.counts import Sealed, UndatedCounts
 from veilstream.trusted.frames import hide_frames
-from veilstream.values.origin import StepTime
+from veilstream.values.origin import Origin, StepTime
 from veilstream.values.release import Release
 from veilstream.values.revision import Revision
 from veilstream.values.values import Values
@@ -51,9 +53,10 @@ class Publisher(LedgerHolder, Generic[S]):
 
     ``max_contribution`` is the holder's promise: one person adds at most that much to the counts of one step in total.
     With ``measures`` a bin has several numbers, into which rows with values are divided (docs/measures.md), and
-    ``most`` bounds what one person adds to a sum. ``allow_empty`` is recorded with the stream where it is given:
-    whether steps after the last row are released. There is no seed: see :func:`veilstream.simulate` for repeatable
-    runs.
+    ``most`` bounds what one person adds to a sum. ``distinct`` says that people of that many last steps are counted: a
+    visit shows in as many, so that a window of w steps protects visits within w − distinct + 1. ``allow_empty`` is
+    recorded with the stream where it is given: whether steps after the last row are released. There is no seed: see
+    :func:`veilstream.simulate` for repeatable runs.
 
     With ``population`` the stream also keeps the promise about a population, together with all others that draw on
     it: ``draw="shared"`` from its pool, as far as it reaches, ``"reserved"`` a share fixed now. ``unit`` says what
@@ -84,9 +87,12 @@ class Publisher(LedgerHolder, Generic[S]):
         unit: str = "people",
         measures: ValueMeasures | None = None,
         most: Fraction | None = None,
+        distinct: int | None = None,
     ) -> None:
         self.domain = bins if isinstance(bins, Domain) else None
-        self.measures, self.most = measures, most
+        check_people(distinct, measures, limited=(guarantee.presence, guarantee.per) != (None, None))
+        self.measures, self.most, self.distinct = measures, most, distinct
+        _require_room(distinct or 1, guarantee, population)
         self.bins = (bins.bins if isinstance(bins, Domain) else bins) * (1 if measures is None else measures.parts)
         self._shape = self.domain.shape if self.domain else (self.bins,)
         if type(self.bins) is not int or not 1 <= self.bins <= MAX_BINS:
@@ -99,8 +105,11 @@ class Publisher(LedgerHolder, Generic[S]):
         self.mechanism = mechanism
         self.stream = stream
         self.max_contribution = max_contribution
-        self._movement = (
-            Fraction(max_contribution) if measures is None else measures.movement(max_contribution, most)[0]
+        moved = Fraction(max_contribution) if measures is None else measures.movement(max_contribution, most)[0]
+        measured = None if measures is None else measures.to_json(most)
+        self._movement = moved
+        self._rule = Origin(
+            None, guarantee.presence_rule, distinct or 1, measured, None if key is None else key_id(key)
         )
         noise = SecureNoise()
 
@@ -121,9 +130,9 @@ class Publisher(LedgerHolder, Generic[S]):
                     domain=None if self.domain is None else domain_text(self.domain),
                     max_contribution=max_contribution,
                     calendar=None if calendar is None else Anchor.of(calendar).to_json(),
-                    key=None if key is None else key_id(key),
+                    key=self._rule.key,
                     per_timestamp=first.accountant.per_timestamp,
-                    payload=recording_silence(VALUES if measures is None else measures.to_json(most), allow_empty),
+                    payload=recording_silence(_payload(measured, distinct), allow_empty),
                     membership=self.ledger.populations.membership(population, draw, unit),
                 ),
                 lambda recorded: recognises(recorded, mechanism),
@@ -240,23 +249,33 @@ class Publisher(LedgerHolder, Generic[S]):
 
     def _accepted(self, now: Sealed, t: int | None) -> int:
         grid = 0 if self.measures is None else GRID
-        if now.span.steps != 1 or now.size != self.bins or now.l1 > self._movement or now.grid != grid:
+        if now.span.steps != 1 or now.size != self.bins or now.l1 != self._movement or now.grid != grid:
             raise InvalidInputError(
                 f"snapshot of {now.size} bins over {now.span.steps} steps with max_contribution={now.l1}: the stream "
-                f"takes {self.bins} bins of one step with max_contribution ≤ {self._movement}"
+                f"takes {self.bins} bins of one step with max_contribution = {self._movement}"
             )
-        wanted = self.guarantee.presence_rule
-        if wanted is not None and now.origin.presence_rule != wanted:
-            raise InvalidInputError(
-                name="snapshot",
-                value=f"bounded by the presence rule {now.origin.presence_rule}",
-                limit=f"the stream promises {self.guarantee}; bound the events with presence=guarantee",
-            )
+        self._check_rule(now.origin)
         if t is not None and t != now.span.first:
             raise InvalidInputError(f"t={t} for a snapshot of step {now.span.first}")
         if now.origin.time is not None:
             self._check_time(now.span.first, now.origin.time)
         return now.span.first
+
+    def _check_rule(self, origin: Origin) -> None:
+        """Refuse counts by another rule than the stream's, also by one that limits people more: when their rows go,
+        others of the same person take their place."""
+        wanted = self._rule
+        for name in ("presence_rule", "distinct", "measures", "key"):
+            given, known = getattr(origin, name), getattr(wanted, name)
+            if given != known and not (name == "key" and None in (given, known)):
+                raise InvalidInputError(
+                    name="snapshot",
+                    value=f"counted with {name} {given}",
+                    limit=f"the stream counts with {name} {known}",
+                    outcome="nothing was released",
+                    next_step="bound the rows as the publisher was opened: with the same presence, distinct, measures "
+                    "and most, and the same key",
+                )
 
     def _check_time(self, t: int, time: StepTime) -> None:
         """Refuse counts of another time than the stream's step ``t``; the first counts of a stream say which it is."""
@@ -276,6 +295,27 @@ class Publisher(LedgerHolder, Generic[S]):
                 outcome="nothing was released",
                 next_step="bound the rows with the calendar of the stream, or use another stream",
             )
+
+
+def _require_room(shown: int, guarantee: Guarantee, population: object) -> None:
+    """Refuse a promise that does not fit people of the last steps: a visit is charged in every step that shows it."""
+    if shown == 1:
+        return
+    if population is not None or (guarantee.w is not None and guarantee.w < shown):
+        raise InvalidInputError(
+            name="distinct",
+            value=shown,
+            limit=f"a visit is seen in {shown} steps: a window of w steps of visits needs one of w + {shown - 1}, and "
+            "a population does not look back as far",
+            outcome="nothing was released",
+        )
+
+
+def _payload(measured: str | None, distinct: int | None) -> str:
+    """What kind of numbers the stream releases."""
+    if distinct not in (None, 1):
+        return json.dumps({"kind": "values", "distinct": distinct})
+    return VALUES if measured is None else measured
 
 
 @hide_frames

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from veilstream.data.calendar import EPOCH
+from veilstream.data.columns import EPOCH
 from veilstream.data.engines.lake import Commit, delta_commits, delta_table, iceberg_commits, iceberg_table
 from veilstream.errors import InvalidInputError
 from veilstream.spark.closing import Clock, ClosedSteps, next_step

@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from veilstream.data import Calendar, Dropped, Policy
 from veilstream.data.bounding.choice import Limit
-from veilstream.data.bounding.distinct import check_people, movement_of_people
+from veilstream.data.bounding.distinct import movement_of_people
 from veilstream.data.bounding.keyed import Key
-from veilstream.data.calendar import EPOCH
+from veilstream.data.columns import EPOCH
 from veilstream.errors import BudgetExceededError, EngineError, InvalidInputError, LedgerMismatchError, VeilstreamError
 from veilstream.privacy.durations import MICROSECONDS, parse_duration
-from veilstream.privacy.guarantee import Guarantee
 from veilstream.release.publisher import Publisher
 from veilstream.spark.counting import Settings
 from veilstream.spark.jobs import on_cluster, place, plain, require_columns
@@ -56,9 +55,8 @@ class ClosedSteps:
     unless given. ``grace`` is how long after its step's end a row may arrive and count; ``settle`` is how long rows
     that have arrived may take to become visible to Spark. ``steps_at_once`` bounds the steps of one job when many are
     due. A person counts in at most ``bins_per_user`` bins and in as many counts as the publisher was promised. What is
-    measured of columns is what the publisher measures; with ``distinct``, a number of steps, people are counted
-    instead of rows, and the publisher's window is as many steps less one longer than that of visits
-    (docs/measures.md). Rows left out, late ones among them, are added to ``dropped``, for the operator alone.
+    measured of columns is what the publisher measures, and where it was opened with ``distinct`` people are counted
+    instead of rows. Rows left out, late ones among them, are added to ``dropped``, for the operator alone.
     """
 
     publisher: Publisher[Any]
@@ -72,7 +70,6 @@ class ClosedSteps:
     bins_per_user: int = 1
     unknown: Policy = "error"
     missing_value: Policy = "error"
-    distinct: int | None = None
     steps_at_once: int = 24
     buckets: int | None = None
     dropped: Dropped = field(default_factory=Dropped)
@@ -104,8 +101,8 @@ class ClosedSteps:
             raise InvalidInputError("publisher: it was opened with a number of bins; give it the domain instead")
         promise, promised = self.publisher.guarantee, self.publisher.max_contribution
         limit = Limit(self.bins_per_user, promised)
-        if self.distinct is not None:
-            self._check_people(promise, promised, domain.bins)
+        if self.publisher.distinct is not None:
+            self._check_people(self.publisher.distinct, promised, domain.bins)
             limit = Limit(self.bins_per_user, 1)
         return Settings(
             domain,
@@ -119,23 +116,15 @@ class ClosedSteps:
             measures=self.publisher.measures,
             most=self.publisher.most,
             missing_value=self.missing_value,
-            distinct=self.distinct,
+            distinct=self.publisher.distinct,
         )
 
-    def _check_people(self, promise: Guarantee, promised: int, bins: int) -> None:
+    def _check_people(self, steps: int, promised: int, bins: int) -> None:
         """Refuse a publisher whose promise does not fit numbers of people."""
-        check_people(self.distinct, self.publisher.measures)
-        steps = self.distinct or 1
         moved = movement_of_people(bins, self.bins_per_user, steps)
         if promised != moved:
             raise InvalidInputError(
                 name="max_contribution", value=promised, limit=f"one person moves these numbers of people by {moved}"
-            )
-        if promise.w is not None and promise.w < steps:
-            raise InvalidInputError(
-                name="w",
-                value=promise.w,
-                limit=f"a visit is seen in {steps} steps: a window of w steps of visits needs one of w + {steps - 1}",
             )
 
     def due(self, now: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +22,6 @@ from veilstream.data.encoding import Encoder
 from veilstream.data.events import read_events
 from veilstream.data.measures import ValueMeasures
 from veilstream.data.values import GRID
-from veilstream.errors import InvalidInputError
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.spark.environment import environment
 from veilstream.spark.jobs import bucket_count, collected, grouped, mapped, numbered, on_cluster
@@ -123,16 +122,11 @@ class Settings:
         Encoder(
             self.domain, self.calendar, self.time, self.unknown, self.missing_time, missing_value=self.missing_value
         )
-        check_people(self.distinct, self.measures)
+        check_people(self.distinct, self.measures, limited=self.presence is not None)
+        if self.measures is not None:
+            self.measures.movement(self.limit.counts_per_user, self.most)
         # Made for its check: executors would find out late.
         Runs(self.calendar.steps, self.domain.bins, self.memory_bytes)
-        if self.presence is not None and self.distinct not in (None, 1):
-            raise InvalidInputError(
-                name="distinct",
-                value=self.distinct,
-                limit="people of the last steps are protected by a window, not by a presence",
-                outcome="nothing was read",
-            )
         if self.presence is not None:
             # Its checks are those of the other sources.
             PresenceHistory(self.presence, bytes(16))
@@ -160,7 +154,9 @@ class Settings:
             missing_value=self.missing_value,
             distinct=self.distinct,
         )
-        rule = None if self.presence is None else self.presence.presence_rule
+        limited = None if self.presence is None else self.presence.presence_rule
+        measured = None if self.measures is None else self.measures.to_json(self.most)
+        rule = Origin(None, limited, self.distinct or 1, measured, key.id)
         with cleared_on_error(), on_cluster():
             answer = _run(df, job, dropped)
         return _sealed(answer, job, first_t, rule)
@@ -220,11 +216,11 @@ def _run(df: DataFrame, job: Job, dropped: Dropped) -> _Answer:
         counts = counts.persist()
         table = collected(counts.where(f"part = {NOTES}"))
     notes = table.filter(np.asarray(table.column("part")) == NOTES)
-    settle((Note.from_bytes(value.to_pybytes()) for value in payloads(notes.to_batches())), job.time, dropped)
+    settle((Note.from_bytes(value.to_pybytes()) for value in payloads(notes.to_batches())), dropped)
     return _Answer(counts, ranges, table if len(ranges) == 1 else None)
 
 
-def _sealed(answer: _Answer, job: Job, first_t: int, rule: str | None) -> Iterator[Sealed]:
+def _sealed(answer: _Answer, job: Job, first_t: int, rule: Origin) -> Iterator[Sealed]:
     tables = answer.tables()
     before: Integers = np.zeros(job.width, dtype=np.int64)
     while True:
@@ -254,8 +250,8 @@ def _steps_of(table: Any, job: Job, part: int, numbers: Integers) -> Iterator[tu
         yield step, numbers
 
 
-def _seal(numbers: Integers, job: Job, step: int, first_t: int, rule: str | None) -> Sealed:
-    t, shape, origin = first_t + step, job.domain.shape, Origin(job.calendar.step_time(step), rule)
+def _seal(numbers: Integers, job: Job, step: int, first_t: int, rule: Origin) -> Sealed:
+    t, shape, origin = first_t + step, job.domain.shape, replace(rule, time=job.calendar.step_time(step))
     if job.measures is not None:
         l1, l2 = job.measures.movement(job.limit.counts_per_user, job.most)
         return seal_measured(numbers, t, l1, l2, grid=GRID, shape=(*shape, job.measures.parts), origin=origin)

@@ -1,4 +1,4 @@
-"""What executors tell the driver beside rows: what was left out, how times were written, and why a task stopped.
+"""What executors tell the driver beside rows: what was left out, and why a task stopped.
 
 An error raised in a task would be written to the cluster's logs and tried again. A note travels with the data instead,
 once for every task that ended well, and only the driver raises.
@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from veilstream import errors
 from veilstream.data.encoding import Dropped
-from veilstream.data.instants import Clock
 from veilstream.documents import read_json
-from veilstream.errors import InvalidInputError, VeilstreamError
+from veilstream.errors import VeilstreamError
 
 _FIELDS: Final = ("name", "limit")
 
@@ -25,16 +24,15 @@ class Note:
     """The end of one task. Its numbers are exact: it goes to the driver alone."""
 
     dropped: Dropped
-    clock: str | None = None
     error: dict[str, Any] | None = None
 
     def to_bytes(self) -> bytes:
-        return json.dumps({"dropped": asdict(self.dropped), "clock": self.clock, "error": self.error}).encode()
+        return json.dumps({"dropped": asdict(self.dropped), "error": self.error}).encode()
 
     @classmethod
     def from_bytes(cls, encoded: bytes) -> Note:
         stored = read_json(encoded)
-        return cls(Dropped(**stored["dropped"]), stored["clock"], stored["error"])
+        return cls(Dropped(**stored["dropped"]), stored["error"])
 
 
 def described(error: VeilstreamError) -> dict[str, Any]:
@@ -60,7 +58,7 @@ def rebuilt(description: dict[str, Any]) -> VeilstreamError:
     return error
 
 
-def settle(notes: Iterable[Note], time: str, dropped: Dropped) -> None:
+def settle(notes: Iterable[Note], dropped: Dropped) -> None:
     """Raise what a task could not do; else add up in ``dropped`` what the tasks left out.
 
     Of several errors the one whose text comes first is raised, so that a run repeats.
@@ -69,8 +67,5 @@ def settle(notes: Iterable[Note], time: str, dropped: Dropped) -> None:
     problems = sorted((note.error for note in told if note.error is not None), key=lambda error: str(error["message"]))
     if problems:
         raise rebuilt(problems[0])
-    clocks = sorted({Clock(note.clock) for note in told if note.clock is not None})
-    if len(clocks) > 1:
-        raise InvalidInputError(f"time column '{time}': some times {clocks[0]} and some {clocks[1]}, all must be alike")
     for note in told:
         dropped.add(note.dropped)

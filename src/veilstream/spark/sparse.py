@@ -73,7 +73,7 @@ def _sealed(df: DataFrame, job: RecordJob, shape: tuple[int, ...], t: int, dropp
     table = collected(grouped(dealt, "bucket", choosing_records(job), COUNTED))
     told = np.asarray(table.column("part")) == NOTES
     notes = payloads(table.filter(told).to_batches())
-    settle((Note.from_bytes(value.to_pybytes()) for value in notes), "", dropped)
+    settle((Note.from_bytes(value.to_pybytes()) for value in notes), dropped)
     merged, counts = gathered(*_codes(table.filter(~told), len(shape)), shape)
     return SealedRecords(merged, counts, shape, Span(t, t), Fraction(job.rows_per_user))
 

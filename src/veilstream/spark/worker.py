@@ -239,7 +239,7 @@ def _encoded(job: Job, batches: Batches) -> Batches:
     except VeilstreamError as error:
         yield note_batch("bucket", Note(Dropped(), error=described(error)))
         return
-    yield note_batch("bucket", Note(encoder.dropped, None if encoder.clock is None else str(encoder.clock)))
+    yield note_batch("bucket", Note(encoder.dropped))
 
 
 def _bounded(job: Job, batches: Batches) -> Batches:

@@ -32,7 +32,7 @@ def key_id(key: bytes | Key) -> str:
     >>> key_id(bytes(32)) == key_id(Key(bytes(32))), len(key_id(bytes(32)))
     (True, 32)
     """
-    return (key if isinstance(key, Key) else Key(key)).derive(b"key id").hex()
+    return (key if isinstance(key, Key) else Key(key)).id
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
 import numpy as np
-import polars as pl
 
 from veilstream.data import Calendar, Domain
 from veilstream.data.bounding.keyed import Key
@@ -24,7 +23,6 @@ from veilstream.synthesis.domain import TableDomain, table_domain
 from veilstream.synthesis.graph import MarginalGraph
 from veilstream.synthesis.kinds import TableMechanism, TableModel, aimed_at, as_begun, automatic, for_domain, model_of
 from veilstream.synthesis.rows import read_rows
-from veilstream.synthesis.types import numeric_types
 from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.rows import SealedRows
 from veilstream.values.release import Release
@@ -92,18 +90,16 @@ class TablePublisher:
         key: Key | None = None,
     ) -> TableModel:
         """Publish (or republish) the model of the table at step ``t``; a step fed again gives the stored one."""
-        types: dict[str, pl.DataType] = {}
         if not isinstance(table, SealedRows):
-            types = numeric_types(table)
             table = read_rows(
                 table, self.domain, user=user, rows_per_user=self.rows_per_user, unknown=unknown, t=t, key=key
             )
-        return self.model(self.publisher.feed(self.layout.seal(table), t), types)
+        return self.model(self.publisher.feed(self.layout.seal(table), t))
 
-    def model(self, release: Release, types: Mapping[str, pl.DataType] | None = None) -> TableModel:
-        """The model that a release holds; ``types`` are those of the columns."""
+    def model(self, release: Release) -> TableModel:
+        """The model that a release holds."""
         numbers = np.asarray(release.values, dtype=np.float64)
-        return model_of(self.domain, self.layout, numbers, release.spent, types)
+        return model_of(self.domain, self.layout, numbers, release.spent)
 
     def __enter__(self) -> Self:
         return self

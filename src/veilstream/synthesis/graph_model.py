@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
@@ -32,8 +30,6 @@ class GraphModel:
     layout: GraphLayout
     numbers: Reals = field(repr=False)
     spent: Fraction
-    types: Mapping[str, pl.DataType] = field(default_factory=dict[str, "pl.DataType"], repr=False)
-    """Numeric types that columns had when they were read: like their names, they are taken to be public."""
 
     @property
     def rows(self) -> int:
@@ -89,4 +85,4 @@ class GraphModel:
 
         Numbers lie at random inside their bins, as in ``CopulaModel.sample``.
         """
-        return as_table(self.sample_codes(rows, seed), self.domain, self.types, seed, kind)
+        return as_table(self.sample_codes(rows, seed), self.domain, seed, kind)

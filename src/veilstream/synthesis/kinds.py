@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from veilstream.data import Categories
@@ -119,9 +118,8 @@ def model_of(
     layout: Layout | GraphLayout,
     numbers: NDArray[np.float64],
     spent: Fraction,
-    types: Mapping[str, pl.DataType] | None = None,
 ) -> TableModel:
     """The model that released numbers are."""
     if isinstance(layout, GraphLayout):
-        return GraphModel(domain, layout, numbers, spent, types or {})
-    return CopulaModel(domain, layout, numbers, spent, types or {})
+        return GraphModel(domain, layout, numbers, spent)
+    return CopulaModel(domain, layout, numbers, spent)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-import polars as pl
 from numpy.random import PCG64, Generator, SeedSequence  # noqa: TID251 (what is drawn here reads a public model alone)
 from numpy.typing import NDArray
 
@@ -37,8 +35,6 @@ class CopulaModel:
     layout: Layout
     numbers: Reals = field(repr=False)
     spent: Fraction
-    types: Mapping[str, pl.DataType] = field(default_factory=dict[str, "pl.DataType"], repr=False)
-    """Numeric types that columns had when they were read: like their names, they are taken to be public."""
 
     @property
     def rows(self) -> int:
@@ -97,10 +93,10 @@ class CopulaModel:
     ) -> Any:
         """Drawn rows as a Polars (or pandas, or Arrow) table; as many as the table has, by its noisy total, by default.
 
-        Numbers lie at random inside their bins, whole ones where all edges of the attribute are whole, in the types
-        that the columns were read in wherever those hold all values of the domain.
+        Numbers lie at random inside their bins, whole ones where all edges of the attribute are whole. Types of columns
+        come from the domain: those of the table may depend on its rows.
         """
-        return as_table(self.sample_codes(rows, seed), self.domain, self.types, seed, kind)
+        return as_table(self.sample_codes(rows, seed), self.domain, seed, kind)
 
     def _axis(self, name: str) -> int:
         if name not in self.domain.names:

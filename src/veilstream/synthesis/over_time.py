@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
+import numpy as np
 import polars as pl
 
-from veilstream.data import Calendar, Domain
+from veilstream.data import Calendar, Domain, Policy
 from veilstream.data.read_options import ReadOptions
 from veilstream.data.readers import open_batches
 from veilstream.errors import InvalidInputError
@@ -18,8 +19,7 @@ from veilstream.storage.ledger import Ledger
 from veilstream.synthesis.domain import table_domain
 from veilstream.synthesis.fitting import TablePublisher
 from veilstream.synthesis.kinds import TableMechanism, TableModel, refreshed
-from veilstream.synthesis.rows import read_rows
-from veilstream.synthesis.types import numeric_types
+from veilstream.synthesis.rows import left_out, read_rows
 from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.rows import SealedRows
 
@@ -37,7 +37,7 @@ def fit_over_time(
     name: str = "table",
     user: str | None = None,
     rows_per_user: int = 1,
-    unknown: Literal["error", "drop"] = "error",
+    unknown: Policy = "error",
     options: ReadOptions | None = None,
     population: str | Population | Membership | None = None,
     advance: Callable[[int, int], None] | None = None,
@@ -60,7 +60,6 @@ def fit_over_time(
     >>> [str(model.spent) for model in models]
     ['1', '1', '1']
     """
-    types = {column: kind for column, kind in numeric_types(table).items() if column != time}
     steps = read_steps(
         table,
         domain,
@@ -84,7 +83,7 @@ def fit_over_time(
         calendar=calendar,
     ) as publisher:
         for t, rows in enumerate(steps):
-            models.append(publisher.model(publisher.publisher.feed(publisher.layout.seal(rows), t), types))
+            models.append(publisher.model(publisher.publisher.feed(publisher.layout.seal(rows), t)))
             if advance is not None:
                 advance(t + 1, len(steps))
     return models
@@ -107,7 +106,7 @@ def read_steps(
     *,
     user: str | None = None,
     rows_per_user: int = 1,
-    unknown: Literal["error", "drop"] = "error",
+    unknown: Policy = "error",
     options: ReadOptions | None = None,
 ) -> list[SealedRows]:
     """The rows of every step of a calendar, sealed; rows that are sealed step by step already stay as they are."""
@@ -121,10 +120,11 @@ def read_steps(
         )
     wanted: list[str] = [time, *schema.names] if user is None else [time, *schema.names, user]
     columns = list(dict.fromkeys(wanted))
-    parts = list(open_batches(table, columns, options or ReadOptions(), time=time, user=user))
-    frame = pl.concat(parts, how="vertical_relaxed") if parts else pl.DataFrame({name: [] for name in columns})
-    step = calendar.step_of(frame[time])
-    if unknown == "error" and (step < 0).any():
+    dropped = left_out(unknown)
+    parts = list(open_batches(table, columns, options or ReadOptions(), time=time, user=user, dropped=dropped))
+    each = [calendar.place(calendar.read(part[time])) for part in parts]
+    steps = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *each]))
+    if unknown == "error" and (steps < 0).any():
         raise InvalidInputError(
             name="time",
             value=time,
@@ -132,7 +132,7 @@ def read_steps(
             outcome="nothing was released",
             next_step="widen --start and --end, or leave such rows out with --unknown drop",
         )
-    if calendar.steps - 1 not in step:
+    if calendar.steps - 1 not in steps:
         raise InvalidInputError(
             name="file",
             limit="it has no rows in the last step of the time range, which would be published as a table of nobody",
@@ -141,7 +141,12 @@ def read_steps(
         )
     return [
         read_rows(
-            frame.filter(pl.Series(step == t)), schema, user=user, rows_per_user=rows_per_user, unknown=unknown, t=t
+            [part.filter(pl.Series(step == t)) for part, step in zip(parts, each, strict=True)],
+            schema,
+            user=user,
+            rows_per_user=rows_per_user,
+            unknown=unknown,
+            t=t,
         )
         for t in range(calendar.steps)
     ]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from veilstream.data import Categories, Domain
+from veilstream.data import Categories, Domain, Dropped, Policy
 from veilstream.data.bounding.choice import first_of_each
 from veilstream.data.bounding.keyed import Key, Words
 from veilstream.data.bounding.people import identify
@@ -30,7 +30,7 @@ def read_rows(
     *,
     user: str | None = None,
     rows_per_user: int = 1,
-    unknown: Literal["error", "drop"] = "error",
+    unknown: Policy = "error",
     t: int = 0,
     key: Key | None = None,
 ) -> SealedRows:
@@ -51,10 +51,11 @@ def read_rows(
     schema, secret = table_domain(domain), key or Key(os.urandom(16))
     columns: list[Columns] = []
     people: list[tuple[NDArray[np.int64], Words]] = []
-    for frame in open_batches(source, list(dict.fromkeys([*schema.names, *([user] if user else [])]))):
+    names = list(dict.fromkeys([*schema.names, *([user] if user else [])]))
+    for frame in open_batches(source, names, dropped=left_out(unknown)):
         codes, usable = _encoded(frame, schema, unknown)
         if user is not None:
-            identified = identify(frame[user], secret.derive(b"people"))
+            identified = identify(frame[user], secret.derive(b"people"), unknown)
             high = np.zeros(len(frame), dtype=np.uint64) if identified.high is None else identified.high
             if identified.present is not None:
                 usable &= identified.present
@@ -68,6 +69,11 @@ def read_rows(
         joined = [column[chosen] for column in joined]
         hashes = content_hashes(joined, secret)
     return ordered_rows(joined, hashes, schema.shape, t, rows_per_user)
+
+
+def left_out(unknown: Policy) -> Dropped | None:
+    """Where a reader notes the rows that cannot be read; None if they are refused."""
+    return Dropped() if unknown == "drop" else None
 
 
 def content_hashes(columns: Columns, key: Key) -> Words:
@@ -93,9 +99,7 @@ def content_hashes(columns: Columns, key: Key) -> Words:
     return key.hash(content, number)
 
 
-def _encoded(
-    frame: pl.DataFrame, schema: TableDomain, unknown: Literal["error", "drop"]
-) -> tuple[Columns, NDArray[np.bool_]]:
+def _encoded(frame: pl.DataFrame, schema: TableDomain, unknown: Policy) -> tuple[Columns, NDArray[np.bool_]]:
     codes = schema.columns(frame)
     usable = np.ones(len(frame), dtype=np.bool_)
     for name, column in zip(schema.names, codes, strict=True):

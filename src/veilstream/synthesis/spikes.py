@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from veilstream.data.axes import Edges, Grid, as_numbers
+from veilstream.data.axes import Edges, Grid
+from veilstream.data.columns import as_numbers
 from veilstream.errors import InvalidDomainError, InvalidInputError
 
 

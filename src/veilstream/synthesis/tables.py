@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-import polars as pl
 from numpy.random import PCG64, Generator, SeedSequence  # noqa: TID251 (what is drawn here reads a public model alone)
 from numpy.typing import NDArray
 
 from veilstream.errors import InvalidInputError
 from veilstream.synthesis.domain import TableDomain
-from veilstream.synthesis.types import in_types
 
 
 def checked_rows(noisy: int, rows: int | None) -> int:
@@ -26,13 +23,12 @@ def checked_rows(noisy: int, rows: int | None) -> int:
 def as_table(
     columns: list[NDArray[np.int64]],
     domain: TableDomain,
-    types: Mapping[str, pl.DataType],
     seed: int | None,
     kind: Literal["polars", "pandas", "arrow"],
 ) -> Any:
-    """Drawn codes as a table of values: numbers at random inside their bins, in the types they were read in."""
+    """Drawn codes as a table of values: numbers at random inside their bins, in types that the domain gives."""
     if kind not in ("polars", "pandas", "arrow"):
         raise InvalidInputError(name="kind", value=kind, limit="'polars', 'pandas' or 'arrow'")
     generator = Generator(PCG64(SeedSequence(None if seed is None else (seed, 1))))
-    frame = in_types(domain.values(columns, [generator.random(column.size) for column in columns]), domain, types)
+    frame = domain.values(columns, [generator.random(column.size) for column in columns])
     return frame if kind == "polars" else getattr(frame, f"to_{kind}")()

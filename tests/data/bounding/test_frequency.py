@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from veilstream.data import Calendar, Dropped, read_events
 from veilstream.data.bounding import bound
-from veilstream.data.bounding.frequency import LEVELS, level_names, rows_per_step
+from veilstream.data.bounding.frequency import LEVELS, level_names, moved_by, rows_per_step
 from veilstream.data.domain import Domain
 from veilstream.errors import InvalidInputError
 from veilstream.trusted.opening import open_counts
@@ -58,10 +58,30 @@ def test_all_rows_of_one_person_move_it_by_at_most_their_steps(
     assert (with_one - without).min() >= 0
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=30),
+    st.lists(st.booleans(), min_size=30, max_size=30),
+    st.integers(1, 4),
+)
+def test_any_rows_of_one_person_move_it_by_no_more_than_it_is_sealed_for(
+    own: list[int], left: list[bool], allowed: int
+) -> None:
+    """The window of one step goes, or some rows of each: other steps of the same person are counted instead."""
+    parts = [[step for step in own if step != gone] for gone in range(4)]
+    parts.append([step for step, stays in zip(own, left, strict=False) if stays])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("veilstream.data.bounding.frequency.os.urandom", bytes)
+        whole = histogram([(99, step) for step in own], steps_per_user=allowed)
+        for part in parts:
+            moved = np.abs(histogram([(99, step) for step in part], steps_per_user=allowed) - whole).sum()
+            assert moved <= moved_by(allowed)
+
+
 def test_it_is_a_seal_with_the_sensitivity_of_the_steps() -> None:
     table = {"id": [1], "t": [0]}
     sealed = rows_per_step(read_events(table, user="id", time="t"), DAYS, steps_per_user=3)
-    assert sealed.l1 == 3
+    assert sealed.l1 == moved_by(3) == 6
     with pytest.raises(InvalidInputError) as refused:
         rows_per_step(read_events(table, user="id", time="t"), DAYS, steps_per_user=0)
     assert refused.value.name == "steps_per_user"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -43,7 +44,19 @@ class Bounded(Private):
     Close it, or use it in a ``with`` block, to free memory and disk at once.
     """
 
-    __slots__ = ("_dropped", "_key", "_people", "_runs", "calendar", "distinct", "domain", "limit", "measures", "most")
+    __slots__ = (
+        "_dropped",
+        "_key",
+        "_people",
+        "_rule",
+        "_runs",
+        "calendar",
+        "distinct",
+        "domain",
+        "limit",
+        "measures",
+        "most",
+    )
 
     def __init__(
         self,
@@ -62,6 +75,9 @@ class Bounded(Private):
         self.distinct = distinct
         self._runs, self._key, self._dropped = runs, key, dropped
         self._people: WindowPeople | None = None
+        rule = None if self.history is None else self.history.presence_rule
+        measured = None if measures is None else measures.to_json(most)
+        self._rule = Origin(None, rule, distinct or 1, measured, key.id)
 
     @property
     def dropped(self) -> Dropped:
@@ -87,7 +103,6 @@ class Bounded(Private):
         cells = chosen_of_part(self._runs, part, self.limit, self._key)
         self._dropped.note_bounding(part, self._runs.rows_that_may_count(part), len(cells))
         steps = self._runs.steps_of(part)
-        presence_rule = None if self.history is None else self.history.presence_rule
         ends = [0, len(cells)]
         if len(steps) > 1:
             cells.sort()
@@ -95,7 +110,7 @@ class Bounded(Private):
         for step, (first, last) in zip(steps, pairwise(ends), strict=True):
             flat = cells[first:last] - step * self.domain.bins
             counts = np.bincount(flat, minlength=self.domain.bins).astype(np.int64, copy=False)
-            origin = Origin(self.calendar.step_time(step), presence_rule)
+            origin = replace(self._rule, time=self.calendar.step_time(step))
             yield seal(counts, first_t + step, self.limit.counts_per_user, self.domain.shape or None, origin)
 
     def _distinct_people(self, part: int, first_t: int) -> Iterator[Sealed]:
@@ -104,23 +119,21 @@ class Bounded(Private):
         if part == 0:
             self._people = WindowPeople(self.distinct, bins, most, self._key)
         assert self._people is not None
-        rule = None if self.history is None else self.history.presence_rule
         moved = movement_of_people(bins, most, self.distinct)
         for step, rows, counted in people_of_part(self._runs, part, most, self._key):
             self._dropped.note_bounding(part, self._runs.rows_that_may_count(part), counted)
             counts = self._people.counts(rows, step)
-            origin = Origin(self.calendar.step_time(step), rule)
+            origin = replace(self._rule, time=self.calendar.step_time(step))
             yield seal(counts, first_t + step, moved, self.domain.shape or None, origin)
 
     def _measured(self, part: int, first_t: int) -> Iterator[Sealed]:
         assert self.measures is not None
-        rule = None if self.history is None else self.history.presence_rule
         l1, l2 = self.measures.movement(self.limit.counts_per_user, self.most)
         shape, total = (*self.domain.shape, self.measures.parts), 0
         for step, sums, counted in sums_of_part(self._runs, part, self.limit, self._key, self.measures, self.most):
             total += counted
             self._dropped.note_bounding(part, self._runs.rows_that_may_count(part), total)
-            origin = Origin(self.calendar.step_time(step), rule)
+            origin = replace(self._rule, time=self.calendar.step_time(step))
             yield seal_measured(sums, first_t + step, l1, l2, grid=GRID, shape=shape, origin=origin)
 
     @property
@@ -194,7 +207,9 @@ def bound(
     limit, secret = Limit(bins_per_user, counts_per_user), Key(os.urandom(32) if key is None else key)
     # A report of a crash may record this function's variables.
     del key
-    check_people(distinct, measures)
+    check_people(distinct, measures, limited=presence is not None)
+    if measures is not None:
+        measures.movement(counts_per_user, most)
     wanted = (*domain.names, *(() if measures is None else measures.names))
     missing = [name for name in wanted if name not in events.by]
     if missing:
@@ -239,6 +254,6 @@ def bound(
 def read_rows(events: Events, encoder: Encoder, runs: Runs, key: Key, measures: ValueMeasures | None = None) -> None:
     """Encode every event that counts."""
     people_key = key.derive(PEOPLE)
-    for batch in events.batches():
+    for batch in events.batches(encoder.dropped if encoder.unknown == "drop" else None):
         runs.add(encode_rows(batch, events.user, encoder, people_key, measures))
     runs.finish()

@@ -34,13 +34,21 @@ def movement_of_people(bins: int, bins_per_user: int, steps: int) -> int:
     return 1 if bins == 1 else bins_per_user if steps == 1 else 2 * bins_per_user
 
 
-def check_people(distinct: int | None, measures: ValueMeasures | None) -> None:
-    """Refuse a number of steps that is none, and people where columns are measured."""
+def check_people(distinct: int | None, measures: ValueMeasures | None, *, limited: bool = False) -> None:
+    """Refuse a number of steps that is none, and people where columns are measured; those of several last steps also
+    where the steps in which people count are ``limited``."""
     if distinct is not None and (type(distinct) is not int or distinct < 1 or measures is not None):
         raise InvalidInputError(
             name="distinct",
             value=distinct,
             limit="a whole number of steps from 1, without columns that are measured",
+            outcome="nothing was read",
+        )
+    if limited and distinct not in (None, 1):
+        raise InvalidInputError(
+            name="distinct",
+            value=distinct,
+            limit="people of the last steps are protected by a window, not by a presence",
             outcome="nothing was read",
         )
 

@@ -1,8 +1,9 @@
 """How many rows people have in a step, as a sealed histogram: what a limit on contributions is chosen by.
 
 A person and a step with r rows count in level ⌈log₂ r⌉. Of each person at most ``steps_per_user`` steps count, those of
-the smallest keyed hashes: a function of the person's own steps and the key. So all rows of one person move the
-histogram by at most ``steps_per_user`` in L1.
+the smallest keyed hashes: a function of the person's own steps and the key. If some of a person's rows go, in a window,
+say, each of these steps may change its level or give way to another step of the same person: the histogram moves by at
+most twice ``steps_per_user`` in L1 (PROOF.md, "Rows of a step").
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ def level_names() -> list[str]:
     return ["1", "2", *ranges, f"more than {2 ** (LEVELS - 2)}"]
 
 
+def moved_by(steps_per_user: int) -> int:
+    """How far one person moves the histogram if any of their rows go."""
+    return 2 * steps_per_user
+
+
 def rows_per_step(
     events: Events,
     calendar: Calendar,
@@ -54,7 +60,7 @@ def rows_per_step(
     >>> rows = {"id": [1, 1, 1, 2], "t": [0, 0, 0, 1]}
     >>> histogram = rows_per_step(read_events(rows, user="id", time="t"), Calendar(0, 2, 1))
     >>> int(histogram.l1)
-    1
+    2
     """
     if type(steps_per_user) is not int or steps_per_user < 1:
         raise InvalidInputError(
@@ -69,7 +75,7 @@ def rows_per_step(
             counts = _histogram(runs, steps_per_user, key)
     finally:
         runs.close()
-    return seal(counts, 0, steps_per_user)
+    return seal(counts, 0, moved_by(steps_per_user))
 
 
 def _histogram(runs: Runs, steps_per_user: int, key: Key) -> Integers:

@@ -71,6 +71,11 @@ class Key(KeyedHash):
         self._secret = secret
         super().__init__(self.derive(CHOICE))
 
+    @property
+    def id(self) -> str:
+        """By what a ledger knows the key again: a digest that does not reveal it."""
+        return self.derive(b"key id").hex()
+
     def derive(self, purpose: bytes) -> bytes:
         """Sixteen bytes for one purpose."""
         return hashlib.blake2b(self._secret, digest_size=16, person=purpose).digest()

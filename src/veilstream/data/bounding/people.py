@@ -8,7 +8,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from veilstream.data.bounding.identity import (
+from veilstream.data.bounding.private import Private
+from veilstream.data.columns import text_of_bytes
+from veilstream.data.encoding import Policy
+from veilstream.data.identity import (
     DOUBLE_BITS,
     IRREGULAR,
     Identity,
@@ -18,7 +21,6 @@ from veilstream.data.bounding.identity import (
     digest,
     exact_below,
 )
-from veilstream.data.bounding.private import Private
 from veilstream.errors import InvalidInputError
 
 _MANTISSA_BITS: Final = {"Float16": 11, "Float32": 24, "Float64": DOUBLE_BITS}
@@ -40,14 +42,16 @@ class People(Private):
         self.low, self.high, self.present = low, high, present
 
 
-def identify(column: pl.Series, key: bytes) -> People:
-    """The identity of every row's person, by the rule of :mod:`~veilstream.data.bounding.identity`.
+def identify(column: pl.Series, key: bytes, refused: Policy = "error") -> People:
+    """The identity of every row's person, by the rule of :mod:`~veilstream.data.identity`.
+
+    ``refused`` decides about ids that the rule refuses: to drop them is to take them for nobody's.
 
     >>> identify(pl.Series(["7", "7.0", " ", None]), b"k" * 16).low
     array([7, 7, 0, 0])
     """
-    ids, exact = _integers_or_text(column)
-    return _from_integers(ids) if ids.dtype.is_integer() else _from_text(ids, key, exact)
+    ids = _Ids(column, refused)
+    return _from_integers(ids.column) if ids.column.dtype.is_integer() else _from_text(ids, key)
 
 
 def canonical_ids(column: pl.Series) -> pl.Series:
@@ -56,11 +60,12 @@ def canonical_ids(column: pl.Series) -> pl.Series:
     >>> canonical_ids(pl.Series("id", ["7", " 7.0", "Ann ", " "])).to_list()
     ['7', '7', 'Ann', None]
     """
-    ids, exact = _integers_or_text(column)
+    read = _Ids(column, "error")
+    ids = read.column
     if ids.dtype.is_integer():
         return ids.cast(pl.String)
     names = ids.drop_nulls().unique()
-    forms, irregular = _forms(names, exact)
+    forms, irregular = read.forms(names)
     if not irregular:
         return ids
     odd = names.gather(irregular)
@@ -68,32 +73,75 @@ def canonical_ids(column: pl.Series) -> pl.Series:
     return ids.replace(odd, pl.Series(texts, dtype=pl.String))
 
 
-def _integers_or_text(column: pl.Series) -> tuple[pl.Series, bool]:
-    """Ids as a column of 64-bit integers or of text, and whether the text comes from decimals."""
-    dtype = column.dtype
-    if isinstance(dtype, pl.UInt64) and (len(column) == column.null_count() or int(_greatest(column)) <= _LARGEST):
-        return column.cast(pl.Int64), False
-    if isinstance(dtype, pl.UInt64 | pl.Int128 | pl.UInt128 | pl.String | pl.Categorical | pl.Enum):
-        return column.cast(pl.String), False
-    if dtype.is_integer() or isinstance(dtype, pl.Null):
-        return column.cast(pl.Int64), False
-    if dtype.is_float():
-        return _from_floats(column), False
-    if isinstance(dtype, pl.Decimal):
-        return column.cast(pl.String), True
-    if isinstance(dtype, pl.Binary):
-        return _from_bytes(column), False
-    if isinstance(dtype, pl.Object):
-        return _from_objects(column), False
-    raise _refused(column, Refusal.BOOLEAN if isinstance(dtype, pl.Boolean) else Refusal.TYPE)
+class _Ids(Private):
+    """Ids as a column of 64-bit integers or of text, null for nobody; ``exact`` if the text comes from decimals."""
+
+    __slots__ = ("_name", "_refused", "column", "exact")
+
+    def __init__(self, column: pl.Series, refused: Policy) -> None:
+        self._name, self._refused = column.name, refused
+        self.exact = isinstance(column.dtype, pl.Decimal)
+        self.column = self._integers_or_text(column)
+
+    def _integers_or_text(self, column: pl.Series) -> pl.Series:
+        dtype = column.dtype
+        small = isinstance(dtype, pl.UInt64) and (
+            len(column) == column.null_count() or int(_greatest(column)) <= _LARGEST
+        )
+        if isinstance(dtype, pl.UInt64 | pl.Int128 | pl.UInt128 | pl.Decimal | pl.String | pl.Categorical | pl.Enum):
+            return column.cast(pl.Int64 if small else pl.String)
+        if dtype.is_integer() or isinstance(dtype, pl.Null):
+            return column.cast(pl.Int64)
+        if dtype.is_float():
+            return self._from_floats(column)
+        if isinstance(dtype, pl.Binary):
+            text = text_of_bytes(column)
+            return self._without(text, text.is_null() & column.is_not_null(), Refusal.NOT_TEXT)
+        if isinstance(dtype, pl.Boolean):
+            return self._without(column.cast(pl.Int64), column.is_not_null(), Refusal.BOOLEAN)
+        if isinstance(dtype, pl.Object):
+            ids = [self.checked(canonical(value)) for value in column]
+            return pl.Series(column.name, [None if one is None else str(one) for one in ids], dtype=pl.String)
+        raise self._error(Refusal.TYPE)
+
+    def _from_floats(self, column: pl.Series) -> pl.Series:
+        ids = column.fill_nan(None)
+        limit = float(exact_below(_MANTISSA_BITS[str(column.dtype)]))
+        if (ids.is_finite() & (ids.abs() >= limit)).any():
+            # One missing id is enough to make whole numbers of a table floating-point ones. To drop those that are
+            # rounded would let one row drop other people's.
+            raise self._error(Refusal.ROUNDED)
+        ids = self._without(ids, ids.is_infinite(), Refusal.INFINITE)
+        return self._without(ids, ids != ids.floor(), Refusal.FRACTION).cast(pl.Int64)
+
+    def _without(self, ids: pl.Series, bad: pl.Series, why: Refusal) -> pl.Series:
+        if not bad.any():
+            return ids
+        self.checked(why)
+        return ids.set(bad.fill_null(False), None)
+
+    def checked(self, identity: Identity) -> int | str | None:
+        """The identity, None for nobody; one that is refused is nobody, or an error."""
+        if not isinstance(identity, Refusal):
+            return identity
+        if self._refused == "error":
+            raise self._error(identity)
+        return None
+
+    def _error(self, why: Refusal) -> InvalidInputError:
+        return InvalidInputError(name=f"user column '{self._name}'", limit=why.value)
+
+    def forms(self, names: pl.Series) -> tuple[list[int | str | None], list[int]]:
+        """The canonical forms of distinct texts, and which of them had to be looked at one by one."""
+        forms: list[int | str | None] = names.to_list()
+        irregular: list[int] = np.flatnonzero(names.str.contains(IRREGULAR).to_numpy()).tolist()
+        for index in irregular:
+            forms[index] = self.checked(canonical_text(str(forms[index]), exact=self.exact))
+        return forms, irregular
 
 
 def _greatest(column: pl.Series) -> Any:
     return column.max()
-
-
-def _refused(column: pl.Series, why: Refusal) -> InvalidInputError:
-    return InvalidInputError(name=f"user column '{column.name}'", limit=why.value)
 
 
 def _from_integers(column: pl.Series) -> People:
@@ -102,39 +150,9 @@ def _from_integers(column: pl.Series) -> People:
     return People(column.fill_null(0).to_numpy(), None, column.is_not_null().to_numpy())
 
 
-def _from_floats(column: pl.Series) -> pl.Series:
-    known = column.fill_nan(None)
-    ids = known.drop_nulls()
-    limit = float(exact_below(_MANTISSA_BITS[str(column.dtype)]))
-    if ids.is_infinite().any():
-        raise _refused(column, Refusal.INFINITE)
-    if (ids.abs() >= limit).any():
-        raise _refused(column, Refusal.ROUNDED)
-    if (ids != ids.floor()).any():
-        raise _refused(column, Refusal.FRACTION)
-    return known.cast(pl.Int64)
-
-
-def _from_bytes(column: pl.Series) -> pl.Series:
-    try:
-        return column.cast(pl.String)
-    except pl.exceptions.ComputeError:
-        raise _refused(column, Refusal.NOT_TEXT) from None
-
-
-def _from_objects(column: pl.Series) -> pl.Series:
-    ids = [_checked(column, canonical(value)) for value in column]
-    return pl.Series(column.name, [None if one is None else str(one) for one in ids], dtype=pl.String)
-
-
-def _checked(column: pl.Series, identity: Identity) -> int | str | None:
-    if isinstance(identity, Refusal):
-        raise _refused(column, identity)
-    return identity
-
-
-def _from_text(column: pl.Series, key: bytes, exact: bool) -> People:
+def _from_text(ids: _Ids, key: bytes) -> People:
     """Integers in their plain form are read all at once; of the other texts each distinct one is read once."""
+    column = ids.column
     integers = column.cast(pl.Int64, strict=False)
     plain = (integers.cast(pl.String) == column).fill_null(False).to_numpy()
     low = integers.fill_null(0).to_numpy().copy()
@@ -144,7 +162,7 @@ def _from_text(column: pl.Series, key: bytes, exact: bool) -> People:
         return People(low, None, None if plain.all() else plain)
     encoded: Any = getattr(column.filter(named), "to_arrow")().dictionary_encode()  # noqa: B009
     names: pl.Series = getattr(pl, "from_arrow")(encoded.dictionary).rename(column.name)  # noqa: B009
-    distinct = _from_names(names, key, exact)
+    distinct = _from_names(ids, names, key)
     codes: NDArray[np.int32] = encoded.indices.to_numpy()
     low[named] = distinct.low[codes]
     high = None
@@ -156,18 +174,9 @@ def _from_text(column: pl.Series, key: bytes, exact: bool) -> People:
     return People(low, high, None if present.all() else present)
 
 
-def _forms(names: pl.Series, exact: bool) -> tuple[list[int | str | None], list[int]]:
-    """The canonical forms of distinct texts, and which of them had to be looked at one by one."""
-    forms: list[int | str | None] = names.to_list()
-    irregular: list[int] = np.flatnonzero(names.str.contains(IRREGULAR).to_numpy()).tolist()
-    for index in irregular:
-        forms[index] = _checked(names, canonical_text(str(forms[index]), exact=exact))
-    return forms, irregular
-
-
-def _from_names(names: pl.Series, key: bytes, exact: bool) -> People:
+def _from_names(ids: _Ids, names: pl.Series, key: bytes) -> People:
     """The identities of distinct texts."""
-    forms, irregular = _forms(names, exact)
+    forms, irregular = ids.forms(names)
     low, present = np.zeros(len(forms), dtype=np.int64), np.ones(len(forms), dtype=np.bool_)
     texts = np.ones(len(forms), dtype=np.bool_)
     for index in irregular:

@@ -82,7 +82,7 @@ def stretches_of(calendar: Calendar, steps: int) -> int:
 def _counted(
     events: Events, encoder: Encoder, key: bytes, steps: int, most: int
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    pieces = [encode_rows(batch, events.user, encoder, key) for batch in events.batches()]
+    pieces = [encode_rows(batch, events.user, encoder, key) for batch in events.batches(encoder.dropped)]
     if not pieces:
         return np.zeros(most, dtype=np.int64)
     rows = join(pieces)

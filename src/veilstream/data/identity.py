@@ -81,7 +81,7 @@ def canonical(value: object) -> Identity:
     ('FRACTION', '1.5', 'BOOLEAN')
     """
     match value:
-        case None:
+        case _ if is_missing(value):
             return None
         case bool() | np.bool_():
             return Refusal.BOOLEAN
@@ -98,9 +98,14 @@ def canonical(value: object) -> Identity:
         case Fraction():
             return _from_integer(value.numerator) if value.denominator == 1 else Refusal.FRACTION
         case _:
-            kind = type(value)
-            missing = kind.__module__.startswith("pandas.") and kind.__name__ in ("NAType", "NaTType")
-            return None if missing else Refusal.TYPE
+            return Refusal.TYPE
+
+
+def is_missing(value: object) -> bool:
+    """Whether a value says that there is none; NaN is told by its type."""
+    kind = type(value)
+    missing = kind.__module__.startswith("pandas.") and kind.__name__ in ("NAType", "NaTType")
+    return value is None or missing or (isinstance(value, np.datetime64) and bool(np.isnat(value)))
 
 
 def canonical_text(text: str, *, exact: bool = False) -> Identity:
