@@ -225,7 +225,9 @@ class StaleBatchError(SpoolError):
 
 
 class SpoolFullError(SpoolError):
-    """A spool that holds as many rows as it may."""
+    """A spool that takes no batches until steps have closed or there is room on its disk."""
+
+    next_step = "send the batch again later; the operator makes room if it stays so"
 
 
 class EngineError(VeilstreamError):
