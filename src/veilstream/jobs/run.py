@@ -184,7 +184,7 @@ def _refuse_lost_ledger(known: StreamKey | None, key_file: Path, stream: str) ->
             value=key_file,
             limit=f"stream {stream!r} was published with it, but the ledger does not know the stream; publishing it "
             "again with fresh noise would cost everybody a second budget",
-            next_step="restore the ledger from a backup (veilstream ledger restore); to start over, decide so with "
+            next_step="restore the ledger from a backup (veilstream restore); to start over, decide so with "
             f"veilstream ledger reset --stream {stream}",
         )
 

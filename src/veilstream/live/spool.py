@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -60,6 +60,7 @@ from veilstream.live.spool_tables import (
 )
 from veilstream.live.spool_writing import Arrival, SharedCommit
 from veilstream.live.spooled import SpooledStream, found_stream, locked_stream
+from veilstream.storage.copies import Write, one_moment
 from veilstream.storage.ledger.surroundings import same_file
 
 KEY_BYTES: Final = 32
@@ -115,6 +116,11 @@ class Spool:
         with self.write() as connection:
             metadata.create_all(connection)
             batches_by_arrival.create(connection, checkfirst=True)
+
+    @property
+    def tables(self) -> list[sa.Table]:
+        """The tables of a spool in the order in which rows can be put into them."""
+        return metadata.sorted_tables
 
     @contextmanager
     def write(self) -> Generator[Connection]:
@@ -206,6 +212,32 @@ class Spool:
                     closed_at = max(stream.frozen_at, stream.definition.timetable.closes(step))
                     values = {"frozen": step + 1, "frozen_at": closed_at}
                     connection.execute(sa.update(streams).where(streams.c.id == stream.id).values(**values))
+
+    def go_on_at(self, name: str, step: int) -> None:
+        """Give up the rows of all steps before ``step``: the ledger goes on there, and this spool is behind it."""
+        with self.write() as connection:
+            stream = locked_stream(connection, name)
+            connection.execute(sa.delete(parts).where(parts.c.stream_id == stream.id, parts.c.step < step))
+            values = {"frozen": max(stream.frozen, step), "done": max(stream.done, step)}
+            connection.execute(sa.update(streams).where(streams.c.id == stream.id).values(**values))
+
+    @contextmanager
+    def standing_still(self) -> Generator[None]:
+        """No step is frozen or done meanwhile, and no batch is taken."""
+        with self.write() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql(f"LOCK TABLE {streams.name} IN EXCLUSIVE MODE")
+            yield
+
+    def one_moment(self, beside: Sequence[sa.Table]) -> AbstractContextManager[Write]:
+        """Holds the present moment of the spool, of which copies can be written while others write to it."""
+        tables = [*self.tables, *beside]
+
+        def make(connection: Connection) -> None:
+            for table in tables:
+                table.create(connection)
+
+        return one_moment(self._engine, tables, make)
 
     def advance(self, name: str, tick: int) -> None:
         """Move a manual clock forward."""

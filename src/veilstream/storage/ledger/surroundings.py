@@ -109,6 +109,11 @@ def refuse_forgetful_server(cursor: Any) -> None:
             )
 
 
+def create_private(path: Path) -> None:
+    """Make an empty file that nobody else may read; an error if there is one."""
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+
+
 def sync(path: Path) -> None:
     """Make what a file holds, or the names in a folder, survive a loss of power."""
     descriptor = os.open(path, os.O_RDONLY)
