@@ -201,7 +201,7 @@ class LedgerFullError(LedgerError):
 class LedgerMismatchError(LedgerError):
     """The ledger belongs to another stream, mechanism or guarantee."""
 
-    next_step = "give the settings on record, or publish under another name (--stream)"
+    next_step = "give the settings on record; a stream under another name would cost the same people both promises"
 
 
 class LedgerVersionError(LedgerError):
