@@ -38,7 +38,7 @@ def test_a_second_stream_of_the_same_rows_is_asked_for_and_recorded(rows: Path, 
     ledger = tmp_path / "b.db"
     publish(rows, ledger)
     publish(rows, ledger)
-    with pytest.raises(InvalidInputError, match="epsilon 1.5 together") as caught:
+    with pytest.raises(InvalidInputError, match=r"epsilon 1\.5 together") as caught:
         publish(rows, ledger, "second", epsilon=1)
     assert all(word in caught.value.next_step for word in ("--stream first", "--population", "--again"))
     with Ledger.open(ledger) as opened:

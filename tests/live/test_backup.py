@@ -13,7 +13,7 @@ import pytest
 from tests.live.test_stream import HOUR, START, hourly, opened, rows
 from veilstream.errors import LedgerError
 from veilstream.live import open_stream
-from veilstream.live.backup import Place, back_up, checked, restore, restore_here
+from veilstream.live.backup import Place, back_up, checked, disagreements, restore, restore_here
 from veilstream.live.clock import SettableClock
 from veilstream.server.tokens import metadata
 from veilstream.storage.ledger import Ledger
@@ -90,6 +90,7 @@ def test_an_old_spool_goes_on_when_the_operator_says_so(
     spool.write_bytes(old)
     place = Place(str(tmp_path / "b.db"))
     expected = {"s": head + 1 + period if limited else head + 1}
+    assert [finding.stream for finding in disagreements(place)] == ["s"]
     assert restore_here(place, {}, apply=False).spool == expected
     done = restore_here(place, {}, apply=True)
     assert done.spool == expected
@@ -97,9 +98,10 @@ def test_an_old_spool_goes_on_when_the_operator_says_so(
     with opened(tmp_path, clock, **limited) as stream:
         clock.tick = START + expected["s"] * HOUR + 1
         stream.add(rows("ann", at=clock.tick))
-        assert [values[0] for values in closed(stream, clock, 2)][0] == 1
+        assert next(values[0] for values in closed(stream, clock, 2)) == 1
         assert verify(stream.ledger) == []
     assert restore_here(place, {}, apply=True).ledger.losses == []
+    assert disagreements(place) == []
 
 
 @pytest.mark.parametrize("kinds", [("sqlite", "postgres"), ("postgres", "postgres"), ("postgres", "sqlite")])
@@ -111,7 +113,9 @@ def test_a_backup_goes_from_either_database_to_either(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    source, target = [new_postgres() if kind == "postgres" else str(tmp_path / f"{n}.db") for n, kind in enumerate(kinds)]
+    source, target = [
+        new_postgres() if kind == "postgres" else str(tmp_path / f"{n}.db") for n, kind in enumerate(kinds)
+    ]
     with open_stream(source, "s", hourly(**LIMITED), clock=clock) as stream:
         stream.add(rows("ann", at=clock.tick), batch_id="first")
         closed(stream, clock, 2)

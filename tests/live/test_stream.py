@@ -29,7 +29,6 @@ from veilstream.live.clock import SettableClock, Timetable, moment, tick_of
 from veilstream.live.rows import encode_batch
 from veilstream.live.spool_writing import Arrival
 from veilstream.mechanisms.streams import ModelBased
-from veilstream.storage.ledger import Ledger
 
 HOUR = 3_600_000_000
 START = tick_of("2024-01-01")

@@ -45,9 +45,7 @@ def backup(
 
 
 def restore(
-    source: Annotated[
-        str, typer.Argument(help="A backup, or a ledger that was put back already.", show_default=False)
-    ],
+    source: Annotated[str, typer.Argument(help="A backup, or a ledger that was put back already.", show_default=False)],
     ledger: Annotated[
         str | None,
         typer.Argument(help="An empty place for it; left out, what was lost is recorded in place.", show_default=False),

@@ -23,14 +23,19 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Check every row against the chain, every state, and every window by definition; exit code 4 if any is wrong."""
+    """Check every row against the chain, every state, every window by definition, the marks and the spool.
+
+    The exit code is 4 if any is wrong.
+    """
     from veilstream.cli.reporting import ExitCode
+    from veilstream.live.backup import Place, disagreements
     from veilstream.storage.ledger.verifying import check_export
     from veilstream.storage.ledger.verifying import verify as verified
 
     with opened_ledger(ledger) as opened:
         found = verified(opened) + ([] if seen is None else check_export(opened, seen))
         names = [spec.name for spec in opened.streams()]
+    found += disagreements(Place(ledger))
     if as_json:
         problems = [{"stream": finding.stream, "problem": finding.problem} for finding in found]
         print_json({"streams": names, "problems": problems})

@@ -9,6 +9,7 @@ import codecs
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -65,7 +66,7 @@ def replaced_errors(where: str, rejected: Sequence[int | None] = ()) -> Generato
             f"{where}: its text is not in the encoding that was expected",
             next_step="say in which it is, e.g. --encoding latin-1",
         ) from None
-    except (arrow_error, OSError, EOFError, csv.Error):
+    except (arrow_error, OSError, EOFError, csv.Error, zlib.error):
         number = rejected[0] if rejected else None
         problem, note = f"{where}: it cannot be read", None
         if number is not None:

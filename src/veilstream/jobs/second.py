@@ -40,16 +40,16 @@ def refuse_second(prepared: PreparedJob, ledger: Ledger, say: Callable[[str], No
         found.append(spec.name)
         both = Guarantee.from_json(spec.guarantee).epsilon + prepared.guarantee.epsilon
         price = (
-            f"it reads the same rows over the same time as stream {spec.name!r}: whoever is in both pays both promises, "
-            f"epsilon {number(both)} together"
+            f"it reads the same rows over the same time as stream {spec.name!r}: whoever is in both pays both "
+            f"promises, epsilon {number(both)} together"
         )
         if known["columns"] == facts["columns"] and not job.again:
             raise InvalidInputError(
                 name="stream",
                 value=job.stream,
                 limit=price,
-                next_step=f"go on with that stream (--stream {spec.name}), let a population add both up (--population), "
-                "or say that you mean it (--again), which is recorded",
+                next_step=f"go on with that stream (--stream {spec.name}), let a population add both up "
+                "(--population), or say that you mean it (--again), which is recorded",
             )
         say(f"stream {job.stream!r}: {price}")
     return found

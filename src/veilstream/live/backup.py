@@ -1,14 +1,13 @@
 """Ledger, spool, keys and marks as one checked unit: taken while others write, put into an empty place.
 
-The unit is a folder. Its ledger and spool are of one moment: every step that the ledger has was frozen in the spool, and
-every step that the spool has done is in the ledger. A list of all files with their digests is written last.
+The unit is a folder. Its ledger and spool are of one moment: every step that the ledger has was frozen in the spool,
+and every step that the spool has done is in the ledger. A list of all files with their digests is written last.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
@@ -22,6 +21,7 @@ from sqlalchemy import Connection, Table
 
 from veilstream.documents import read_json
 from veilstream.errors import InvalidInputError, LedgerBusyError, LedgerError
+from veilstream.live.closing import refuse_old_copies
 from veilstream.live.spool import Spool
 from veilstream.live.stream import spool_beside
 from veilstream.storage.copies import put_rows
@@ -39,6 +39,7 @@ from veilstream.storage.ledger.restoring import (
     restore_in_place,
 )
 from veilstream.storage.ledger.surroundings import create_private, sync, unfinished
+from veilstream.storage.ledger.verifying import Finding
 from veilstream.storage.location import locate
 
 MANIFEST: Final = "manifest.json"
@@ -86,11 +87,13 @@ def back_up(place: Place, folder: Path, beside: Sequence[Table] = ()) -> dict[st
             partial.mkdir(mode=0o700, parents=True)
             if _copied(place, partial, beside):
                 manifest = _listed(partial)
-                os.replace(partial, folder)
+                partial.replace(folder)
                 sync(folder.parent)
                 return manifest
     except OSError as error:
-        raise LedgerError(name="backup", value=folder, limit=f"{error.strerror}", outcome="nothing was written") from None
+        raise LedgerError(
+            name="backup", value=folder, limit=f"{error.strerror}", outcome="nothing was written"
+        ) from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     raise LedgerBusyError(
@@ -215,7 +218,8 @@ class Outcome:
         """The same in words."""
         said = [str(loss) for loss in self.ledger.losses]
         said += [
-            f"stream '{name}': rows that the spool took for steps before {step} are gone" for name, step in self.spool.items()
+            f"stream '{name}': rows that the spool took for steps before {step} are gone"
+            for name, step in self.spool.items()
         ]
         said += [
             f"stream '{name}': it began after the backup; nothing of it is here (veilstream ledger reset)"
@@ -251,7 +255,7 @@ def restore(
                 value=path,
                 limit="it is in the way; a backup goes into an empty place",
                 outcome="nothing was restored",
-                next_step="move it away with what belongs to it; leave the marks, which say how far its streams had come",
+                next_step="move it away with what belongs to it; leave the marks, which say how far streams had come",
             )
 
     moved: dict[str, int] = {}
@@ -293,7 +297,9 @@ def restore_here(place: Place, last_steps: Mapping[str, int], *, apply: bool) ->
         with spool:
             lost = {loss.stream: loss.resume for loss in found.losses}
             behind = dict(_behind(spool, ledger, lost))
-            losses = [loss for name, head in behind.items() if (loss := _unknown_people(spool, ledger, name, head, lost))]
+            losses = [
+                loss for name, head in behind.items() if (loss := _unknown_people(spool, ledger, name, head, lost))
+            ]
             if apply:
                 for loss in losses:
                     record_loss(ledger, loss)
@@ -301,6 +307,25 @@ def restore_here(place: Place, last_steps: Mapping[str, int], *, apply: bool) ->
             resumed = {loss.stream: loss.resume for loss in losses}
             planned = {name: resumed.get(name) or lost.get(name) or head + 1 for name, head in behind.items()}
             return Outcome(Restored([*found.losses, *losses], found.gone), planned)
+
+
+def disagreements(place: Place) -> list[Finding]:
+    """Streams of which ledger or spool is an old copy."""
+    found: list[Finding] = []
+    spool = place.opened_spool()
+    if spool is None:
+        return found
+    with spool, Ledger.open(place.ledger) as ledger:
+        known = {spec.name for spec in ledger.streams()}
+        for name in spool.names():
+            before = spool.stream(name)
+            assert before is not None
+            head = ledger.head(name) if name in known else None
+            try:
+                refuse_old_copies(before, head, spool.stream(name))
+            except LedgerError as error:
+                found.append(Finding(name, str(error)))
+    return found
 
 
 def _behind(spool: Spool, ledger: Ledger, lost: Mapping[str, int | None]) -> Generator[tuple[str, int]]:
@@ -315,9 +340,7 @@ def _behind(spool: Spool, ledger: Ledger, lost: Mapping[str, int | None]) -> Gen
             yield name, -1 if head is None else head
 
 
-def _unknown_people(
-    spool: Spool, ledger: Ledger, name: str, head: int, lost: Mapping[str, int | None]
-) -> Loss | None:
+def _unknown_people(spool: Spool, ledger: Ledger, name: str, head: int, lost: Mapping[str, int | None]) -> Loss | None:
     """Nobody knows who was present in steps that the spool has forgotten: where that decides about later ones, the
     stream goes on where no window holds both, as after a loss."""
     stream = spool.stream(name)
@@ -371,7 +394,9 @@ def _put_spool(copy: Path, place: Place, beside: Sequence[Table], ledger: Ledger
         return moved
     with Spool(place.spool_place) as spool:
         if spool.names():
-            raise LedgerError(name="spool", value=spool.label, limit="it has streams; a backup goes into an empty place")
+            raise LedgerError(
+                name="spool", value=spool.label, limit="it has streams; a backup goes into an empty place"
+            )
         with spool.write() as connection:
             _make(connection, beside)
             put_rows(copy, connection, [*spool.tables, *beside])
@@ -381,4 +406,3 @@ def _put_spool(copy: Path, place: Place, beside: Sequence[Table], ledger: Ledger
 def _make(connection: Connection, tables: Sequence[Table]) -> None:
     for table in tables:
         table.create(connection, checkfirst=True)
-

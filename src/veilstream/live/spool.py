@@ -330,7 +330,9 @@ class Spool:
             # What is deleted on a server is free when it has cleaned up: rows that wait are counted.
             looked, waiting = self._looked
             if time.monotonic() - looked > LOOK_SECONDS:
-                waiting = int(connection.execute(sa.select(sa.func.coalesce(sa.func.sum(parts.c.size), 0))).scalar_one())
+                waiting = int(
+                    connection.execute(sa.select(sa.func.coalesce(sa.func.sum(parts.c.size), 0))).scalar_one()
+                )
                 self._looked = (time.monotonic(), waiting)
             return SpoolRoom(waiting, self._most_bytes, None, 0)
         pages, unused, size = (

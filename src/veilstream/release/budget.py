@@ -71,8 +71,8 @@ def outside_in_words(streams: Sequence[Outside]) -> str:
     """What they mean for whoever is in them as well."""
     together = sum((one.guarantee.epsilon for one in streams), Fraction(0))
     return (
-        f"{len(streams)} stream(s) of this ledger belong to no population. If they are about the same people, what they "
-        f"promise comes on top of the promises here: epsilon {float(together):.4g} for their windows together"
+        f"{len(streams)} stream(s) of this ledger belong to no population. If they are about the same people, what "
+        f"they promise comes on top of the promises here: epsilon {float(together):.4g} for their windows together"
     )
 
 
@@ -210,7 +210,12 @@ def nominal(population: Population, cost: Cost) -> Fraction:
 def outside_json(streams: Sequence[Outside]) -> list[dict[str, Any]]:
     """The same for programs."""
     return [
-        {"stream": one.stream, "guarantee": str(one.guarantee), "epsilon": str(one.guarantee.epsilon), "releases": one.releases}
+        {
+            "stream": one.stream,
+            "guarantee": str(one.guarantee),
+            "epsilon": str(one.guarantee.epsilon),
+            "releases": one.releases,
+        }
         for one in streams
     ]
 

@@ -197,7 +197,7 @@ class Ledger:
         return self._backend.one_moment()
 
     def watch(self) -> None:
-        """Note how far each stream has come, for who may have to go on with it on this machine; others make its steps."""
+        """Note how far each stream has come whose steps others make, for who may have to go on with it."""
         with self._backend.read() as connection:
             self._find_marks(connection, find_key(connection, self._backend.label))
             named = connection.execute(sa.select(streams.c.id, streams.c.name)).all()

@@ -212,7 +212,7 @@ def restore_copy(
     put: Callable[[Path, Ledger], None] | None,
     last_steps: Mapping[str, int],
 ) -> Restored:
-    """Say what going on from a copy of a ledger loses; where there is a way to ``put`` it in place, record it and do so.
+    """Say what going on from a copy of a ledger loses; with a way to ``put`` it in place, record it and do so.
 
     ``partial`` is where it is made ready, ``marks_of`` gives the marks of the place where it goes.
     """
