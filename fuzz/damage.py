@@ -28,7 +28,7 @@ LITERALS: Final = (
 )  # fmt: skip
 QUESTIONS: Final = (
     "ledger show b.db", "ledger releases b.db", "ledger charges b.db", "ledger verify b.db", "ledger export b.db",
-    "ledger backup b.db c.db", f"publish {PUBLISH} --out out.csv", f"publish {PUBLISH.replace('T06', 'T05')}",
+    "backup b.db copy", f"publish {PUBLISH} --out out.csv", f"publish {PUBLISH.replace('T06', 'T05')}",
     "ledger compact b.db --no-archive --apply", "ledger reset b.db --stream default --reason lost --apply",
     "ledger revisions b.db --json", "ledger show b.db --stream x --json", "ledger releases b.db --after 2 --json",
 )  # fmt: skip

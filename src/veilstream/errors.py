@@ -202,7 +202,7 @@ class LedgerFullError(LedgerError):
 class LedgerMismatchError(LedgerError):
     """The ledger belongs to another stream, mechanism or guarantee."""
 
-    next_step = "give the settings on record, or publish under another name (--stream)"
+    next_step = "give the settings on record; a stream under another name would cost the same people both promises"
 
 
 class LedgerVersionError(LedgerError):
@@ -226,7 +226,9 @@ class StaleBatchError(SpoolError):
 
 
 class SpoolFullError(SpoolError):
-    """A spool that holds as many rows as it may."""
+    """A spool that takes no batches until steps have closed or there is room on its disk."""
+
+    next_step = "send the batch again later; the operator makes room if it stays so"
 
 
 class ClockJumpError(VeilstreamError):

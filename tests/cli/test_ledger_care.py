@@ -50,17 +50,19 @@ def test_compacting_says_what_it_would_do_first(grown: Path, tmp_path: Path) -> 
 
 
 def test_a_lost_ledger_goes_on_from_its_backup_one_window_later(grown: Path, tmp_path: Path) -> None:
-    backup = tmp_path / "backup.db"
-    assert veilstream("ledger", "backup", grown, backup).code == 0
+    backup = tmp_path / "backup"
+    assert veilstream("backup", grown, backup).code == 0
+    assert veilstream("backup", grown, backup).code == 4
     with vs.Publisher(2, vs.Guarantee(1, w=4), Uniform(), grown, stream="visits") as p:
         for _ in range(3):
             p.feed(np.array([5, 9]))
+    assert "empty place" in veilstream("restore", backup, grown).err
     grown.unlink()
-    said = veilstream("ledger", "restore", backup, grown)
+    said = veilstream("restore", backup, grown)
     assert "steps 25 to 27 are lost and count as spent; it goes on at step 31" in said.out
     assert not grown.exists()
-    assert veilstream("ledger", "restore", backup, grown, "--last-step", "visits").code == 2
-    done = veilstream("ledger", "restore", backup, grown, "--apply", "--json").json
+    assert veilstream("restore", backup, grown, "--last-step", "visits").code == 2
+    done = veilstream("restore", backup, grown, "--apply", "--json").json
     assert [(loss["stream"], loss["resume"]) for loss in done["losses"]] == [("visits", 31)]
     with vs.Publisher(2, vs.Guarantee(1, w=4), Uniform(), grown, stream="visits") as p:
         assert p.feed(np.array([5, 9])).t == 31
@@ -105,8 +107,8 @@ def test_streams_about_the_same_people_are_added_up(grown: Path, city: City) -> 
 
 def test_what_publish_said_tells_an_older_ledger(city: City) -> None:
     assert city.publish(end="2024-01-01T02:00", unknown="drop").code == 0
-    copy, seen = city.folder / "copy.db", city.folder / "said.json"
-    assert veilstream("ledger", "backup", city.ledger, copy).code == 0
+    copy, seen = city.folder / "copy" / "ledger.db", city.folder / "said.json"
+    assert veilstream("backup", city.ledger, copy.parent).code == 0
     said = city.publish("--json")
     assert said.json["mark"]["t"] == 5
     seen.write_text(said.out)

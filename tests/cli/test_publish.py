@@ -273,7 +273,7 @@ def test_totals_need_no_attributes(city: City) -> None:
 
 
 def test_gaussian_noise_and_streams_side_by_side(city: City) -> None:
-    gaussian = city.publish(delta="1e-6", histogram="gaussian", stream="smooth")
+    gaussian = city.publish(delta="1e-6", histogram="gaussian", stream="smooth", again=True)
     other = city.publish(window="1", mechanism="sample")
     assert (gaussian.code, other.code) == (0, 0), gaussian.err
     assert len(city.released("smooth")) == len(city.released("default")) == 6
@@ -318,7 +318,7 @@ def test_silence_after_the_last_row_is_published_only_if_it_is_declared_to_be_da
     assert city.publish(allow_empty=True).code == 0
     assert len(city.released()) == 6
     city.write([])
-    assert city.publish(stream="nobody", allow_empty=True).code == 0
+    assert city.publish(stream="nobody", again=True, allow_empty=True).code == 0
     assert len(city.released("nobody")) == 6
 
 
@@ -335,7 +335,7 @@ def test_tables_say_what_is_counted_and_of_which_step(city: City) -> None:
     ]
     assert table["counted"].unique().to_list() == ["rows, at most 3 per person, per hour"]
     assert table["covers"].unique().to_list() == ["value before noise"]
-    assert city.publish(mechanism="model", stream="model").code == 0
+    assert city.publish(mechanism="model", stream="model", again=True).code == 0
     modelled = pl.read_csv(city.table)
     assert modelled["covers"].unique().to_list() == ["count"]
     assert (modelled["as_of"] == modelled["step"]).all()
@@ -347,7 +347,7 @@ def test_whether_silence_is_data_is_recorded_on_the_stream(city: City) -> None:
             return {spec.name: spec.allow_empty for spec in ledger.streams()}
 
     assert city.publish().code == 0
-    assert city.publish(stream="quiet", allow_empty=True).code == 0
+    assert city.publish(stream="quiet", again=True, allow_empty=True).code == 0
     assert recorded() == {"default": False, "quiet": True}
     refused = city.publish("--json", allow_empty=True, end="2024-01-01T08:00")
     assert (refused.code, refused.json["error"]["name"]) == (4, "allow_empty")
@@ -437,9 +437,9 @@ def test_charges_of_some_bins_are_told_as_such(city: City) -> None:
 
 def test_a_ledger_is_verified_copied_and_compared_with_what_was_seen(city: City) -> None:
     assert city.publish(end="2024-01-01T02:00", unknown="drop").code == 0
-    copy, seen = city.folder / "copy.db", city.folder / "seen.jsonl"
-    assert veilstream("ledger", "backup", city.ledger, copy).code == 0
-    assert veilstream("ledger", "backup", city.ledger, copy).code == 4
+    copy, seen = city.folder / "copy" / "ledger.db", city.folder / "seen.jsonl"
+    assert veilstream("backup", city.ledger, copy.parent).code == 0
+    assert veilstream("backup", city.ledger, copy.parent).code == 4
     assert city.publish().code == 0
     assert veilstream("ledger", "export", city.ledger, "--out", seen).code == 0
     lines = [json.loads(line) for line in seen.read_text().splitlines()]
@@ -448,4 +448,4 @@ def test_a_ledger_is_verified_copied_and_compared_with_what_was_seen(city: City)
     assert veilstream("ledger", "verify", city.ledger, "--seen", seen, "--json").json["problems"] == []
     behind = veilstream("ledger", "verify", copy, "--seen", seen, "--json")
     assert behind.code == 4
-    assert "rolled back: 4 commits" in behind.json["problems"][0]["problem"]
+    assert any("rolled back: 4 commits" in finding["problem"] for finding in behind.json["problems"])

@@ -173,11 +173,12 @@ def test_a_truncated_file_is_broken(tmp_path: Path) -> None:
     rows = "".join(f"u{i * 7919 % 100_003},2024-01-01T00:{i % 60:02}:00,a,s{i * i}\n" for i in rng)
     packed = gzip.compress((HEADER + rows).encode())
     (tmp_path / "e.csv.gz").write_bytes(packed[: len(packed) // 2])
+    (tmp_path / "flipped.csv.gz").write_bytes(packed[:2000] + bytes([packed[2000] ^ 255]) * 50 + packed[2050:])
     pl.concat([frame()] * 1000).write_parquet(tmp_path / "e.parquet")
     whole = (tmp_path / "e.parquet").read_bytes()
     (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "spoilt.parquet").write_bytes(whole[:4] + bytes(400) + whole[404:])
-    for name in ("e.csv.gz", "cut.parquet", "spoilt.parquet"):
+    for name in ("e.csv.gz", "flipped.csv.gz", "cut.parquet", "spoilt.parquet"):
         with pytest.raises(UnreadableFileError, match="nothing was released"):
             counts(tmp_path / name)
 

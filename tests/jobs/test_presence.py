@@ -90,7 +90,7 @@ def test_a_history_that_is_ahead_of_its_ledger_is_refused(tmp_path: Path) -> Non
     history = PresenceHistory(Guarantee(1, w=7, presence=2), bytes(16))
     history.advance(3)
     store_history(tmp_path / "presence", history)
-    for released, name in ((2, "ledger restore"), (4, "--all-rows")):
+    for released, name in ((2, "veilstream restore"), (4, "--all-rows")):
         with pytest.raises(LedgerError) as caught:
             KeptPresence(tmp_path / "presence", history, released, all_rows=False)
         assert caught.value.name == "presence history"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -17,6 +19,7 @@ from veilstream.errors import (
     BatchConflictError,
     ClockJumpError,
     InvalidInputError,
+    LedgerError,
     LedgerMismatchError,
     SpoolFullError,
     StaleBatchError,
@@ -27,7 +30,6 @@ from veilstream.live.clock import SettableClock, Timetable, WallClock, moment, t
 from veilstream.live.rows import encode_batch
 from veilstream.live.spool_writing import Arrival
 from veilstream.mechanisms.streams import ModelBased
-from veilstream.storage.ledger import Ledger
 
 HOUR = 3_600_000_000
 START = tick_of("2024-01-01")
@@ -180,15 +182,69 @@ def test_a_missing_column_refuses_the_batch(tmp_path: Path) -> None:
         stream.add({"id": [1], "ts": [moment(START)]})
 
 
-def test_a_full_spool_refuses_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_spool_refuses_loses_nothing_and_recovers(tmp_path: Path) -> None:
     clock = SettableClock(START)
-    with Spool(tmp_path / "spool", most_bytes=1) as spool, Ledger.open(None) as ledger:
-        stream = open_stream(ledger, "s", hourly(), spool=spool, clock=clock)
-        stream.add(rows(1))
-        with pytest.raises(SpoolFullError):
+    with opened(tmp_path, clock) as stream:
+        stream.spool._most_bytes = stream.spool.room().used + 1  # pyright: ignore[reportPrivateUsage]
+        stream.add(rows(*range(50_000)))
+        with pytest.raises(SpoolFullError) as caught:
             stream.add(rows(2))
+        # Senders are not told how much others have sent.
+        assert not any(sign.isdecimal() for sign in str(caught.value))
         clock.tick = START + 2 * HOUR
-        assert stream.close_due()[0].values.tolist() == [1, 0]
+        assert stream.close_due()[0].values.tolist() == [50_000, 0]
+        assert stream.add(rows(2, at=clock.tick)) == "accepted"
+
+
+def test_what_closing_needs_of_the_disk_is_not_given_to_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SettableClock(START)
+    with opened(tmp_path, clock) as stream:
+        stream.add(rows(1))
+        blocks = SimpleNamespace(f_bavail=99, f_blocks=1000, f_frsize=1 << 20)
+        with monkeypatch.context() as full:
+            full.setattr(os, "statvfs", lambda _path: blocks)
+            with pytest.raises(SpoolFullError):
+                stream.add(rows(2))
+            clock.tick = START + 2 * HOUR
+            assert stream.close_due()[0].values.tolist() == [1, 0]
+        assert stream.add(rows(2, at=clock.tick)) == "accepted"
+
+
+def test_a_spool_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    clock = SettableClock(START)
+    opened(tmp_path, clock).close()
+    (tmp_path / "b.db.spool").chmod(0o666)
+    with pytest.raises(LedgerError, match="chmod 600"):
+        opened(tmp_path, clock)
+
+
+def test_a_spool_that_is_replaced_while_it_is_open_takes_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path, SettableClock(START)) as stream:
+        (tmp_path / "b.db.spool").rename(tmp_path / "aside")
+        with pytest.raises(LedgerError, match="moved or replaced"):
+            stream.add(rows(1))
+
+
+@pytest.mark.parametrize("limited", [{}, {"window": 10, "presence": 1, "mechanism": "uniform"}])
+def test_an_old_copy_of_the_spool_is_refused(limited: dict[str, Any], tmp_path: Path) -> None:
+    """It does not know who was present since, nor the batches that it took."""
+    clock, spool = SettableClock(START), tmp_path / "b.db.spool"
+    with opened(tmp_path, clock, **limited) as stream:
+        stream.add(rows(1))
+    old = spool.read_bytes()
+    for _ in range(2):
+        # With the rows of the step that is open the copy is as good as the original.
+        with opened(tmp_path, clock, **limited) as stream:
+            clock.tick += 2 * HOUR
+            stream.close_due()
+    for beside in ("-wal", "-shm"):
+        spool.with_name(spool.name + beside).unlink(missing_ok=True)
+    spool.write_bytes(old)
+    with pytest.raises(LedgerMismatchError, match="old copy of the spool") as caught:
+        opened(tmp_path, clock, **limited)
+    assert "veilstream restore" in caught.value.next_step
 
 
 def test_another_definition_is_refused_and_words_may_change(tmp_path: Path) -> None:

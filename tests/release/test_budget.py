@@ -11,7 +11,7 @@ import pytest
 
 from veilstream import STREAMS, Guarantee, Membership, Population, Publisher
 from veilstream.data import Calendar
-from veilstream.release.budget import BudgetStatement, in_words
+from veilstream.release.budget import BudgetStatement, in_words, outside
 from veilstream.release.budget_picture import draw_budget
 from veilstream.release.officer_page import write_officer_page
 from veilstream.storage.ledger import Ledger
@@ -109,3 +109,19 @@ def test_the_page_opens_in_a_browser_and_loads_nothing(statement: BudgetStatemen
         page.emulate_media(media="print")
         assert page.pdf().startswith(b"%PDF")
         browser.close()
+
+
+def test_streams_outside_of_every_population_stand_in_red_with_their_sum(
+    statement: BudgetStatement, tmp_path: Path
+) -> None:
+    with Ledger.open(None) as ledger:
+        for name in ("<i>", "plain"):
+            Publisher(2, Guarantee("3/4", w=4), STREAMS["uniform"](), ledger, stream=name).feed(COUNTS)
+        others = outside(ledger)
+    assert [(one.stream, one.releases) for one in others] == [("<i>", 1), ("plain", 1)]
+    write_officer_page([statement], tmp_path / "o.html", others, ledger="b.db", made="today")
+    text = (tmp_path / "o.html").read_text(encoding="utf-8")
+    assert '<section class="outside">' in text
+    assert "epsilon 1.5 for their windows together" in text
+    assert "<i>" not in text
+    assert "&lt;i&gt;" in text

@@ -39,6 +39,8 @@ COMMANDS: Final = {
     "compare": Entry("compare", "Try all mechanisms on a public stream and recommend one."),
     "mechanisms": Entry("catalogue", "List mechanisms and histograms with their parameters."),
     "ledger": Entry("ledgers", "Read a ledger: what was released, what it cost, what is left.", "ledger_app"),
+    "backup": Entry("backup", "Copy ledger, spool, keys and marks while they are in use."),
+    "restore": Entry("backup", "Go on from a backup, or from what was put back.", "restore"),
     "population": Entry("population", "Promise one budget for many streams and releases.", "population_app"),
     "budget": Entry("budget", "Show what populations spent, what is left, what comes back."),
     "serve": Entry("serve", "Take rows over HTTP, publish on the clock, show a live page."),

@@ -12,7 +12,9 @@ from veilstream.cli.options import AsJson, option
 from veilstream.cli.reporting import ExitCode, print_json
 
 if TYPE_CHECKING:
-    from veilstream.release.budget import BudgetStatement
+    from collections.abc import Sequence
+
+    from veilstream.release.budget import BudgetStatement, Outside
 
 LONGEST_NAME: Final = 20
 """Of a stream that keeps its name on one line of 80 columns."""
@@ -34,7 +36,7 @@ def budget(
     """Show what populations promised and spent: each stream's share, fullest window, what is left and comes back."""
     from veilstream.cli.ledger_opening import opened_ledger
     from veilstream.errors import InvalidInputError
-    from veilstream.release.budget import BudgetStatement
+    from veilstream.release.budget import BudgetStatement, outside, outside_json
     from veilstream.release.budget import as_json as statement_json
     from veilstream.release.budget_picture import SUFFIXES, write_picture
     from veilstream.release.officer_page import write_officer_page
@@ -46,6 +48,7 @@ def budget(
     with opened_ledger(ledger) as book:
         names = [one.name for one in book.populations.list()] if name is None else [name]
         statements = [BudgetStatement.of(book, one) for one in names]
+        others = outside(book)
     if plot is not None and len(statements) != 1:
         raise InvalidInputError(
             name="plot",
@@ -58,18 +61,38 @@ def budget(
         write_picture(statements[0], plot)
     if page is not None:
         made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        write_officer_page(statements, page, ledger=book.label, made=made)
+        write_officer_page(statements, page, others, ledger=_public_name(ledger), made=made)
     if as_json:
-        print_json({"populations": [statement_json(one) for one in statements]})
+        populations = [statement_json(one) for one in statements]
+        print_json({"populations": populations, "outside": outside_json(others)})
         return ExitCode.OK
     for one in statements:
         print_statement(one)
     if not statements:
         typer.echo("no populations: every stream has a promise of its own; see veilstream ledger show")
+    if statements and others:
+        print_outside(others)
     for path in (plot, page):
         if path is not None:
             typer.echo(f"wrote {path}", err=True)
     return ExitCode.OK
+
+
+def _public_name(ledger: str) -> str:
+    """What the page calls the ledger: where it lies is nobody's business."""
+    from veilstream.storage.location import locate
+
+    place = locate(ledger)
+    return place.file.name if place.file is not None else str(place.server.database if place.server else "")
+
+
+def print_outside(streams: Sequence[Outside]) -> None:
+    """Streams that belong to no population, which no promise here covers."""
+    from veilstream.release.budget import outside_in_words
+
+    typer.secho(f"outside: {outside_in_words(streams)}:", fg=typer.colors.RED)
+    for one in streams:
+        typer.secho(f"  {one.stream}: {one.guarantee}, {one.releases:,} release(s)", fg=typer.colors.RED)
 
 
 def print_statement(statement: BudgetStatement) -> None:

@@ -1,4 +1,4 @@
-"""Looking after a ledger: verify, back up, compact, restore, start over, let others read."""
+"""Looking after a ledger: verify, compact, start over, let others read; ``backup`` copies it and puts copies back."""
 
 from __future__ import annotations
 
@@ -23,14 +23,19 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Check every row against the chain, every state, and every window by definition; exit code 4 if any is wrong."""
+    """Check every row against the chain, every state, every window by definition, the marks and the spool.
+
+    The exit code is 4 if any is wrong.
+    """
     from veilstream.cli.reporting import ExitCode
+    from veilstream.live.backup import Place, disagreements
     from veilstream.storage.ledger.verifying import check_export
     from veilstream.storage.ledger.verifying import verify as verified
 
     with opened_ledger(ledger) as opened:
         found = verified(opened) + ([] if seen is None else check_export(opened, seen))
         names = [spec.name for spec in opened.streams()]
+    found += disagreements(Place(ledger))
     if as_json:
         problems = [{"stream": finding.stream, "problem": finding.problem} for finding in found]
         print_json({"streams": names, "problems": problems})
@@ -39,16 +44,6 @@ def verify(
             typer.echo(f"{finding.stream or 'ledger'}: {finding.problem}")
         typer.echo(f"{len(names)} stream(s), {len(found)} problem(s)")
     return ExitCode.LEDGER if found else ExitCode.OK
-
-
-def backup(
-    ledger: Where,
-    copy: Annotated[Path, typer.Argument(help="A file that does not exist yet.", show_default=False)],
-) -> None:
-    """Copy an SQLite ledger as of one moment while publishers run; the copy is secret like the ledger."""
-    with opened_ledger(ledger) as opened:
-        opened.back_up(copy)
-    typer.echo(f"wrote {copy}; to go on from it loses every step since: see docs/reliability.md", err=True)
 
 
 def grant(
@@ -106,63 +101,6 @@ def compact(
         typer.echo(str(plan))
     if wanted:
         typer.echo("done" if apply else DRY_RUN, err=True)
-
-
-def restore(
-    backup: Annotated[str, typer.Argument(help="A backup, or a ledger that was put back already.", show_default=False)],
-    ledger: Annotated[
-        Path | None,
-        typer.Argument(help="Where it is to go; left out, what was lost is recorded in place.", show_default=False),
-    ] = None,
-    last_step: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--last-step", help="STREAM=T: the last step of a stream that was published or tried.", show_default=False
-        ),
-    ] = None,
-    apply: Apply = False,
-    as_json: Json = False,
-) -> None:
-    """Go on from a backup: steps that it has forgotten count as spent, and their streams go on one window later.
-
-    How far each stream had come is known from the marks beside LEDGER, or stated with --last-step.
-    """
-    from veilstream.errors import LedgerError
-    from veilstream.storage.ledger.restoring import restore_file, restore_in_place
-
-    stated = _last_steps(last_step or [])
-    if ledger is None:
-        with opened_ledger(backup) as opened:
-            found = restore_in_place(opened, stated, apply=apply)
-    else:
-        if not Path(backup).is_file():
-            raise LedgerError(name="backup", value=backup, limit="there is no such file", outcome="nothing was read")
-        found = restore_file(Path(backup), ledger.resolve(), stated, apply=apply)
-    if as_json:
-        print_json({"applied": apply, "losses": [asdict(loss) for loss in found.losses], "gone": found.gone})
-        return
-    for loss in found.losses:
-        typer.echo(str(loss))
-    for name in found.gone:
-        typer.echo(f"stream '{name}': it began after the backup; nothing of it is here (veilstream ledger reset)")
-    if found.gone:
-        typer.echo("populations: what these streams drew is not known, so that nobody can draw on their pools any more")
-    typer.echo("done" if apply else DRY_RUN, err=True)
-
-
-def _last_steps(given: list[str]) -> dict[str, int]:
-    from veilstream.errors import InvalidInputError
-
-    found: dict[str, int] = {}
-    for text in given:
-        stream, _, step = text.rpartition("=")
-        try:
-            found[stream] = int(step)
-        except ValueError:
-            stream = ""
-        if not stream:
-            raise InvalidInputError(name="last-step", value=text, limit="STREAM=T, with a whole number T")
-    return found
 
 
 def reset(

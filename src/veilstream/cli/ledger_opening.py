@@ -19,9 +19,17 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on std
 @contextmanager
 def opened_ledger(url: str) -> Generator[Ledger]:
     """A ledger that exists already."""
+    from veilstream.storage.ledger import Ledger
+
+    require_file(url)
+    with Ledger.open(url) as ledger:
+        yield ledger
+
+
+def require_file(url: str) -> None:
+    """Refuse a ledger in a file that does not exist."""
     from veilstream.errors import LedgerError
     from veilstream.jobs.prepare import database_file
-    from veilstream.storage.ledger import Ledger
 
     database = database_file(url)
     if database is not None and not database.is_file():
@@ -32,8 +40,6 @@ def opened_ledger(url: str) -> Generator[Ledger]:
             outcome="nothing was read",
             next_step="check its name and folder; 'veilstream publish --ledger FILE' makes one",
         )
-    with Ledger.open(url) as ledger:
-        yield ledger
 
 
 def chosen_streams(ledger: Ledger, stream: str | None) -> list[StreamSpec]:

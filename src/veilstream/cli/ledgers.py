@@ -178,9 +178,7 @@ def export(
 for command, name in (
     (revisions, "revisions"),
     (ledger_care.verify, "verify"),
-    (ledger_care.backup, "backup"),
     (ledger_care.compact, "compact"),
-    (ledger_care.restore, "restore"),
     (ledger_care.reset, "reset"),
     (ledger_care.grant, "grant-reader"),
 ):

@@ -141,6 +141,9 @@ class Job(BaseModel):
     draw: Draw = Field(
         "shared", description="'shared' (default) from the population's pool, or 'reserved', a share fixed now."
     )
+    again: bool = Field(
+        False, description="Publish another stream of the same rows: whoever is in both pays both promises."
+    )
     unit: str = Field(
         "people",
         description="Whom the data are bounded by, as the population protects: people (default), devices, events.",

@@ -67,7 +67,7 @@ class KeptPresence:
                 value=str(self._path),
                 limit=f"it ends with step {known}, and the ledger knows {self._released} released steps: an old copy "
                 "of the ledger was put back",
-                next_step="restore the ledger that belongs to it (veilstream ledger restore)",
+                next_step="restore the ledger that belongs to it (veilstream restore)",
             )
         if known < self._released and not all_rows:
             raise LedgerError(

@@ -12,10 +12,11 @@ from types import FrameType
 from typing import Any
 
 from veilstream.data.readers import require_files
-from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerBusyError, LedgerError, LedgerMismatchError
+from veilstream.errors import BudgetExceededError, InvalidInputError, LedgerError, LedgerMismatchError
 from veilstream.jobs.automatic import AUTO, recorded_mechanism
 from veilstream.jobs.prepare import PreparedJob, database_file, require_ledger
 from veilstream.jobs.rows import open_snapshots
+from veilstream.jobs.second import record_source, refuse_second
 from veilstream.jobs.summary import Summary, write_outputs
 from veilstream.release.publisher import Publisher
 from veilstream.storage.keys import StreamKey, begun_path, key_path, load, settle, store
@@ -75,25 +76,43 @@ def run(prepared: PreparedJob, say: Callable[[str], None], advance: Advance) -> 
         with Ledger.open(url) as ledger:
             write_outputs(prepared, ledger, summary)
         return summary
+    others: list[str] = []
     if head is None:
         require_population(url, job.population)
+        if _there(database):
+            with Ledger.open(url) as ledger:
+                if job.stream not in [spec.name for spec in ledger.streams()]:
+                    others = refuse_second(prepared, ledger, say)
     known = load(key_file, job.stream)
     key = known or load(begun_path(key_file), job.stream) or StreamKey.fresh(job.stream)
     # Every row is read and checked here, before the ledger is touched.
     with open_snapshots(prepared, key, summary, key_file.with_name(f"{key_file.name}.presence")) as snapshots:
         if not prepared.job.allow_empty:
             _refuse_silence(prepared, summary)
-        if known is None and store(begun_path(key_file), key) != key:
-            raise LedgerBusyError(
-                name="key file", value=key_file, limit="another process wrote it meanwhile; try again"
-            )
-        with Ledger.open(url) as ledger:
-            publisher = _publisher(prepared, ledger, key)
-            if known is None:
-                settle(key_file)
-            _feed(prepared, publisher, snapshots, summary, say=say, advance=advance)
-            write_outputs(prepared, ledger, summary)
-    return summary
+        first = known is not None or _is_first(key_file, key)
+        if first:
+            with Ledger.open(url) as ledger:
+                publisher = _publisher(prepared, ledger, key)
+                if known is None:
+                    settle(key_file)
+                record_source(prepared, ledger, others)
+                _feed(prepared, publisher, snapshots, summary, say=say, advance=advance)
+                write_outputs(prepared, ledger, summary)
+            return summary
+    # The rows are read anew, bounded by the key of the other run; both go on as two runs of one stream do.
+    say(f"stream {job.stream!r}: another run began it meanwhile; going on with it")
+    return run(prepared, say, advance)
+
+
+def _is_first(key_file: Path, key: StreamKey) -> bool:
+    """Whether no other run begins the stream with a key of its own at the same time."""
+    if store(begun_path(key_file), key) != key:
+        return False
+    other = load(key_file, key.stream)
+    if other is not None and other != key:
+        begun_path(key_file).unlink(missing_ok=True)
+        return False
+    return True
 
 
 def _refuse_silence(prepared: PreparedJob, summary: Summary) -> None:
@@ -136,7 +155,7 @@ def _as_begun(prepared: PreparedJob, url: str, database: Path | None) -> Prepare
             name="allow_empty",
             value=True,
             limit=f"stream {job.stream!r} records that steps after the last row of a file are not released",
-            next_step="give an end up to which the data are complete (--end), or publish under another name (--stream)",
+            next_step="give an end up to which the data are complete (--end)",
         )
     return replace(prepared, job=job.model_copy(update={"allow_empty": True}))
 
@@ -163,7 +182,8 @@ def _head(prepared: PreparedJob, url: str, database: Path | None, key_file: Path
             if known is None or not was_reset(ledger, stream, known):
                 _refuse_lost_ledger(known, key_file, stream)
             return None
-        known = known or load(begun_path(key_file), stream)
+        # Another process that has just begun the stream may give the key its name between the two looks.
+        known = known or load(begun_path(key_file), stream) or load(key_file, stream)
         if known is None:
             raise LedgerError(
                 name="key file",
@@ -184,7 +204,7 @@ def _refuse_lost_ledger(known: StreamKey | None, key_file: Path, stream: str) ->
             value=key_file,
             limit=f"stream {stream!r} was published with it, but the ledger does not know the stream; publishing it "
             "again with fresh noise would cost everybody a second budget",
-            next_step="restore the ledger from a backup (veilstream ledger restore); to start over, decide so with "
+            next_step="restore the ledger from a backup (veilstream restore); to start over, decide so with "
             f"veilstream ledger reset --stream {stream}",
         )
 

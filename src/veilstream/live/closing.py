@@ -77,7 +77,7 @@ class Closer:
         several = stream.definition.distinct_steps not in (None, 1)
         self._presence = None if stream.definition.presence is None else PresenceBook(spool, stream)
         self._people = PeopleBook(spool, stream) if several else None
-        _refuse_old_copies(stream, ledger.head(name), spool.stream(name))
+        refuse_old_copies(stream, ledger.head(name), spool.stream(name))
 
     def snapshot(self, stream: SpooledStream, step: int) -> Sealed:
         """The bounded counts of a frozen step from the rows of the spool."""
@@ -107,7 +107,7 @@ class Closer:
             return self._publisher.skip()
 
 
-def _refuse_old_copies(before: SpooledStream, head: int | None, after: SpooledStream | None) -> None:
+def refuse_old_copies(before: SpooledStream, head: int | None, after: SpooledStream | None) -> None:
     """Refuse a spool and a ledger of which one is an old copy.
 
     A step is frozen in the spool, published in the ledger, and done in the spool, in this order. What was ``done``
@@ -129,8 +129,8 @@ def _refuse_old_copies(before: SpooledStream, head: int | None, after: SpooledSt
             name="stream",
             value=name,
             limit=f"the ledger has step {head}, the spool has closed steps up to {until}; an old copy of the spool was "
-            "put back: rows and batch ids that it took since are not in it, nor who was present since, so that "
-            "people could count more often than promised",
+            "put back: rows and batch ids that it took since are not in it, nor who was present in steps since, so "
+            "that people could count more often than promised",
             outcome="nothing was closed",
             next_step="put the latest spool back, or go on without what is lost (veilstream restore)",
         )

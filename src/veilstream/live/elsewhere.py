@@ -20,6 +20,7 @@ ELSEWHERE: Final = {
     "missing_value": _BAD_ROWS,
     "unknown": _BAD_ROWS,
     "missing_time": _BAD_ROWS,
+    "again": "whether streams read the same rows is not known of rows that are sent; give them one population",
     "end": "it goes on; stop the server, or take the stream out of its configuration",
     "allow_empty": "steps close by the clock, also when nothing arrived",
     "public_from_data": "nothing is read before the stream is defined; give start and domain",

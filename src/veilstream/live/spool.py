@@ -8,10 +8,13 @@ overwritten.
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
+import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -26,6 +29,7 @@ from veilstream.errors import (
     BatchConflictError,
     InvalidInputError,
     LedgerBusyError,
+    LedgerError,
     SpoolFullError,
     StaleBatchError,
 )
@@ -55,25 +59,66 @@ from veilstream.live.spool_tables import (
 )
 from veilstream.live.spool_writing import Arrival, SharedCommit
 from veilstream.live.spooled import SpooledStream, found_stream, locked_stream
+from veilstream.storage.copies import Write, one_moment
+from veilstream.storage.ledger.surroundings import same_file
 
 KEY_BYTES: Final = 32
+MOST_BYTES: Final = 16 << 30
+"""How large a spool may grow; batches are refused beyond, until steps have closed."""
+KEPT_FREE: Final = 256 << 20
+"""What batches leave free on the disk, at most a tenth of it: closing a step needs room, and gives more back."""
+LOOK_SECONDS: Final = 5.0
 REMEMBERED_DAYS: Final = 14
 """For how many days after its arrival a batch id is remembered at least, and until its last step is published."""
 DAY: Final = 86_400_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class SpoolRoom:
+    """Bytes that rows take and may take; what is free on the disk (None: it is not ours to see) and what is kept so."""
+
+    used: int
+    most: int
+    free: int | None
+    kept: int
+
+    def refusal(self) -> SpoolFullError | None:
+        """Why no batch is taken now, if none is; senders are not told how much others have sent."""
+        if self.used >= self.most:
+            return SpoolFullError(
+                name="spool",
+                limit="it holds as much as it may",
+                operator_note=f"it takes {self.used:,} bytes, the limit is {self.most:,}",
+            )
+        if self.free is not None and self.free < self.kept:
+            return SpoolFullError(
+                name="spool",
+                limit="what is left of its disk is for closing steps",
+                operator_note=f"{self.free:,} bytes are free, {self.kept:,} are kept so",
+            )
+        return None
+
+
 class Spool:
     """Rows that wait for their step, in SQLite or PostgreSQL."""
 
-    def __init__(self, url: str | Path, *, timeout: float = 30, most_bytes: int | None = None) -> None:
+    def __init__(self, url: str | Path, *, timeout: float = 30, most_bytes: int = MOST_BYTES) -> None:
         self._engine, self.label = connect(url, timeout)
         self._most_bytes, self._timeout = most_bytes, timeout
+        self._file = Path(self.label) if self._engine.dialect.name == "sqlite" else None
+        self._known_file = None if self._file is None else same_file(self._file)
+        self._looked: tuple[float, int] = (-math.inf, 0)
         # SQLite lets waiting writers poll, so that a busy one starves the others; threads of a process take turns here.
         self._turn = threading.Lock()
         self.folder = None if self._engine.dialect.name != "sqlite" else Path(self.label).resolve().parent
         """Where secrets that do not fit in memory may lie for a while; None is the machine's place for such files."""
         with self.write() as connection:
             metadata.create_all(connection)
+
+    @property
+    def tables(self) -> list[sa.Table]:
+        """The tables of a spool in the order in which rows can be put into them."""
+        return metadata.sorted_tables
 
     @contextmanager
     def write(self) -> Generator[Connection]:
@@ -87,6 +132,14 @@ class Spool:
             )
         try:
             with write(self._engine, self.label) as connection:
+                if self._file is not None and same_file(self._file) != self._known_file:
+                    raise LedgerError(
+                        name="spool",
+                        value=self.label,
+                        limit="the file was moved or replaced while it was open",
+                        outcome="nothing was stored",
+                        next_step="start the server again, with the latest spool",
+                    )
                 yield connection
         finally:
             self._turn.release()
@@ -125,8 +178,7 @@ class Spool:
     def append(self, arrivals: Sequence[Arrival], now: int) -> list[str | Exception]:
         """Store batches in one commit; each is "accepted", a "duplicate", or refused with the error in its place."""
         with self.write() as connection:
-            room = self._room(connection)
-            shared = SharedCommit(connection, now, room)
+            shared = SharedCommit(connection, now, self._room(connection).refusal())
             outcomes: list[str | Exception] = []
             for arrival in arrivals:
                 try:
@@ -158,6 +210,32 @@ class Spool:
                     closed_at = max(stream.frozen_at, stream.definition.timetable.closes(step))
                     values = {"frozen": step + 1, "frozen_at": closed_at}
                     connection.execute(sa.update(streams).where(streams.c.id == stream.id).values(**values))
+
+    def go_on_at(self, name: str, step: int) -> None:
+        """Give up the rows of all steps before ``step``: the ledger goes on there, and this spool is behind it."""
+        with self.write() as connection:
+            stream = locked_stream(connection, name)
+            connection.execute(sa.delete(parts).where(parts.c.stream_id == stream.id, parts.c.step < step))
+            values = {"frozen": max(stream.frozen, step), "done": max(stream.done, step)}
+            connection.execute(sa.update(streams).where(streams.c.id == stream.id).values(**values))
+
+    @contextmanager
+    def standing_still(self) -> Generator[None]:
+        """No step is frozen or done meanwhile, and no batch is taken."""
+        with self.write() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.exec_driver_sql(f"LOCK TABLE {streams.name} IN EXCLUSIVE MODE")
+            yield
+
+    def one_moment(self, beside: Sequence[sa.Table]) -> AbstractContextManager[Write]:
+        """Holds the present moment of the spool, of which copies can be written while others write to it."""
+        tables = [*self.tables, *beside]
+
+        def make(connection: Connection) -> None:
+            for table in tables:
+                table.create(connection)
+
+        return one_moment(self._engine, tables, make)
 
     def advance(self, name: str, tick: int) -> None:
         """Move a manual clock forward."""
@@ -241,11 +319,29 @@ class Spool:
     ) -> None:
         self.close()
 
-    def _room(self, connection: Connection) -> bool:
-        if self._most_bytes is None:
-            return True
-        waiting = connection.execute(sa.select(sa.func.coalesce(sa.func.sum(parts.c.size), 0))).scalar_one()
-        return int(waiting) < self._most_bytes
+    def room(self) -> SpoolRoom:
+        """How large the spool is, how large it may be, and what is free on its disk."""
+        with self.read() as connection:
+            return self._room(connection)
+
+    def _room(self, connection: Connection) -> SpoolRoom:
+        if self._file is None:
+            # What is deleted on a server is free when it has cleaned up: rows that wait are counted.
+            looked, waiting = self._looked
+            if time.monotonic() - looked > LOOK_SECONDS:
+                waiting = int(
+                    connection.execute(sa.select(sa.func.coalesce(sa.func.sum(parts.c.size), 0))).scalar_one()
+                )
+                self._looked = (time.monotonic(), waiting)
+            return SpoolRoom(waiting, self._most_bytes, None, 0)
+        pages, unused, size = (
+            int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        disk = os.statvfs(self._file)
+        free, kept = disk.f_bavail * disk.f_frsize, min(KEPT_FREE, disk.f_blocks * disk.f_frsize // 10)
+        # Pages that are unused take rows without more of the disk.
+        return SpoolRoom((pages - unused) * size, self._most_bytes, free, max(0, kept - unused * size))
 
 
 def _part(source: str, part: str) -> sa.ColumnElement[bool]:

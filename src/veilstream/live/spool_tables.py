@@ -26,7 +26,11 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from veilstream.errors import InvalidInputError, LedgerBusyError, LedgerError, LedgerFullError
-from veilstream.storage.ledger.surroundings import refuse_forgetful_server
+from veilstream.storage.ledger.surroundings import (
+    refuse_forgetful_server,
+    refuse_network,
+    refuse_readable_by_others,
+)
 from veilstream.storage.postgres import postgres_engine
 
 Id = BigInteger().with_variant(Integer(), "sqlite")
@@ -159,7 +163,9 @@ def connect(url: str | Path, timeout: float) -> tuple[Engine, str]:
 
 def _sqlite(path: Path, timeout: float) -> Engine:
     try:
+        refuse_network(path, "spool")
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        refuse_readable_by_others(path, "spool")
     except OSError as error:
         raise LedgerError(name="spool", value=str(path), limit=f"{error.strerror}") from None
     except ValueError:

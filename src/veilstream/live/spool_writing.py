@@ -58,8 +58,8 @@ class Arrival(Private):
 class SharedCommit:
     """The batches of one transaction. Nothing is stored until ``finish``, but for ids and positions of batches."""
 
-    def __init__(self, connection: Connection, now: int, room: bool) -> None:
-        self._connection, self._now, self._room = connection, now, room
+    def __init__(self, connection: Connection, now: int, refusal: SpoolFullError | None) -> None:
+        self._connection, self._now, self._refusal = connection, now, refusal
         self._streams: dict[str, SpooledStream] = {}
         self._parts: list[dict[str, Any]] = []
         self._fates: dict[tuple[int, int], Fates] = {}
@@ -79,8 +79,8 @@ class SharedCommit:
                 value=arrival.batch_id,
                 limit=f"it took longer than half the stream's delay of {delay} to store; send it again",
             )
-        if not self._room:
-            raise SpoolFullError(name="spool", limit="it holds as many rows as allowed; send the batch again later")
+        if self._refusal is not None:
+            raise self._refusal
         # Only a machine whose clock was set back can be before the last closing.
         arrived = stream.manual_now if manual else max(self._now if received is None else received, stream.frozen_at)
         kept, fates = self._place(stream, arrival, arrived)

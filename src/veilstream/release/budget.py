@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.population import EVER, Cost, Population
 from veilstream.privacy.population_profile import Profile
 from veilstream.storage.ledger import Ledger
@@ -39,6 +40,40 @@ class Listed:
     time: str
     fresh: bool
     spent: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """A stream of the ledger that belongs to no population: what it costs comes on top of every promise made here."""
+
+    stream: str
+    guarantee: Guarantee
+    releases: int
+
+
+def outside(ledger: Ledger) -> list[Outside]:
+    """Streams of a ledger that belong to no population.
+
+    Releases of points are left out: what they promise is about places, unless they are about a number of people.
+    """
+    found: list[Outside] = []
+    for spec in ledger.streams():
+        mechanism = spec.recorded_mechanism()
+        settings = mechanism.get("set", mechanism)
+        about_places = str(mechanism.get("name", mechanism.get("class"))).endswith("PointRelease")
+        if spec.membership is None and not (about_places and settings.get("people") is None):
+            releases = sum(1 for _ in ledger.releases(spec.name))
+            found.append(Outside(spec.name, Guarantee.from_json(spec.guarantee), releases))
+    return found
+
+
+def outside_in_words(streams: Sequence[Outside]) -> str:
+    """What they mean for whoever is in them as well."""
+    together = sum((one.guarantee.epsilon for one in streams), Fraction(0))
+    return (
+        f"{len(streams)} stream(s) of this ledger belong to no population. If they are about the same people, what "
+        f"they promise comes on top of the promises here: epsilon {float(together):.4g} for their windows together"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +205,19 @@ def nominal(population: Population, cost: Cost) -> Fraction:
     if not promise.mu_squared:
         return cost.pure
     return cost.pure + (promise.epsilon - promise.pure) * cost.mu_squared / promise.mu_squared
+
+
+def outside_json(streams: Sequence[Outside]) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [
+        {
+            "stream": one.stream,
+            "guarantee": str(one.guarantee),
+            "epsilon": str(one.guarantee.epsilon),
+            "releases": one.releases,
+        }
+        for one in streams
+    ]
 
 
 def as_json(statement: BudgetStatement) -> dict[str, Any]:

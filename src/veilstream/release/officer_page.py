@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from veilstream.errors import MissingExtraError
-from veilstream.release.budget import BudgetStatement, in_words
+from veilstream.release.budget import BudgetStatement, Outside, in_words, outside_in_words
 from veilstream.release.budget_picture import draw_budget
 from veilstream.release.sinks import replacing
 
@@ -21,6 +21,7 @@ STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #22313f; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 1.6rem; margin-bottom: 0 } h2 { font-size: 1.15rem; margin-top: 2rem }
 p.promise { font-size: 1.1rem; border-left: 4px solid #0072b2; padding-left: 1rem }
+section.outside { border: 3px solid #b3261e; color: #8c1d18; padding: 0 1rem; margin: 1.5rem 0 }
 p.quiet, caption { color: #5f6b76 } caption { text-align: left; padding-bottom: .3rem }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .92rem }
 th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid #e3e7ea; vertical-align: top }
@@ -33,11 +34,13 @@ dl { display: grid; grid-template-columns: max-content auto; gap: .2rem 1.2rem }
 """
 
 
-def write_officer_page(statements: Sequence[BudgetStatement], path: Path, *, ledger: str, made: str) -> None:
-    """Write the page about some populations of a ledger; ``made`` says when."""
-    body = "".join(_population(statement) for statement in statements)
+def write_officer_page(
+    statements: Sequence[BudgetStatement], path: Path, others: Sequence[Outside] = (), *, ledger: str, made: str
+) -> None:
+    """Write the page about some populations of a ledger, and the streams that belong to none; ``made`` says when."""
+    body = _outside(others) + "".join(_population(statement) for statement in statements)
     if not statements:
-        body = "<p>This ledger has no population: every stream has a promise of its own.</p>"
+        body += "<p>This ledger has no population: every stream has a promise of its own.</p>"
     text = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
@@ -49,6 +52,19 @@ def write_officer_page(statements: Sequence[BudgetStatement], path: Path, *, led
     )
     with replacing(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
+
+
+def _outside(others: Sequence[Outside]) -> str:
+    if not others:
+        return ""
+    rows = [(one.stream, str(one.guarantee), _number(one.guarantee.epsilon), f"{one.releases:,}") for one in others]
+    together = sum((one.guarantee.epsilon for one in others), Fraction(0))
+    rows.append(("together", "", _number(together), f"{sum(one.releases for one in others):,}"))
+    heads = ("stream", "its own promise", "epsilon", "releases")
+    return (
+        f'<section class="outside"><h2>Outside of every population</h2><p>{html.escape(outside_in_words(others))}.</p>'
+        f"{_table('', heads, rows, numbers={2, 3})}</section>"
+    )
 
 
 def _population(statement: BudgetStatement) -> str:

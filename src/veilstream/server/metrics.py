@@ -25,6 +25,7 @@ HELP: Final = {
     "worker_failures_total": "Errors after which a thread of the server began again.",
     "stream_up": "Whether the last attempt to close a step of the stream succeeded.",
     "stream_behind_seconds": "For how long a step waits that should have been closed.",
+    "stream_mark_failed": "Whether the mark by which an old copy of the ledger is noticed could not be written.",
     "source_up": "Whether a source is being read without an error.",
     "source_changed_seconds": "When that changed last, in seconds since 1970.",
     "source_refused_total": "Parts of a source, such as files, that could not be read.",

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
+from veilstream.release.budget import outside, outside_json
 from veilstream.server import shapes
 from veilstream.server.access import COOKIE, SESSION_SECONDS, Access, DeniedError
 from veilstream.server.gauges import gauges
@@ -65,7 +66,10 @@ def router(service: Service, access: Access) -> APIRouter:
     async def populations(request: Request) -> dict[str, Any]:
         """What each population of the ledger has spent and left, and which streams draw on it."""
         access.require(request, "operate", "*")
-        return {"populations": await asyncio.to_thread(service.population_budgets)}
+        return {
+            "populations": await asyncio.to_thread(service.population_budgets),
+            "outside": outside_json(await asyncio.to_thread(outside, service.ledger)),
+        }
 
     @routes.get("/v1/audit", response_model=shapes.AuditLog, responses=PROBLEMS)
     async def audit(request: Request, limit: Annotated[int, Query(ge=1, le=1000)] = 200) -> dict[str, Any]:

@@ -131,6 +131,8 @@ class Service:
             self._lead()
         elif not leads:
             self._lose()
+            # On another machine than the leader's this one has marks of its own, by which it takes over.
+            self.ledger.watch()
         self._asked, self._interrupted = time.monotonic(), False
 
     def _lead(self) -> None:

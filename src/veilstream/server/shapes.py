@@ -249,9 +249,10 @@ class OperatorView(BaseModel):
 
 
 class PopulationBudgets(BaseModel):
-    """One statement for each population, as `veilstream budget --json` gives it."""
+    """One statement for each population, and streams that belong to none, as `veilstream budget --json` gives them."""
 
     populations: list[dict[str, Any]]
+    outside: list[dict[str, Any]]
 
 
 class Health(BaseModel):

@@ -30,7 +30,7 @@ class Reset:
         return (
             f"stream '{self.stream}' begins anew in {self.ledger}: {known}, and what it published is forgotten. "
             "Whoever was in it may be charged a second whole budget, so that its promise holds for each run by itself "
-            "and twice as much for both. If a backup exists, `veilstream ledger restore` loses less."
+            "and twice as much for both. If a backup exists, `veilstream restore` loses less."
         )
 
 

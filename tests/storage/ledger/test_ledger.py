@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from veilstream.errors import InvalidInputError, LedgerError, LedgerMismatchErro
 from veilstream.privacy.charge import Charge, Span
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.exporting import export
-from veilstream.storage.ledger.schema import metadata
 from veilstream.values.differences import differing
 from veilstream.values.values import NoiseLaw, Values
 

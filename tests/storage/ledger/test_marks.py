@@ -1,4 +1,4 @@
-"""Marks fail closed: a stream that has commits and no usable mark goes on only when the operator has said where it is."""
+"""A stream that has commits and no usable mark goes on only when the operator has said where it is."""
 
 from __future__ import annotations
 

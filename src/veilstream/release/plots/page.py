@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -48,8 +49,8 @@ def write_page(
         "script": "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS),
     }
     text = folder.joinpath("page.html").read_text(encoding="utf-8")
-    for name, field in fields.items():
-        text = text.replace(f"@{name}@", field)
+    # In one pass: what is put in may look like a place for something else.
+    text = re.sub("@([a-z]+)@", lambda place: fields[place[1]], text)
     with replacing(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
 

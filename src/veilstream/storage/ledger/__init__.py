@@ -24,6 +24,7 @@ from sqlalchemy import Connection
 
 from veilstream.arguments import checks_arguments
 from veilstream.errors import LedgerError
+from veilstream.storage.copies import Write
 from veilstream.storage.ledger.anchor import Anchor
 from veilstream.storage.ledger.arrays import Remembered
 from veilstream.storage.ledger.backend import Backend
@@ -193,10 +194,29 @@ class Ledger:
             self._find_marks(connection, find_key(connection, self._backend.label))
         return self.marks.all()
 
+    def marks_at(self, file: Path | None) -> Marks:
+        """The marks of this ledger if it lay in another file, or (None) on a server."""
+        if file is not None:
+            return Marks(file)
+        with self._backend.read() as connection:
+            return _server_marks(find_key(connection, self._backend.label))
+
+    def one_moment(self) -> AbstractContextManager[Write]:
+        """Holds the present moment of the ledger, of which copies can be written while others write to it."""
+        return self._backend.one_moment()
+
+    def watch(self) -> None:
+        """Note how far each stream has come whose steps others make, for who may have to go on with it."""
+        with self._backend.read() as connection:
+            self._find_marks(connection, find_key(connection, self._backend.label))
+            named = connection.execute(sa.select(streams.c.id, streams.c.name)).all()
+            for stream_id, name in named:
+                self.marks.check_other(connection, stream_id, name, self._backend.label)
+
     def _find_marks(self, connection: Connection, key: bytes) -> None:
         """The marks of a ledger on a server lie with the user, named by a digest of its key."""
         if connection.dialect.name == "postgresql" and not self.marks.known:
-            self.marks = self._pools.marks = Marks(None, server_folder(sha256(b"ledger" + key).hexdigest()[:32]))
+            self.marks = self._pools.marks = _server_marks(key)
 
     def _check_place(self, connection: Connection) -> None:
         """Refuse to write to an archive, or on another server than before; the first step records the server."""
@@ -373,3 +393,7 @@ class Ledger:
         return LedgerError(
             name="stream", value=stream, limit=f"ledger {self._backend.label} has no such stream; register it first"
         )
+
+
+def _server_marks(key: bytes) -> Marks:
+    return Marks(None, server_folder(sha256(b"ledger" + key).hexdigest()[:32]))

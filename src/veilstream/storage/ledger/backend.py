@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Generator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,9 +24,10 @@ from veilstream.errors import (
     LedgerVersionError,
     VeilstreamError,
 )
+from veilstream.storage.copies import Write, one_moment
 from veilstream.storage.ledger.creating import create
 from veilstream.storage.ledger.rows import DAMAGED
-from veilstream.storage.ledger.schema import SCHEMA, VERSION_TABLE
+from veilstream.storage.ledger.schema import SCHEMA, VERSION_TABLE, counter, metadata, secret_keys
 from veilstream.storage.ledger.surroundings import (
     same_file,
     sync,
@@ -147,6 +148,16 @@ class Backend:
                 value=self.label,
                 limit=f"a row is damaged, or no row can be as asked for ({type(error).__name__})",
             ) from None
+
+    def one_moment(self) -> AbstractContextManager[Write]:
+        """Holds the present moment of the database, of which copies can be written."""
+
+        def make(connection: Connection) -> None:
+            create(connection)
+            for table in (counter, secret_keys):
+                connection.execute(sa.delete(table))
+
+        return one_moment(self._engine, metadata.sorted_tables, make)
 
     def back_up(self, copy: Path) -> None:
         """Copy the database page by page, consistent at one moment."""

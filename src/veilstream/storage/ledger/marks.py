@@ -35,7 +35,7 @@ SYNCED_AT: Final = 4096
 SYNCED_COMMITS: Final = 512
 SAFELY: Final = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """Whoever may write to the folder could put a link in the place of a mark, or a pipe that never answers."""
-RESTORE: Final = "put the latest ledger and its marks back, or say where each stream stands (veilstream restore; docs/reliability.md)"
+RESTORE: Final = "put the latest ledger and its marks back, or say where each stream stands (veilstream restore)"
 
 
 class Marks:
@@ -158,7 +158,7 @@ class Marks:
             self.failed[stream] = f"{error.strerror}"
 
     def replace(self, stream: str, mark: Mark) -> None:
-        """Note an end that may be behind the mark that was there, after the operator has said where the stream stands."""
+        """Note an end that may be behind the mark that was there: the operator has said where the stream stands."""
         path = self.path(stream)
         if path is not None:
             path.unlink(missing_ok=True)

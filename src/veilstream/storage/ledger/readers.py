@@ -5,8 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from veilstream.errors import LedgerError
-from veilstream.storage.ledger.schema import PUBLIC
-from veilstream.storage.ledger.schema import VERSION_TABLE
+from veilstream.storage.ledger.schema import PUBLIC, VERSION_TABLE
 
 
 def grant_reader(connection: Connection, role: str, label: str) -> list[str]:

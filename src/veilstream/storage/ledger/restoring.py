@@ -7,25 +7,28 @@ the stream goes on one period after the last of them: PROOF.md, "Rollbacks", has
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
+import sqlalchemy as sa
+
 from veilstream.errors import LedgerError
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.presence import BEGINNING
+from veilstream.storage.copies import put_rows
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.backend import copy_database
 from veilstream.storage.ledger.decisions import RESTORED, record_decision
 from veilstream.storage.ledger.marks import Marks
 from veilstream.storage.ledger.population_losses import record_gone
 from veilstream.storage.ledger.records import LOSS, Mark
-from veilstream.storage.ledger.schema import losses
+from veilstream.storage.ledger.schema import counter, losses, metadata, secret_keys
 from veilstream.storage.ledger.servers import record_server
 from veilstream.storage.ledger.surroundings import sync, unfinished
 from veilstream.storage.ledger.transaction import Transaction
@@ -191,20 +194,40 @@ def restore_file(backup: Path, ledger: Path, last_steps: Mapping[str, int], *, a
     aside = ledger.with_name(f"{ledger.name}.replaced")
     if apply and ledger.exists() and aside.exists():
         raise LedgerError(name="ledger", value=aside, limit="it is in the way; move it", outcome="nothing was restored")
-    partial = unfinished(ledger)
-    marks = Marks(ledger)
-    copy_database(backup, partial)
+
+    def put(made: Path, copy: Ledger) -> None:
+        copy.close()
+        for side in SIDES:
+            with suppress(FileNotFoundError):
+                ledger.with_name(f"{ledger.name}{side}").replace(aside.with_name(f"{aside.name}{side}"))
+        put_in_place(made, ledger)
+
+    return restore_copy(backup, unfinished(ledger), lambda _: Marks(ledger), put if apply else None, last_steps)
+
+
+def restore_copy(
+    backup: Path,
+    partial: Path,
+    marks_of: Callable[[Ledger], Marks],
+    put: Callable[[Path, Ledger], None] | None,
+    last_steps: Mapping[str, int],
+) -> Restored:
+    """Say what going on from a copy of a ledger loses; with a way to ``put`` it in place, record it and do so.
+
+    ``partial`` is where it is made ready, ``marks_of`` gives the marks of the place where it goes.
+    """
     try:
+        copy_database(backup, partial)
         with Ledger.open(partial) as copy:
             _refuse_damaged(copy)
+            marks = marks_of(copy)
             restored = losses_of(copy, marks.all(), last_steps)
-            if apply:
+            if put is not None:
                 _record(copy, restored, last_steps)
-            ends = _ends(copy, restored)
-        if apply:
-            _put_in_place(partial, ledger, aside)
-            for stream, end in ends.items():
-                marks.replace(stream, end)
+                ends = _ends(copy, restored)
+                put(partial, copy)
+                for stream, end in ends.items():
+                    marks.replace(stream, end)
     finally:
         for path in [partial.with_name(f"{partial.name}{side}") for side in SIDES]:
             path.unlink(missing_ok=True)
@@ -214,13 +237,28 @@ def restore_file(backup: Path, ledger: Path, last_steps: Mapping[str, int], *, a
     return restored
 
 
-def _put_in_place(partial: Path, ledger: Path, aside: Path) -> None:
+def put_in_place(partial: Path, file: Path) -> None:
+    """Give a database that is ready, and closed, its own name."""
     sync(partial)
-    for side in SIDES:
-        with suppress(FileNotFoundError):
-            ledger.with_name(f"{ledger.name}{side}").replace(aside.with_name(f"{aside.name}{side}"))
-    partial.replace(ledger)
-    sync(ledger.parent)
+    partial.replace(file)
+    sync(file.parent)
+
+
+def put_on_server(copy: Path, url: str) -> None:
+    """Put a copy of a ledger that is ready into an empty database of PostgreSQL."""
+    with Ledger.open(url) as ledger, ledger.writing() as connection:
+        if ledger.streams():
+            raise LedgerError(
+                name="ledger",
+                value=ledger.label,
+                limit="it has streams; a backup goes into an empty place",
+                outcome="nothing was restored",
+            )
+        for table in (counter, secret_keys):
+            connection.execute(sa.delete(table))
+        put_rows(copy, connection, metadata.sorted_tables)
+        record_server(connection, ledger.label)
+        connection.commit()
 
 
 def _refuse_damaged(ledger: Ledger) -> None:

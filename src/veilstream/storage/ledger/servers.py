@@ -58,7 +58,7 @@ def check_server(connection: Connection, label: str) -> bool:
             limit=f"it was last written on {what}: after a recovery to an earlier time steps would be charged and "
             "drawn a second time",
             next_step="compare it with an export (veilstream ledger verify --seen), then say where it stands "
-            "(veilstream ledger restore)",
+            "(veilstream restore)",
         )
     return False
 

@@ -35,15 +35,15 @@ def file_system(path: Path, mounts: str) -> str:
     return kind
 
 
-def refuse_network(path: Path) -> None:
-    """Refuse a ledger on a network file system."""
+def refuse_network(path: Path, name: str = "ledger") -> None:
+    """Refuse a database on a network file system."""
     try:
         kind = file_system(path, MOUNTS.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
         return
     if kind in NETWORKS or kind.startswith("fuse.ssh"):
         raise LedgerError(
-            name="ledger",
+            name=name,
             value=path,
             limit=f"it is on a network file system ({kind}), whose locks may let two writers in at once; use a local "
             "disk or PostgreSQL",
@@ -107,6 +107,11 @@ def refuse_forgetful_server(cursor: Any) -> None:
                 limit="the server may lose or tear commits when power fails; switch it on",
                 outcome="nothing was opened",
             )
+
+
+def create_private(path: Path) -> None:
+    """Make an empty file that nobody else may read; an error if there is one."""
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
 
 
 def sync(path: Path) -> None:
