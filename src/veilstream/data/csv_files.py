@@ -9,10 +9,12 @@ import codecs
 import csv
 import gzip
 import io
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import IO, Any, Final, cast
+from weakref import ref
 
 import polars as pl
 
@@ -22,6 +24,8 @@ from veilstream.errors import InvalidInputError, UnreadableFileError
 BLOCK_BYTES: Final = 16 << 20
 HEADER_BYTES: Final = 1 << 20
 """A header is looked for in so many bytes."""
+LONGEST_WAIT: Final = 1.0
+"""Seconds to wait for Arrow's thread, which may hang in a pipe to which nobody writes."""
 GZIP_MAGIC: Final = b"\x1f\x8b"
 MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -77,33 +81,65 @@ def read_csv(file: IO[bytes], where: str, columns: Sequence[str], options: ReadO
     """The named columns as text, a block at a time; an empty field is a missing value."""
     arrow, arrow_csv = import_module("pyarrow"), import_module("pyarrow.csv")
     rejected: list[int | None] = []
-
-    def reject(row: Any) -> str:
-        rejected.append(row.number)
-        return "error"
-
-    with replaced_errors(where, rejected):
+    with replaced_errors(where, rejected), _lending() as lend:
         text = _Text(_unpacked(file), options.encoding)
         opening = text.peek(HEADER_BYTES)
         delimiter, rows = _dialect(opening, where, columns, options.delimiter)
         if not rows:
             return
-        reader = arrow_csv.open_csv(
-            text,
-            arrow_csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False),
-            arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=reject),
-            arrow_csv.ConvertOptions(
-                include_columns=list(columns),
-                column_types=dict.fromkeys(columns, arrow.string()),
-                null_values=[""],
-                strings_can_be_null=True,
-            ),
-        )
-        for batch in reader:
-            frame: pl.DataFrame = getattr(pl, "from_arrow")(batch)  # noqa: B009 (its type is known at run time only)
-            yield frame
+        try:
+            for batch in arrow_csv.open_csv(
+                lend(_Lent(text, lend)),
+                arrow_csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False),
+                arrow_csv.ParseOptions(
+                    delimiter=delimiter, newlines_in_values=True, invalid_row_handler=lend(_Reject(rejected))
+                ),
+                arrow_csv.ConvertOptions(
+                    include_columns=list(columns),
+                    column_types=dict.fromkeys(columns, arrow.string()),
+                    null_values=[""],
+                    strings_can_be_null=True,
+                ),
+            ):
+                frame: pl.DataFrame = getattr(pl, "from_arrow")(batch)  # noqa: B009 (its type is known at run time only)
+                yield frame
+        finally:
+            text.ended = True
         if text.quotes % 2:
             raise UnreadableFileError(f"{where}: a quote is opened and never closed")
+
+
+class _Reject:
+    """Remembers the row at which Arrow stops."""
+
+    def __init__(self, rejected: list[int | None]) -> None:
+        self._rejected = rejected
+
+    def __call__(self, row: Any) -> str:
+        self._rejected.append(row.number)
+        return "error"
+
+
+@contextmanager
+def _lending() -> Generator[Callable[[Any], Any]]:
+    """Lend Python objects to Arrow, and leave when none of its threads can call them any more.
+
+    Arrow reads ahead in a thread of its own, also after an error. A thread that waits for the interpreter's lock while
+    the interpreter ends is ended in the middle of C++, which aborts the process. When such a thread is done it drops
+    what it was lent, with the lock held, and asks for the lock no more when the last of it is gone.
+    """
+    lent: list[ref[Any]] = []
+
+    def lend(thing: Any) -> Any:
+        lent.append(ref(thing))
+        return thing
+
+    try:
+        yield lend
+    finally:
+        latest = time.monotonic() + LONGEST_WAIT
+        while any(one() is not None for one in lent) and time.monotonic() < latest:
+            time.sleep(0.0005)
 
 
 def buffered(file: IO[bytes]) -> io.BufferedReader[Any]:
@@ -138,6 +174,19 @@ def _dialect(opening: bytes, where: str, columns: Sequence[str], given: str | No
     return fullest, True
 
 
+class _Lent(io.RawIOBase):
+    """A text as Arrow reads it, in blocks that are lent too: Arrow keeps them without a copy."""
+
+    def __init__(self, text: _Text, lend: Callable[[Any], Any]) -> None:
+        self._text, self._lend = text, lend
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> Any:
+        return self._lend(memoryview(b"" if self._text.ended else self._text.read(size)))
+
+
 class _Text(io.RawIOBase):
     """Bytes of UTF-8 from bytes of any encoding, which can be looked at before they are read, with quotes counted.
 
@@ -148,6 +197,7 @@ class _Text(io.RawIOBase):
         self._file = file
         self._ahead = b""
         self.quotes = 0
+        self.ended = False
         first = file.read(4)
         mark, found = next(((mark, name) for mark, name in MARKS if first.startswith(mark)), (b"", None))
         name = found or encoding or "utf-8"
