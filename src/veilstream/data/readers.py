@@ -5,7 +5,6 @@ Errors of the underlying readers may quote rows, which are private: they are rep
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -164,12 +163,12 @@ def _read_pipe(
         if not opening:
             raise UnreadableFileError(f"{where}: 0 bytes, a header at least is needed")
         if opening == PARQUET_MAGIC:
-            yield from _read_parquet(io.BytesIO(file.read()), where, columns)
+            yield from _read_parquet(import_module("pyarrow").BufferReader(file.read()), where, columns)
         else:
             yield from read_csv(file, where, columns, options, dropped)
 
 
-def _read_parquet(source: Path | io.BytesIO, where: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+def _read_parquet(source: Any, where: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     parquet = import_module("pyarrow.parquet")
     with replaced_errors(where), parquet.ParquetFile(source) as file:
         require_columns(file.schema_arrow.names, columns, where)
