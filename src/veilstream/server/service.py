@@ -97,8 +97,8 @@ class Service:
         """Ends the process; whoever runs the service says how."""
         self.sources: list[SourceWorker] = []
         self._closers: dict[str, Closer] = {}
-        known = (*self.spool.names(), *(one.name for one in options.streams))
-        self._catching_up = set(known if options.catch_up else ())
+        names = (*self.spool.names(), *(one.name for one in options.streams))
+        self._catching_up = set(names if options.catch_up else ())
         self._closer = Worker("closer", self._close_forever)
         self._token_reader = Worker("tokens", self._read_tokens)
         self._news: asyncio.Event | None = None
