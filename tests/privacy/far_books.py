@@ -6,7 +6,6 @@ A book is made from its seed alone, so that ``python -m tests.privacy.far_books 
 from __future__ import annotations
 
 import math
-import random
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
+from veilstream.audit.exact.dice import Dice
 from veilstream.errors import BudgetExceededError
 from veilstream.privacy import presence_lifelong
 from veilstream.privacy.accountant import Accountant
@@ -98,12 +98,12 @@ def _quarter(charge: Charge) -> Charge:
 
 def book_of(seed: int) -> Book:
     """A random book."""
-    dice = random.Random(seed)
+    dice = Dice(seed)
     kind = dice.choice(
         ["window", "window", "ever", "sliding", "sliding", "sliding", "seldom", "seldom", "block", "bins"]
     )
     delta = dice.choice(["0", "1/1000"])
-    w, few, per = dice.choice([dice.randint(1, 6), dice.randint(1, WIDEST)]), dice.randint(1, 3), None
+    w, few, per = dice.choice([dice.between(1, 6), dice.between(1, WIDEST)]), dice.between(1, 3), None
     match kind:
         case "bins":
             return _book_by_bins(dice, w)
@@ -126,18 +126,18 @@ def book_of(seed: int) -> Book:
         block = dice.choice([None, None, 1, 1, 2])
         first = _begin(dice, t, w)
         share = dice.choice(PARTS) / (2 if block else 1)
-        gaussian = delta != "0" and dice.random() < 0.5
+        gaussian = delta != "0" and dice.chance(2)
         pure = Fraction(0) if gaussian else guarantee.pure * share
         squared = guarantee.mu_squared * share if gaussian else Fraction(0)
         made.asked.append((t, Charge(pure, Span(first, t), "any", squared, None if gaussian else block)))
-        if dice.random() < 0.1:
+        if dice.chance(10):
             made.restored.add(len(made.asked) - 1)
     return made
 
 
-def _book_by_bins(dice: random.Random, w: int) -> Book:
+def _book_by_bins(dice: Dice, w: int) -> Book:
     """Named bins at event level, or paid per timestamp."""
-    per_timestamp = dice.random() < 0.7
+    per_timestamp = not dice.chance(3)
     few = dice.choice([None, None, 1, 2])
     if few is not None:
         w = max(w, 2 * few + 1)
@@ -146,10 +146,10 @@ def _book_by_bins(dice: random.Random, w: int) -> Book:
     share = guarantee.epsilon / guarantee.reach if made.per_timestamp and guarantee.reach else Fraction(1)
     since = [0] * BINS
     for t in _times(dice, 3):
-        bins = sorted(dice.sample(range(BINS), dice.randint(1, BINS)))
+        bins = [b for b in range(BINS) if dice.chance(2)] or [0]
         amount = share * dice.choice(PARTS)
-        starts = np.array([dice.randint(min(since[b], t), t) for b in bins])
-        if dice.random() < 0.3:
+        starts = np.array([dice.between(min(since[b], t), t) for b in bins])
+        if dice.chance(3):
             made.asked.append((t, Charge(amount, Span(t, t), "all")))
         else:
             made.asked.append(
@@ -157,23 +157,23 @@ def _book_by_bins(dice: random.Random, w: int) -> Book:
             )
         for b in bins:
             since[b] = t + dice.choice([0, 1])
-        if dice.random() < 0.1:
+        if dice.chance(10):
             made.restored.add(len(made.asked) - 1)
     return made
 
 
-def _times(dice: random.Random, w: int, most: int = 12) -> Iterator[int]:
+def _times(dice: Dice, w: int, most: int = 12) -> Iterator[int]:
     """When charges are made: close together, and about as far apart as a window or a pair of windows is long."""
-    t, left = dice.choice([0, 0, 1, -3]), dice.randint(2, most)
+    t, left = dice.choice([0, 0, 1, -3]), dice.between(2, most)
     while t <= STEPS and left:
         yield t
         left -= 1
-        t += dice.choice([0, 0, 1, 1, 2, w - 1, w, w + 1, 2 * w - 1, dice.randint(0, 3 * w)])
+        t += dice.choice([0, 0, 1, 1, 2, w - 1, w, w + 1, 2 * w - 1, dice.between(0, 3 * w)])
 
 
-def _begin(dice: random.Random, t: int, w: int) -> int:
+def _begin(dice: Dice, t: int, w: int) -> int:
     """Where a charge of time ``t`` begins: there, within reach, or as far back as the beginning."""
-    return max(-4, t - dice.choice([0, 0, 0, 1, w - 1, w, 2 * w - 1, dice.randint(0, 3 * w), dice.randint(0, t + 4)]))
+    return max(-4, t - dice.choice([0, 0, 0, 1, w - 1, w, 2 * w - 1, dice.between(0, 3 * w), dice.between(0, t + 4)]))
 
 
 # --- By definition ------------------------------------------------------------------------------------------

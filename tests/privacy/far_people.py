@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -10,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.privacy.far_books import STEPS, book_of
+from veilstream.audit.exact.dice import Dice
 from veilstream.data.bounding.presence import PresenceHistory
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.population import Cost, Population
 from veilstream.privacy.population_time import TimeGrid
+from veilstream.testing.simulation import SeededSource
 
 PEOPLE = 120
 Steps = NDArray[np.bool_]
@@ -31,13 +32,14 @@ def counted(present: Steps, guarantee: Guarantee) -> Steps:
     return found
 
 
-def visits(dice: random.Random, rhythm: int, few: int, begins: Sequence[int]) -> Steps:
+def visits(dice: Dice, rhythm: int, few: int, begins: Sequence[int]) -> Steps:
     """Some come nearly always, some seldom, some at a rhythm of about a window, some about the ends of what goes."""
-    noise = np.random.default_rng(dice.getrandbits(64))
-    present = noise.random((PEOPLE, STEPS)) < noise.choice([0.05, 0.2, 0.5, 0.9, 1], size=(PEOPLE, 1))
+    words = SeededSource((dice.below(1 << 53),)).words(PEOPLE * STEPS).reshape(PEOPLE, STEPS)
+    often = np.array([dice.choice([5, 20, 50, 90, 100]) for _ in range(PEOPLE)])
+    present: Steps = (words >> np.uint64(11)) % np.uint64(100) < often[:, None].astype(np.uint64)
     for row in present[::3]:
         row[:] = False
-        row[dice.randrange(STEPS) :: max(1, rhythm + dice.choice([-1, -1, 0, 1]))] = True
+        row[dice.below(STEPS) :: max(1, rhythm + dice.choice([-1, -1, 0, 1]))] = True
     for row, begin in zip(present[1::3], begins[1::3], strict=True):
         row[:] = False
         for first in (begin, begin + rhythm - few, begin + rhythm):
@@ -55,12 +57,12 @@ def moved(guarantee: Guarantee, present: Steps, gone: Steps) -> Steps:
 
 def unit_losses(seed: int) -> tuple[Fraction, int]:
     """What one unit loses: of a book of charges, as a share of its epsilon, and in steps beyond those it may reach."""
-    dice = random.Random(seed)
-    while (book := book_of(dice.getrandbits(32))).guarantee.rule is None or book.per_timestamp:
+    dice = Dice(seed)
+    while (book := book_of(dice.below(1 << 32))).guarantee.rule is None or book.per_timestamp:
         pass
     guarantee, steps = book.guarantee, np.arange(STEPS)
     assert guarantee.reach is not None
-    begins = [dice.randrange(STEPS) for _ in range(PEOPLE)]
+    begins = [dice.below(STEPS) for _ in range(PEOPLE)]
     begin = np.array(begins)[:, None]
     if guarantee.per is not None:
         numbers = np.array([guarantee.per.block_of(t) for t in range(STEPS)])
@@ -81,8 +83,8 @@ def population_losses(seed: int) -> tuple[Fraction, Fraction]:
 
     The stream publishes every step with 1/reach of its epsilon, or adds Gaussian noise to one sum over all steps.
     """
-    dice = random.Random(seed)
-    few, w = dice.randint(1, 3), dice.randint(7, 25)
+    dice = Dice(seed)
+    few, w = dice.between(1, 3), dice.between(7, 25)
     guarantee = dice.choice(
         [
             Guarantee(1, w=None, presence=few, delta="1/100"),
@@ -91,15 +93,15 @@ def population_losses(seed: int) -> tuple[Fraction, Fraction]:
         ]
     )
     assert guarantee.reach is not None
-    cell, step, offset = dice.randint(1, 5), dice.randint(1, 5), dice.randint(-3, 3)
-    population = Population("p", 1000, window=dice.randint(1, 20), every=cell, delta="1/100")
+    cell, step, offset = dice.between(1, 5), dice.between(1, 5), dice.between(-3, 3)
+    population = Population("p", 1000, window=dice.between(1, 20), every=cell, delta="1/100")
     grid, calendar, cells = population.grid, TimeGrid(str(offset), str(step)), population.guarantee.w
     assert grid is not None
     assert cells is not None
     gone = np.zeros((PEOPLE, STEPS), dtype=np.bool_)
     begins: list[int] = []
     for row in gone:
-        begin = dice.randrange(-2, 1 + STEPS * step // cell)
+        begin = dice.between(-2, STEPS * step // cell)
         first, last = calendar.cell_of(grid.border(begin)), calendar.cell_of(grid.border(begin + cells) - 1)
         row[max(0, first) : max(0, last + 1)] = True
         begins.append(first)

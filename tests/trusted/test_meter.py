@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 from scipy.stats import chi2
 
+from veilstream.audit.exact.dice import Dice
 from veilstream.errors import BudgetExceededError, ChargeError, InvalidBudgetError, InvalidInputError
 from veilstream.noise import ExactSampler
 from veilstream.noise.spread import laplace_std
@@ -128,11 +128,14 @@ def test_the_gaussian_budget_is_never_more_than_delta_affords() -> None:
     def exact(number: Fraction) -> Any:
         return mpmath.mpf(number.numerator) / number.denominator
 
-    dice = random.Random(3)
+    def uniform(low: float, high: float) -> float:
+        return low + (high - low) * dice.below(1 << 30) / (1 << 30)
+
+    dice = Dice(3)
     with mpmath.workdps(130):
         for _ in range(600):
-            epsilon = Fraction(10 ** dice.uniform(-9, 3)) + Fraction(dice.choice([0, 1]), GRID)
-            delta = Fraction(10 ** dice.choice([dice.uniform(-99, 0), dice.uniform(-9, -0.005)]))
+            epsilon = Fraction(10 ** uniform(-9, 3)) + Fraction(dice.choice([0, 1]), GRID)
+            delta = Fraction(10 ** dice.choice([uniform(-99, 0), uniform(-9, -0.005)]))
             usable, squared = (
                 exact(epsilon - Fraction(1, GRID)),
                 gaussian_budget(epsilon, min(delta, Fraction(99, 100))),

@@ -26,8 +26,8 @@ MONTHS: Final = {"mo": 1, "q": 3, "y": 12}
 PROBED: Final = range(datetime(1830, 1, 1).toordinal(), datetime(2110, 1, 1).toordinal(), 3)
 """Days of which some show every time that a zone ever had.
 
-The first clocks of zones were set in 1835, the last rule that is written out ends in 2087, and no time of a zone held for
-less than three days.
+The first clocks of zones were set in 1835, the last rule that is written out ends in 2087, and no time of a zone held
+for less than three days.
 """
 
 

@@ -324,7 +324,7 @@ def gaussian_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
 
     from scipy.optimize import brentq
 
-    # delta lies between Φ(a) − φ(a)/|a − μ| and Φ(a), which these two leave on either side of any delta that is allowed.
+    # At these two the smallest delta is below 10^-190 and above 1 − 10^-190, whatever epsilon is.
     root = brentq(lambda a: math.log(_delta(a, mu_at(a))) - target, -30.0, 40.0, xtol=1e-30, maxiter=1000)
     return Fraction(mu_at(float(root)) * (1 - 1e-9)) ** 2
 
@@ -332,8 +332,8 @@ def gaussian_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
 def _delta(a: float, mu: float) -> float:
     """Φ(a) − e^ε·Φ(b) for b = a − μ and a = μ/2 − ε/μ: of μ = 0.001 and less never too small, else to ten digits.
 
-    With e^ε·φ(b) = φ(a) and M = Φ/φ it is φ(a)·(M(a) − M(b)), where small μ cancel all digits. But M′(x) = 1 + x·M(x) is
-    convex (M(−y) is the Laplace transform of e^(−t²/2), all of whose derivatives are monotone), so that its integral
+    With e^ε·φ(b) = φ(a) and M = Φ/φ it is φ(a)·(M(a) − M(b)), where a small μ cancels all digits. M′(x) = 1 + x·M(x)
+    is convex (M(−y) is the Laplace transform of e^(−t²/2), all of whose derivatives are monotone), so that its integral
     from b to a is at most μ·(M′(a) + M′(b))/2, and closer to that than one part in a million.
     """
     from scipy.special import erfcx, ndtr

@@ -34,8 +34,9 @@ def dearest_stretches(stretches: Sequence[Stretch], zones: Sequence[Zone]) -> in
     [9, 12, 13]
     """
     inside = [s for s in stretches if any(s.first <= last and first <= s.last for first, last, _ in zones)]
-    if not inside:
-        return 0
+    if len(inside) <= min(count for _, _, count in zones):
+        # Each has a point of its own.
+        return sum(stretch.amount for stretch in inside)
     wide = sum(stretch.amount for stretch in inside) > NARROW
     ends = [sorted({s.last for s in inside if first <= s.last <= last} | {last}) for first, last, _ in zones]
     times = np.array([BEGINNING - 1, *(t for part in ends for t in part)], dtype=np.int64)
