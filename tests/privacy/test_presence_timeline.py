@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilstream.errors import BudgetExceededError, InvalidBudgetError
+from veilstream.privacy import presence_lifelong
 from veilstream.privacy.accountant import Accountant
 from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.guarantee import Guarantee
@@ -119,6 +120,21 @@ def test_a_set_whose_last_step_no_charge_touched_yet_is_remembered() -> None:
     with pytest.raises(BudgetExceededError):
         book.admit([late])
     book.admit([Charge(Fraction(1), Span(6, 20), "later")])
+
+
+def test_a_block_that_reaches_back_past_the_cut_is_paid_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Step 0 costs 3/4 and was summed up; a block that reads it later and grows dearer costs it as much again."""
+    monkeypatch.setattr(presence_lifelong, "MAX_STRETCHES", 2)
+    book = Accountant(Guarantee(1, w=None, presence=1), bins=1)
+    for t, amount, block in ((0, "3/4", None), (1, "1/4", None), (2, "1/8", None), (2, "1/8", 1), (3, "1/8", None)):
+        book.advance(t)
+        book.admit([Charge(Fraction(amount), Span(t, t), "any", block=block)])
+    book.advance(5)
+    book.admit([Charge(Fraction(1, 4), Span(0, 5), "compare", block=1)])
+    book.advance(6)
+    with pytest.raises(BudgetExceededError) as caught:
+        book.admit([Charge(Fraction(1, 2), Span(0, 6), "compare", block=1)])
+    assert caught.value.value >= Fraction(5, 4)
 
 
 def test_gaussian_charges_add_by_their_squares() -> None:
