@@ -70,12 +70,13 @@ def unit_losses(seed: int) -> tuple[Fraction, int]:
     else:
         gone = (steps >= begin) & (steps < begin + guarantee.w) if guarantee.w else np.ones((PEOPLE, STEPS), np.bool_)
     different = moved(guarantee, visits(dice, guarantee.w or 3, guarantee.presence or 1, begins), gone)
-    total = np.zeros(PEOPLE, dtype=object)
+    totals = [Fraction(0)] * PEOPLE
     for charge in book.admitted():
         if charge.block is None and charge.epsilon:
             hit = different[:, max(0, charge.span.first) : max(0, charge.span.last + 1)].any(axis=1)
-            total = total + np.where(hit, charge.epsilon, Fraction(0))
-    return Fraction(total.max()) / guarantee.pure, int(different.sum(axis=1).max()) - guarantee.reach
+            for person in np.flatnonzero(hit):
+                totals[person] += charge.epsilon
+    return max(totals) / guarantee.pure, int(different.sum(axis=1).max()) - guarantee.reach
 
 
 def population_losses(seed: int) -> tuple[Fraction, Fraction]:
