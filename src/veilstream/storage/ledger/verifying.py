@@ -49,7 +49,8 @@ def verify(ledger: Ledger, *, marks: bool = True) -> list[Finding]:
     """All that is wrong with a ledger; an empty list if everything fits.
 
     Costs are worked out from all charges at once, and not by the accountant. A ledger that was put back as a whole from
-    an old copy is consistent in itself: only a mark that was seen later tells (``docs/reliability.md``). Without ``marks`` the rows alone are looked at.
+    an old copy is consistent in itself: only a mark that was seen later tells (``docs/reliability.md``). Without
+    ``marks`` the rows alone are looked at.
 
     >>> verify(Ledger.open(None))
     []
