@@ -111,9 +111,9 @@ class Service:
         self._asked, self._observed, self._interrupted = -math.inf, -math.inf, False
         try:
             for definition in options.streams:
-                known = self.spool.stream(definition.name)
-                if known is not None:
-                    known.definition.check_same(definition)
+                recorded = self.spool.stream(definition.name)
+                if recorded is not None:
+                    recorded.definition.check_same(definition)
             self._keep_leading()
         except BaseException:
             self.close()
