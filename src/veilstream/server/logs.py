@@ -47,5 +47,5 @@ def write_log() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
     # Libraries too: a driver's traceback would quote statements.
-    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
     logging.getLogger("veilstream").setLevel(logging.INFO)
