@@ -17,7 +17,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.conftest import NewLedger
-from tests.server.conftest import HOUR, StartServer, definition, start, until
+from tests.server.conftest import HOUR, Running, StartServer, definition, start, until
 from tests.server.test_ingest import CSV, body, frame, send
 from veilstream.errors import BudgetExceededError, LedgerError
 from veilstream.live import open_stream
@@ -305,6 +305,40 @@ def test_a_session_that_was_ended_leads_no_more(new_postgres: NewLedger) -> None
     assert not lock.take()
     lock.release()
     other.release()
+
+
+@pytest.mark.xdist_group("postgres")
+@pytest.mark.parametrize("observes", [True, False])
+def test_a_server_on_another_machine_knows_what_was_published(
+    new_postgres: NewLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, observes: bool
+) -> None:
+    """Marks lie with each machine: without its own a server does not go on with what another published."""
+    monkeypatch.setattr(service_module, "ASK_SECONDS", 0.02)
+    monkeypatch.setattr(service_module, "OBSERVE_SECONDS", 0.02 if observes else 1e9)
+    url, servers = new_postgres(), list[Running]()
+    try:
+        for machine in ("one", "two"):
+            monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / machine))
+            clock = servers[0].clock if servers else None
+            servers.append(start(tmp_path, definition(), ledger=url, clock=clock))
+            if machine == "one":
+                servers[0].until_visible("visits", 0)
+        first, second = servers
+        marks = tmp_path / "two" / "veilstream" / "marks"
+        until(lambda: bool(list(marks.rglob("*.mark"))) or not observes)
+        first.until_visible("visits", 2)
+        first.stop()
+        until(lambda: second.service.leading)
+        if not observes:
+            # As if it had never stood by.
+            for mark in marks.rglob("*.mark"):
+                mark.unlink()
+        second.clock.tick += HOUR
+        until(lambda: second.service.boards["visits"].published == 3 or "visits" in second.service.problems)
+        assert ("visits" in second.service.problems) != observes
+    finally:
+        for one in servers:
+            one.stop()
 
 
 CONFIG = """

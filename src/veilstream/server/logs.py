@@ -47,7 +47,5 @@ def write_log() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
     # Libraries too: a driver's traceback would quote statements.
-    root = logging.getLogger()
-    root.handlers = [handler]
-    root.setLevel(logging.WARNING)
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
     logging.getLogger("veilstream").setLevel(logging.INFO)

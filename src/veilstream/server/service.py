@@ -42,6 +42,8 @@ WAIT_SECONDS: Final = 10.0
 """How long a server waits for a database and its locks. What fails is tried again; clients are told to."""
 ASK_SECONDS: Final = 1.0
 """How often a server asks whether it leads: so soon another takes over."""
+OBSERVE_SECONDS = 5.0
+"""How often a server that stands by notes how far the ledger is."""
 TOKENS_SECONDS: Final = 0.5
 SILENT_SECONDS: Final = 30.0
 """After so long without a finished round the closer is held up by something, such as a database that hangs."""
@@ -106,12 +108,12 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
         self._deliveries: list[asyncio.Task[None]] = []
         self._leadership = leadership(options.ledger, WAIT_SECONDS)
-        self._asked, self._interrupted = -math.inf, False
+        self._asked, self._observed, self._interrupted = -math.inf, -math.inf, False
         try:
             for definition in options.streams:
-                known = self.spool.stream(definition.name)
-                if known is not None:
-                    known.definition.check_same(definition)
+                recorded = self.spool.stream(definition.name)
+                if recorded is not None:
+                    recorded.definition.check_same(definition)
             self._keep_leading()
         except BaseException:
             self.close()
@@ -131,8 +133,7 @@ class Service:
             self._lead()
         elif not leads:
             self._lose()
-            # On another machine than the leader's this one has marks of its own, by which it takes over.
-            self.ledger.watch()
+            self._observe()
         self._asked, self._interrupted = time.monotonic(), False
 
     def _lead(self) -> None:
@@ -161,6 +162,12 @@ class Service:
         self.leading = True
         log("leading", streams=len(boards))
         self.call_soon(self._begin)
+
+    def _observe(self) -> None:
+        """Keep marks of what the leader publishes: on another machine than its own this one has marks of its own."""
+        if time.monotonic() - self._observed >= OBSERVE_SECONDS:
+            self.ledger.watch()
+            self._observed = time.monotonic()
 
     def _lose(self) -> None:
         """Stand by: what only the leader does ends, and whoever was being answered asks the leader."""

@@ -212,6 +212,10 @@ class Ledger:
             named = connection.execute(sa.select(streams.c.id, streams.c.name)).all()
             for stream_id, name in named:
                 self.marks.check_other(connection, stream_id, name, self._backend.label)
+                end, seen = last_mark(connection, stream_id), self.marks.seen(name)
+                # Beside a file there is one mark for all, which whoever makes the steps writes.
+                if self._backend.file is None and seen is not None and seen.number < end.number:
+                    self.marks.note(name, replace(end, t=head_of(connection, stream_id)))
 
     def _find_marks(self, connection: Connection, key: bytes) -> None:
         """The marks of a ledger on a server lie with the user, named by a digest of its key."""
