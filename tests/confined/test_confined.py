@@ -73,25 +73,28 @@ def test_a_child_writes_no_file_and_knows_no_password(
 ) -> None:
     monkeypatch.setenv("SECRET", "password")
     NURSERY.close()
-    assert Child(harm, SMALL).one({"kind": "environment"})[1] == b""
+    other = Child(harm, SMALL)
+    assert other.one({"kind": "environment"})[1] == b""
+    other.close()
     with pytest.raises(UndecodableError):
         child.one({"kind": "file", "path": str(tmp_path / "x")})
     assert not (tmp_path / "x").exists() or (tmp_path / "x").read_bytes() == b""
 
 
-def gate() -> tuple[threading.Event, Callable[[Child], str]]:
-    opened = threading.Event()
+def gate() -> tuple[threading.Event, threading.Event, Callable[[Child], str]]:
+    began, opened = threading.Event(), threading.Event()
 
     def wait(_: Child) -> str:
+        began.set()
         assert opened.wait(60)
         return "done"
 
-    return opened, wait
+    return began, opened, wait
 
 
 def test_no_client_keeps_all_children_and_a_dead_child_is_replaced() -> None:
     pool = Pool(harm, SMALL, children=2, share=1)
-    opened, wait = gate()
+    _, opened, wait = gate()
     greedy: list[Future[Any]] = [pool.submit("greedy", wait) for _ in range(3)]
     dies = pool.submit("other", lambda child: child.one({"kind": "abort"}))
     assert isinstance(dies.exception(60), UndecodableError)
@@ -103,11 +106,11 @@ def test_no_client_keeps_all_children_and_a_dead_child_is_replaced() -> None:
 
 def test_no_more_wait_than_may() -> None:
     pool = Pool(echo, SMALL, children=1, share=1, waiting=1)
-    opened, wait = gate()
+    began, opened, wait = gate()
     busy = pool.submit("a", wait)
-    taken: list[Future[str]] = []
+    assert began.wait(120)
+    taken = pool.submit("b", wait)
     with pytest.raises(CrowdedError):
-        for _ in range(3):
-            taken.append(pool.submit("b", wait))
+        pool.submit("b", wait)
     opened.set()
-    assert {future.result(60) for future in (busy, *taken)} == {"done"}
+    assert [future.result(60) for future in (busy, taken)] == ["done", "done"]
