@@ -45,6 +45,8 @@ audit: $(VENV)/.installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/veilstream audit --deep --out .audit --page docs/privacy.md $(ARGS)
 	$(BIN)/python -m pytest -n auto tests/audit tests/privacy tests/storage tests/spark --run-audit $(ARGS)
 	$(BIN)/python -m fuzz --inputs 1000000 --seed 1 --out .fuzz $(ARGS)
+	$(BIN)/python -m fuzz.bodies --bodies 1000000
+	$(BIN)/python -m fuzz.requests --requests 100000
 
 # Finished rounds are kept in .storm: after an interruption the same command goes on, after a change it begins anew.
 storm: $(VENV)/.installed-test

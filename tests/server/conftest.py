@@ -57,7 +57,7 @@ class Running:
         if scopes:
             headers["authorization"] = f"Bearer {self.service.tokens.create('test', scopes, streams)[0]}"
         # Certificates take long to load, and nothing here is encrypted.
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30, verify=False)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=120, verify=False)
 
     def until_visible(self, name: str, step: int) -> None:
         """Move the clock to the moment at which the step is shown, and wait for it."""
