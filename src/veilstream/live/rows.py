@@ -140,7 +140,7 @@ def _encode(
         steps, late, early = _judged(steps, arrived, definition)
         fates.late, fates.bad_time = _counted(usable & late), fates.bad_time + _counted(usable & early)
         usable &= ~(late | early)
-    flat = _bins(frame, definition)
+    flat = definition.bound_domain.encode(frame)
     known = flat >= 0
     if strict and (usable & ~known).any():
         _refuse_unknown(frame.filter(usable & ~known), definition)
@@ -253,13 +253,6 @@ def _readable(column: pl.Series, read: Callable[[pl.Series], T]) -> Iterator[tup
             else:
                 middle = (first + last) // 2
                 waiting += [(first, middle), (middle, last)]
-
-
-def _bins(frame: pl.DataFrame, definition: StreamDefinition) -> NDArray[np.int64]:
-    for name in definition.bound_domain.names:
-        if isinstance(frame[name].dtype, pl.Object):
-            raise InvalidInputError(f"column '{name}': values of several types in one column", outcome=NOT_SPOOLED)
-    return definition.bound_domain.encode(frame)
 
 
 def _values(frame: pl.DataFrame, definition: StreamDefinition) -> tuple[tuple[Places, ...], NDArray[np.bool_]]:
