@@ -48,7 +48,7 @@ def read_csv(body: bytes, columns: Sequence[str], names: Sequence[str], numbers:
     types = _csv_types(arrow, body, names, numbers)
     if types and len(body) <= BLOCK_BYTES and QUOTE not in body:
         try:
-            return _read_numbers(body, columns, types)
+            return _read_numbers(body, columns, types), 0
         except arrow.ArrowInvalid:
             pass
     dropped = Dropped()
@@ -59,19 +59,12 @@ def read_csv(body: bytes, columns: Sequence[str], names: Sequence[str], numbers:
     return pl.concat([nothing, *[frame.cast(kind) for frame in found]]), dropped.unreadable
 
 
-def _read_numbers(body: bytes, columns: Sequence[str], types: Mapping[str, Any]) -> tuple[pl.DataFrame, int]:
+def _read_numbers(body: bytes, columns: Sequence[str], types: Mapping[str, Any]) -> pl.DataFrame:
     arrow, csv = import_module("pyarrow"), import_module("pyarrow.csv")
-    unreadable = 0
-
-    def leave_out(_row: Any) -> str:
-        nonlocal unreadable
-        unreadable += 1
-        return "skip"
-
     table = csv.read_csv(
         arrow.BufferReader(body),
         csv.ReadOptions(use_threads=False),
-        csv.ParseOptions(invalid_row_handler=leave_out),
+        csv.ParseOptions(),
         csv.ConvertOptions(
             include_columns=list(columns),
             column_types={**dict.fromkeys(columns, arrow.string()), **types},
@@ -80,7 +73,7 @@ def _read_numbers(body: bytes, columns: Sequence[str], types: Mapping[str, Any])
         ),
     )
     frame: pl.DataFrame = getattr(pl, "from_arrow")(table)  # noqa: B009
-    return frame, unreadable
+    return frame
 
 
 def _csv_types(arrow: Any, body: bytes, names: Sequence[str], numbers: Numbers) -> dict[str, Any]:
