@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilstream.data.bounding.keyed import Key
-from veilstream.errors import InvalidInputError
 from veilstream.data.csv_files import HEADER_BYTES
+from veilstream.errors import InvalidInputError
 from veilstream.live import StreamDefinition
 from veilstream.live.rows import EncodedBatch, encode_batch
 from veilstream.server.bodies import CSV, NDJSON, read_body
