@@ -127,7 +127,7 @@ def _line(row: Row) -> bytes:
 
 
 @st.composite
-def _lines(draw: st.DrawFn) -> Case[bytes]:
+def csv_lines(draw: st.DrawFn) -> Case[bytes]:
     others = [_line(row) for row in draw(everybody(draw(st.sampled_from([small, large, names]))))]
     sound = [b"99", b"2024-01-01T00:00:00Z", b"1", b"7", b"20", b"1", b"true", b"3"]
     ids = st.sampled_from([b"99", b" 99", b"99.0", b"+99", b"", b" ", b"\xff", b"9007199254740993.0"])
@@ -167,6 +167,6 @@ DOORS: Final[tuple[Door[Any], ...]] = (
     Door("parquet", tables(), _counted(_parquet)),
     Door("duckdb", tables(), _duckdb),
     Door("duckdb measured", tables(), _duckdb_measured, 10),
-    Door("csv", _lines(), _counted(_csv), 80),
-    Door("csv measured", _lines(), _measured(_csv), 20),
+    Door("csv", csv_lines(), _counted(_csv), 80),
+    Door("csv measured", csv_lines(), _measured(_csv), 20),
 )

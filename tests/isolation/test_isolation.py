@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.isolation.doors import DOORS
 from tests.isolation.harness import Door, check
+from tests.isolation.live_doors import LIVE_DOORS
 
 TIMES_LONGER = 50
 """The long run tries so many times as many cases, other ones each time."""
@@ -33,12 +34,12 @@ def tried(door: Door[Any], folder: Path, examples: int, *, fixed: bool) -> None:
     run()
 
 
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.name)
+@pytest.mark.parametrize("door", [*DOORS, *LIVE_DOORS], ids=lambda door: door.name)
 def test_rows_of_one_person_reach_nobody_else(door: Door[Any], tmp_path: Path) -> None:
     tried(door, tmp_path, door.examples, fixed=True)
 
 
 @pytest.mark.audit
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.name)
+@pytest.mark.parametrize("door", [*DOORS, *LIVE_DOORS], ids=lambda door: door.name)
 def test_many_rows_of_one_person_reach_nobody_else(door: Door[Any], tmp_path: Path) -> None:
     tried(door, tmp_path, door.examples * TIMES_LONGER, fixed=False)

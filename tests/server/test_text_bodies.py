@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veilstream.data.bounding.keyed import Key
+from veilstream.data.csv_files import HEADER_BYTES
 from veilstream.errors import InvalidInputError
 from veilstream.live import StreamDefinition
 from veilstream.live.rows import EncodedBatch, encode_batch
@@ -78,3 +79,12 @@ def test_plain_numbers_are_read_as_numbers(kind: str) -> None:
     frame, _ = read_body(body, kind, COLUMNS, 1000, STREAM.number_columns)
     assert [str(frame[name].dtype) for name in COLUMNS] == ["Int64", "Float64", "Int64", "String"]
     assert np.allclose(frame["at"].to_numpy(), [7.5, 8])
+
+
+@pytest.mark.parametrize("word", ["long" * 5, '"long word of a place"'])
+def test_bodies_longer_than_what_is_looked_at_first(word: str) -> None:
+    rows = [("p", "7.5", "31", word)] * 60_000
+    body = csv_body(rows)
+    assert len(body) > HEADER_BYTES
+    frame, unreadable = read_body(body, CSV, COLUMNS, 100_000, STREAM.number_columns)
+    assert (len(frame), unreadable) == (60_000, 0)

@@ -242,11 +242,11 @@ class _Text(io.RawIOBase):
 
     def header(self) -> bytes:
         """The first line that is not empty, without its end."""
-        line = b""
-        while len(self._ahead) < HEADER_BYTES:
+        while True:
             self._ahead = self._ahead.lstrip(b"\r\n")
             line = self._ahead.replace(b"\r", b"\n").partition(b"\n")[0]
-            more = b"" if len(line) < len(self._ahead) else self._next(HEADER_BYTES)
+            ended = len(line) < len(self._ahead) or len(line) >= HEADER_BYTES
+            more = b"" if ended else self._next(HEADER_BYTES)
             if not more:
                 break
             self._ahead += more

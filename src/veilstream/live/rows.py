@@ -16,6 +16,7 @@ from veilstream.data.bounding.keyed import Key
 from veilstream.data.bounding.people import People, identify
 from veilstream.data.bounding.private import Private, cleared_on_error
 from veilstream.data.calendar import MISSING, OUTSIDE
+from veilstream.data.encoding import Dropped
 from veilstream.data.instants import Instants
 from veilstream.data.readers import open_batches
 from veilstream.data.values import MISSING_VALUE, Places
@@ -70,14 +71,16 @@ def encode_batch(
     """
     pieces: dict[int, list[Rows]] = {}
     fates, before = Fates(), 0
+    dropped = Dropped() if definition.bad_rows == "drop" else None
     with cleared_on_error():
-        for frame in open_batches(source, definition.columns):
+        for frame in open_batches(source, definition.columns, dropped=dropped):
             own = None
             if arrived is not None:
                 last = before + len(frame)
                 own = np.full(len(frame), arrived) if isinstance(arrived, int) else arrived[before:last]
             fates += _encode_each(frame, definition, key, pieces, own)
             before += len(frame)
+    fates.unreadable += 0 if dropped is None else dropped.unreadable
     return EncodedBatch({step: join(parts) for step, parts in pieces.items()}, fates)
 
 
@@ -137,7 +140,7 @@ def _encode(
         steps, late, early = _judged(steps, arrived, definition)
         fates.late, fates.bad_time = _counted(usable & late), fates.bad_time + _counted(usable & early)
         usable &= ~(late | early)
-    flat = _bins(frame, definition)
+    flat = definition.bound_domain.encode(frame)
     known = flat >= 0
     if strict and (usable & ~known).any():
         _refuse_unknown(frame.filter(usable & ~known), definition)
@@ -250,13 +253,6 @@ def _readable(column: pl.Series, read: Callable[[pl.Series], T]) -> Iterator[tup
             else:
                 middle = (first + last) // 2
                 waiting += [(first, middle), (middle, last)]
-
-
-def _bins(frame: pl.DataFrame, definition: StreamDefinition) -> NDArray[np.int64]:
-    for name in definition.bound_domain.names:
-        if isinstance(frame[name].dtype, pl.Object):
-            raise InvalidInputError(f"column '{name}': values of several types in one column", outcome=NOT_SPOOLED)
-    return definition.bound_domain.encode(frame)
 
 
 def _values(frame: pl.DataFrame, definition: StreamDefinition) -> tuple[tuple[Places, ...], NDArray[np.bool_]]:

@@ -8,13 +8,18 @@ and given up for text where a single value is anything else.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
 import polars as pl
 
+from veilstream.data import csv_files
+from veilstream.data.csv_files import BLOCK_BYTES, QUOTE
+from veilstream.data.encoding import Dropped
 from veilstream.data.json_lines import Numbers
+from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError
 
 NOTHING: Final = "nothing was stored"
@@ -40,35 +45,35 @@ def check_columns(count: int) -> None:
 def read_csv(body: bytes, columns: Sequence[str], names: Sequence[str], numbers: Numbers) -> tuple[pl.DataFrame, int]:
     """The columns of a CSV body whose header holds ``names``, and how many rows have more or fewer fields."""
     arrow: Any = import_module("pyarrow")
-    text = dict.fromkeys(columns, arrow.string())
-    typed = {**text, **_csv_types(arrow, body, names, numbers)}
-    if typed != text:
+    types = _csv_types(arrow, body, names, numbers)
+    if types and len(body) <= BLOCK_BYTES and QUOTE not in body:
         try:
-            return _parse_csv(body, columns, typed)
+            return _read_numbers(body, columns, types), 0
         except arrow.ArrowInvalid:
             pass
-    return _parse_csv(body, columns, text)
+    dropped = Dropped()
+    found = list(csv_files.read_csv(io.BytesIO(body), "body", columns, ReadOptions(delimiter=","), dropped))
+    # Text that is none in UTF-8 comes as bytes, of all rows of its block.
+    kind = pl.Binary if any(pl.Binary in frame.dtypes for frame in found) else pl.String
+    nothing = pl.DataFrame(schema=dict.fromkeys(columns, kind))
+    return pl.concat([nothing, *[frame.cast(kind) for frame in found]]), dropped.unreadable
 
 
-def _parse_csv(body: bytes, columns: Sequence[str], types: Mapping[str, Any]) -> tuple[pl.DataFrame, int]:
+def _read_numbers(body: bytes, columns: Sequence[str], types: Mapping[str, Any]) -> pl.DataFrame:
     arrow, csv = import_module("pyarrow"), import_module("pyarrow.csv")
-    unreadable = 0
-
-    def leave_out(_row: Any) -> str:
-        nonlocal unreadable
-        unreadable += 1
-        return "skip"
-
     table = csv.read_csv(
         arrow.BufferReader(body),
         csv.ReadOptions(use_threads=False),
-        csv.ParseOptions(newlines_in_values=True, invalid_row_handler=leave_out),
+        csv.ParseOptions(),
         csv.ConvertOptions(
-            include_columns=list(columns), column_types=dict(types), null_values=[""], strings_can_be_null=True
+            include_columns=list(columns),
+            column_types={**dict.fromkeys(columns, arrow.string()), **types},
+            null_values=[""],
+            strings_can_be_null=True,
         ),
     )
     frame: pl.DataFrame = getattr(pl, "from_arrow")(table)  # noqa: B009
-    return frame, unreadable
+    return frame
 
 
 def _csv_types(arrow: Any, body: bytes, names: Sequence[str], numbers: Numbers) -> dict[str, Any]:

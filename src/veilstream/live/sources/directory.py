@@ -78,21 +78,18 @@ def _batches(file: Path, part: str, position: str | None, columns: Sequence[str]
         try:
             _require_readable(file)
             # Before any of its rows count: they may be spoilt by a row at the end.
-            for _ in _frames(file, columns):
+            for _ in open_confined(file, columns):
                 pass
         except InvalidInputError as error:
             yield Batch(pl.DataFrame(), {part: REFUSED}, refused=f"{part}: {error}")
             return
-    last = None
-    for number, frame in enumerate(_frames(file, columns)):
-        if number < taken:
-            continue
-        if last is not None:
-            yield Batch(last, {part: str(number)}, arrived=came)
-        last = frame
-    yield Batch(
-        pl.DataFrame(schema=dict.fromkeys(columns, pl.String)) if last is None else last, {part: DONE}, arrived=came
-    )
+    last, unreadable = pl.DataFrame(schema=dict.fromkeys(columns, pl.String)), 0
+    for number, (frame, broken) in enumerate(open_confined(file, columns)):
+        if number > taken:
+            yield Batch(last, {part: str(number)}, unreadable, arrived=came)
+        if number >= taken:
+            last, unreadable = frame, broken
+    yield Batch(last, {part: DONE}, unreadable, arrived=came)
 
 
 def _require_readable(file: Path) -> None:
@@ -102,7 +99,3 @@ def _require_readable(file: Path) -> None:
             opened.read(1)
     except PermissionError:
         raise InvalidInputError(f"{file}: it may not be read") from None
-
-
-def _frames(file: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    return open_confined(file, columns)

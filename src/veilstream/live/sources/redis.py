@@ -56,7 +56,7 @@ class RedisSource:
                 if not answer:
                     return
                 last = answer[-1][0].decode()
-                yield _batch(answer, columns, last)
+                yield batch_of_entries(answer, columns)
         except redis.RedisError as error:
             raise UnreadableFileError(f"Redis stream {self.key}: {type(error).__name__}") from None
 
@@ -79,7 +79,8 @@ def _parts(entry: str) -> tuple[int, int]:
     return int(first), int(second)
 
 
-def _batch(entries: list[tuple[bytes, dict[bytes, bytes]]], columns: Sequence[str], last: str) -> Batch:
+def batch_of_entries(entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]], columns: Sequence[str]) -> Batch:
+    """Entries of a stream with their ids, each a row of its own."""
     names = {name: name.encode() for name in columns}
     rows: list[dict[str, str | None]] = []
     arrived: list[int] = []
@@ -90,4 +91,4 @@ def _batch(entries: list[tuple[bytes, dict[bytes, bytes]]], columns: Sequence[st
             continue
         arrived.append(min(_parts(entry.decode())[0], LATEST) * MILLISECOND)
     frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))
-    return Batch(frame, {ENTRY: last}, len(entries) - len(rows), np.array(arrived, np.int64))
+    return Batch(frame, {ENTRY: entries[-1][0].decode()}, len(entries) - len(rows), np.array(arrived, np.int64))
