@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import re
 import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from unittest import mock
 
 import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import write_deltalake
 from hypothesis import strategies as st
+from pyiceberg.catalog import load_catalog
 
+from tests.cli.support import veilstream
 from tests.isolation.harness import Case, Door, Seen
 from tests.isolation.rows import (
     CALENDAR,
@@ -22,6 +28,7 @@ from tests.isolation.rows import (
     LIMITS,
     MEASURES,
     NAMES,
+    ZONE,
     Row,
     columns,
     everybody,
@@ -37,6 +44,10 @@ from tests.isolation.rows import (
     unsealed,
 )
 from veilstream.data.engines.duckdb import snapshots
+from veilstream.data.engines.lake import delta_commits, iceberg_commits, iceberg_table
+from veilstream.errors import UnreadableFileError
+from veilstream.release.publisher import Publisher
+from veilstream.trusted.counts import Sealed
 
 Make = Callable[[Any, Path], Any]
 
@@ -88,29 +99,78 @@ def _parquet(table: pa.Table, folder: Path) -> Any:
     return path
 
 
-def _duckdb(table: pa.Table, _: Path) -> Seen:
-    relation = duckdb.from_arrow(table, connection=duckdb.connect())
-    return unsealed(
-        lambda: snapshots(
-            relation, domain=DOMAIN, calendar=CALENDAR, user="id", time="time", missing_value="drop", **LIMITS
+def _duckdb(table: pa.Table, _: Path, *, stored: bool = False, **measured: Any) -> Seen:
+    with duckdb.connect() as database:
+        relation = database.from_arrow(table)
+        if stored:
+            relation.create("visits")
+            relation = database.sql("SELECT * FROM visits WHERE true")
+        return unsealed(
+            lambda: snapshots(
+                relation,
+                domain=DOMAIN,
+                calendar=CALENDAR,
+                user="id",
+                time="time",
+                missing_value="drop",
+                **LIMITS,
+                **measured,
+            )
         )
-    )
 
 
-def _duckdb_measured(table: pa.Table, _: Path) -> Seen:
-    relation = duckdb.from_arrow(table, connection=duckdb.connect())
-    return unsealed(
-        lambda: snapshots(
-            relation,
-            domain=DOMAIN,
-            calendar=CALENDAR,
-            user="id",
-            time="time",
-            missing_value="drop",
-            measures=MEASURES,
-            **LIMITS,
-        )
-    )
+# Tables of a lake: the files that each commit brought.
+
+
+def _delta(table: pa.Table, folder: Path) -> Any:
+    place = folder / uuid.uuid4().hex
+    write_deltalake(place, table, mode="append")
+    return [path.removeprefix("file://") for commit in delta_commits(str(place), {}) for path in commit.files]
+
+
+def _iceberg(table: pa.Table, folder: Path) -> Any:
+    name = uuid.uuid4().hex
+    place = {"type": "sql", "uri": f"sqlite:///{folder / name}.db", "warehouse": f"file://{folder / name}"}
+    catalog = load_catalog(name, **place)
+    catalog.create_namespace("city")
+    catalog.create_table("city.visits", table.schema).append(table)
+    made = iceberg_table(name, "city.visits", place)
+    return [path.removeprefix("file://") for commit in iceberg_commits(made, "visits") for path in commit.files]
+
+
+# The command: tables, what it says, and how it ends.
+
+NUMBERS: Final = re.compile(r"-?[0-9][0-9.,e+-]*")
+
+
+def _command(text: bytes, folder: Path) -> Seen:
+    """What `veilstream publish` counts, and all that readers see of it but the noisy numbers."""
+    place = folder / uuid.uuid4().hex
+    place.mkdir()
+    (place / "visits.csv").write_bytes(text)
+    fed: list[Sealed] = []
+    feed = Publisher.feed
+
+    def record(publisher: Publisher[Any], snapshot: Any, t: int | None = None) -> Any:
+        fed.append(snapshot)
+        return feed(publisher, snapshot, t)
+
+    options = {
+        "user": "id", "time": "time", "domain": json.dumps(DOMAIN.to_json()), "every": "6h", "start": "2024-01-01",
+        "end": "2024-01-03", "zone": ZONE, "epsilon": 1, "window": 4, "mechanism": "uniform", "unknown": "drop",
+        "missing-time": "drop", "counts-per-user": 2, "bins-per-user": 2, "ledger": place / "b.db",
+    }  # fmt: skip
+    with mock.patch.object(Publisher, "feed", record), mock.patch("os.urandom", bytes):
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
+        ended = veilstream("publish", place / "visits.csv", *words, "--allow-empty", "--out", place / "out.csv")
+    if ended.code:
+        raise UnreadableFileError(NUMBERS.sub("#", ended.err))
+    said = ended.out.replace(str(place), "")
+    files = sorted(path.name for path in place.iterdir())
+    table = [NUMBERS.sub("#", line) for line in (place / "out.csv").read_text(encoding="utf-8").splitlines()]
+    made = unsealed(lambda: fed)
+    public = {**made.public, "said": NUMBERS.sub("#", said), "files": files, "table": table}
+    return Seen(made.counts, made.movement, public)
 
 
 # CSV: a line is bytes, and a hostile line may be any.
@@ -165,8 +225,12 @@ DOORS: Final[tuple[Door[Any], ...]] = (
     Door("polars", tables(), _counted(_polars)),
     Door("polars lazy", tables(), _counted(_lazy), 10),
     Door("parquet", tables(), _counted(_parquet)),
-    Door("duckdb", tables(), _duckdb),
-    Door("duckdb measured", tables(), _duckdb_measured, 10),
+    Door("duckdb", tables(), _duckdb, 20),
+    Door("duckdb measured", tables(), partial(_duckdb, measures=MEASURES), 5),
+    Door("sql", tables(), partial(_duckdb, stored=True), 20),
+    Door("delta", tables(stored=True), _counted(_delta), 5),
+    Door("iceberg", tables(stored=True), _counted(_iceberg), 3),
+    Door("command", csv_lines(), _command, 5),
     Door("csv", csv_lines(), _counted(_csv), 80),
     Door("csv measured", csv_lines(), _measured(_csv), 20),
 )

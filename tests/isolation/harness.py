@@ -74,7 +74,7 @@ def check(door: Door[Any], case: Case[Any], folder: Path) -> None:
     assert (gained >= 0).all(), f"{door.name}: somebody else's counts are lost"
     moved = Fraction(int(np.abs(gained).sum(axis=1).max(initial=0)))
     assert moved <= both.movement, f"{door.name}: one person moves a step by {moved}, sealed is {both.movement}"
-    assert both.movement == others.movement
+    assert both.movement == others.movement, f"{door.name}: the seal tells that somebody was there"
     assert both.public == others.public, f"{door.name}: the outside sees that somebody was there"
     if case.alone is not None and not case.whole:
         alone = door.run(case.alone, folder)

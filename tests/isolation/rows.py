@@ -284,11 +284,21 @@ def table(rows: Sequence[Row], kinds: dict[str, Typed], mine: Sequence[Row] = ()
     return pa.table(arrays, names=list(NAMES))
 
 
+def storable(kind: Typed) -> bool:
+    """Whether Spark and the tables of a lake have the type."""
+    types = pa.types
+    instant = types.is_timestamp(kind.kind) and kind.kind.unit == "us" and kind.kind.tz in (None, "UTC")
+    others = (types.is_string, types.is_int64, types.is_int8, types.is_floating, types.is_decimal, types.is_boolean)
+    return instant or any(is_kind(kind.kind) for is_kind in others)
+
+
 @st.composite
-def tables(draw: st.DrawFn) -> Case[pa.Table]:
+def tables(draw: st.DrawFn, *, stored: bool = False) -> Case[pa.Table]:
     """Typed tables; with the hostile rows columns may have other types than without."""
     others = draw(everybody(draw(st.sampled_from([small, large, names]))))
     known = kinds_of(others)
+    if stored:
+        known = {name: tuple(filter(storable, kinds)) for name, kinds in known.items()}
     first, second = (draw(st.fixed_dictionaries({n: st.sampled_from(k) for n, k in known.items()})) for _ in range(2))
     person = {name: second[name].cell(value) for name, value in zip(NAMES, _sound(others), strict=True)}
     row = st.fixed_dictionaries(

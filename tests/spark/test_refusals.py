@@ -6,10 +6,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.spark.conftest import Cluster
-from tests.spark.support import CALENDAR, DOMAIN, KEY, alone
+from tests.spark.support import CALENDAR, DOMAIN, KEY, alone, opened
 from veilstream.errors import EngineError, InvalidInputError, UnknownValueError, VeilstreamError
 from veilstream.spark import records, snapshots
 from veilstream.spark.environment import environment
@@ -49,11 +50,12 @@ def test_the_error_is_that_of_one_machine(spark: Cluster, bad: tuple[Any, ...], 
     assert isinstance(there.value, InvalidInputError)
 
 
-def test_times_with_and_without_zone_in_different_tasks_are_refused(spark: Cluster) -> None:
+def test_times_with_and_without_zone_in_different_tasks_are_read_each_by_itself(spark: Cluster) -> None:
     rows = [GOOD, (2, "2024-03-31T12:00:00+01:00", "a", 30.0)]
     df = spark.session.createDataFrame(rows, COLUMNS).repartitionByRange(2, "user")
-    with pytest.raises(InvalidInputError, match="all must be alike"):
-        list(snapshots(df, domain=DOMAIN, calendar=CALENDAR, user="user", time="time"))
+    there = snapshots(df, domain=DOMAIN, calendar=CALENDAR, user="user", time="time", key=KEY)
+    here = alone(dict(zip(("user", "time", "place", "age"), map(list, zip(*rows, strict=True)), strict=True)))
+    assert np.array_equal(opened(there), here)
 
 
 def test_another_version_on_an_executor_is_refused(spark: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

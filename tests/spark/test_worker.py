@@ -86,7 +86,7 @@ def played(task: Job, partitions: list[list[Row]], dropped: Dropped) -> NDArray[
             else:
                 cells, numbers = unpacked_run(value)
                 found[cells] += numbers
-    settle(notes, "time", dropped)
+    settle(notes, dropped)
     assert len(notes) == len(partitions)
     return found.reshape(STEPS, BINS)
 

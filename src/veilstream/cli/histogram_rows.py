@@ -65,11 +65,12 @@ class HistogramRows:
 
     def records(self) -> SealedRecords:
         """The rows as records, where the cells of the domain cannot be listed."""
+        from veilstream.data.encoding import left_out
         from veilstream.data.readers import open_batches
         from veilstream.synthesis import read_rows
 
         unknown: Any = self.unknown
-        source = open_batches(self.file, self._columns, self.options, user=self.user)
+        source = open_batches(self.file, self._columns, self.options, user=self.user, dropped=left_out(unknown))
         rows = read_rows(source, self.domain, user=self.user, rows_per_user=self.counts_per_user, unknown=unknown)
         return rows.records()
 
@@ -80,10 +81,12 @@ class HistogramRows:
     def _batches(self) -> Iterator[pl.DataFrame]:
         import polars as pl
 
+        from veilstream.data.encoding import left_out
         from veilstream.data.readers import open_batches
 
         seen = 0
-        for batch in open_batches(self.file, self._columns, self.options, user=self.user):
+        unknown: Any = self.unknown
+        for batch in open_batches(self.file, self._columns, self.options, user=self.user, dropped=left_out(unknown)):
             numbered = batch.with_columns(pl.lit(0, dtype=pl.Int64).alias(NOW))
             if self.user is None:
                 numbered = numbered.with_row_index(ROW, offset=seen)

@@ -118,6 +118,7 @@ def tell_dropped(dropped: Dropped) -> None:
         "without a person": dropped.no_user,
         "with a value outside the domain": dropped.unknown,
         "outside the time range": dropped.outside_time,
+        "without the fields of the header": dropped.unreadable,
         "without a time": dropped.missing_time,
         "of people who counted in enough steps": dropped.presence,
         "without a count or value": dropped.missing_value,

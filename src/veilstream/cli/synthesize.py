@@ -111,6 +111,7 @@ def synthesize(
     With --every, a model for every step of a time range, each on the ground of the last one.
     """
     from veilstream.data import ReadOptions
+    from veilstream.data.encoding import left_out
     from veilstream.data.readers import open_batches
     from veilstream.jobs.outputs import refuse_overwriting
     from veilstream.privacy.guarantee import Guarantee
@@ -118,7 +119,6 @@ def synthesize(
     from veilstream.storage.requiring import require_population
     from veilstream.synthesis import TableDomain, fit, read_rows
     from veilstream.synthesis.crowding import crowded_bins
-    from veilstream.synthesis.rows import left_out
 
     if row_per_person:
         require_people(user, row_per_person)

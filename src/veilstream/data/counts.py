@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from veilstream.data.calendar import Calendar
 from veilstream.data.columns import as_integers, as_text
 from veilstream.data.domain import Domain
-from veilstream.data.encoding import Dropped, Encoder, Policy
+from veilstream.data.encoding import Dropped, Encoder, Policy, left_out
 from veilstream.data.read_options import ReadOptions
 from veilstream.data.readers import AS_FOUND, open_batches
 from veilstream.errors import InvalidInputError
@@ -66,7 +66,7 @@ def read_counts(
     encoder = Encoder(domain, calendar, time, unknown, missing_time, dropped or Dropped())
     cells: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
     counts: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
-    for frame in open_batches(source, columns, options, time=time):
+    for frame in open_batches(source, columns, options, time=time, dropped=left_out(unknown)):
         steps, flat, keep = encoder.encode(frame)
         cell, column = steps * domain.bins + flat, frame[value]
         if keep is not None:

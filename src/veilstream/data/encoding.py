@@ -78,6 +78,11 @@ class Dropped:
         return 1 - counted / rows if rows else 0.0
 
 
+def left_out(unknown: Policy) -> Dropped | None:
+    """Where a reader notes the rows that cannot be read; None if they are refused."""
+    return Dropped() if unknown == "drop" else None
+
+
 @dataclass(slots=True)
 class Encoder:
     """Steps and flat bins of the rows of one source, batch after batch.

@@ -11,6 +11,7 @@ import polars as pl
 
 from veilstream.data import Dropped, Events, read_counts, read_events
 from veilstream.data.bounding import Bounded, PresenceHistory, bound
+from veilstream.data.encoding import left_out
 from veilstream.data.readers import open_batches
 from veilstream.jobs.prepare import PreparedJob, require_source
 from veilstream.jobs.presence import KeptPresence
@@ -87,7 +88,7 @@ def _events(prepared: PreparedJob, source: Any) -> Events:
     if job.user is not None:
         return read_events(source, user=job.user, time=job.time, by=attributes, options=options)
     columns = list(dict.fromkeys((job.time, *attributes)))
-    rows = numbered_rows(open_batches(source, columns, options, time=job.time))
+    rows = numbered_rows(open_batches(source, columns, options, time=job.time, dropped=left_out(job.unknown)))
     return read_events(rows, user=ROW, time=job.time, by=attributes)
 
 

@@ -78,7 +78,7 @@ def _encoded(job: RecordJob, batches: Batches) -> Batches:
         for frame in frames(batches, (job.user, *job.axes)):
             codes, inside = _codes(job, frame)
             dropped.unknown += len(frame) - int(np.count_nonzero(inside))
-            people = identify(frame[job.user], job.people_key)
+            people = identify(frame[job.user], job.people_key, job.unknown)
             if people.present is not None:
                 dropped.no_user += int(np.count_nonzero(inside & ~people.present))
                 inside &= people.present

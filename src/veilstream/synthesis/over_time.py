@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from veilstream.data import Calendar, Domain, Policy
+from veilstream.data.encoding import left_out
 from veilstream.data.read_options import ReadOptions
 from veilstream.data.readers import open_batches
 from veilstream.errors import InvalidInputError
@@ -19,7 +20,7 @@ from veilstream.storage.ledger import Ledger
 from veilstream.synthesis.domain import table_domain
 from veilstream.synthesis.fitting import TablePublisher
 from veilstream.synthesis.kinds import TableMechanism, TableModel, refreshed
-from veilstream.synthesis.rows import left_out, read_rows
+from veilstream.synthesis.rows import read_rows
 from veilstream.trusted.frames import hide_frames
 from veilstream.trusted.rows import SealedRows
 

@@ -9,10 +9,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from veilstream.data import Categories, Domain, Dropped, Policy
+from veilstream.data import Categories, Domain, Policy
 from veilstream.data.bounding.choice import first_of_each
 from veilstream.data.bounding.keyed import Key, Words
 from veilstream.data.bounding.people import identify
+from veilstream.data.encoding import left_out
 from veilstream.data.readers import open_batches
 from veilstream.errors import InvalidInputError, UnknownValueError
 from veilstream.synthesis.domain import TableDomain, table_domain
@@ -69,11 +70,6 @@ def read_rows(
         joined = [column[chosen] for column in joined]
         hashes = content_hashes(joined, secret)
     return ordered_rows(joined, hashes, schema.shape, t, rows_per_user)
-
-
-def left_out(unknown: Policy) -> Dropped | None:
-    """Where a reader notes the rows that cannot be read; None if they are refused."""
-    return Dropped() if unknown == "drop" else None
 
 
 def content_hashes(columns: Columns, key: Key) -> Words:
