@@ -25,7 +25,7 @@ from veilstream.errors import (
     StaleBatchError,
     UnknownValueError,
 )
-from veilstream.live import LiveStream, Spool, StreamDefinition, open_async_stream, open_stream
+from veilstream.live import LiveStream, StreamDefinition, open_async_stream, open_stream
 from veilstream.live.clock import SettableClock, Timetable, WallClock, moment, tick_of
 from veilstream.live.rows import encode_batch
 from veilstream.live.spool_writing import Arrival
