@@ -112,7 +112,7 @@ MISTAKES = [
     Mistake("an unknown format of times", {"time_format": "whenever"}, "time format"),
     Mistake("a ledger that is none", {}, "ledger", LEDGER, 4, before=lambda city: city.ledger.write_text("hello")),
     *[Mistake(f"another {name} on the same stream", changed, name, MISMATCH, 4, before=published_and(),
-              next_step="--stream") for name, changed in (
+              next_step="both promises") for name, changed in (
         ("guarantee", {"epsilon": "2", "unknown": "drop"}),
         ("mechanism", {"mechanism": "sample"}),
         ("calendar", {"start": "2024-01-01T01:00", "unknown": "drop"}),
@@ -145,7 +145,7 @@ MISTAKES = [
     Mistake("a sum without a range", {"sum": "age", "by": ["place"]}, "between", next_step="--between"),
     Mistake("a range upside down", {"sum": "age", "by": ["place"], "between": ("9", "1")}, "between"),
     Mistake("a changed budget in words", {"epsilon": "2", "unknown": "drop"}, "guarantee", MISMATCH, 4,
-            before=published_and(), next_step="--stream", says="recorded as epsilon 1, given epsilon 2"),
+            before=published_and(), next_step="both promises", says="recorded as epsilon 1, given epsilon 2"),
     Mistake("a changed mechanism in words", {"mechanism": "uniform"}, "mechanism", MISMATCH, 4,
             before=published_and(), says="recorded as 'model', given 'uniform'"),
     Mistake("a changed window in words", {"window": "user", "unknown": "drop"}, "guarantee", MISMATCH, 4,

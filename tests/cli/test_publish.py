@@ -273,8 +273,8 @@ def test_totals_need_no_attributes(city: City) -> None:
 
 
 def test_gaussian_noise_and_streams_side_by_side(city: City) -> None:
-    gaussian = city.publish(delta="1e-6", histogram="gaussian", stream="smooth", again=True)
-    other = city.publish(window="1", mechanism="sample")
+    gaussian = city.publish(delta="1e-6", histogram="gaussian", stream="smooth")
+    other = city.publish(window="1", mechanism="sample", again=True)
     assert (gaussian.code, other.code) == (0, 0), gaussian.err
     assert len(city.released("smooth")) == len(city.released("default")) == 6
 
@@ -351,7 +351,7 @@ def test_whether_silence_is_data_is_recorded_on_the_stream(city: City) -> None:
     assert recorded() == {"default": False, "quiet": True}
     refused = city.publish("--json", allow_empty=True, end="2024-01-01T08:00")
     assert (refused.code, refused.json["error"]["name"]) == (4, "allow_empty")
-    assert "--stream" in refused.json["error"]["next_step"]
+    assert "--end" in refused.json["error"]["next_step"]
     # What the stream records holds for later runs.
     assert city.publish(stream="quiet", end="2024-01-01T08:00").code == 0
     assert len(city.released("quiet")) == 8

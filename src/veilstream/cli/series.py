@@ -45,6 +45,7 @@ def series(
     unknown: Annotated[str, job_option("unknown")] = "error",
     missing_time: Annotated[str, job_option("missing_time")] = "error",
     allow_empty: Annotated[bool, job_option("allow_empty")] = False,
+    again: Annotated[bool, job_option("again")] = False,
     public_from_data: Annotated[
         bool, option("--public-from-data", description="Declare the time range found in FILE public.")
     ] = False,
@@ -111,6 +112,7 @@ def series(
         "unknown": unknown,
         "missing_time": missing_time,
         "allow_empty": allow_empty,
+        "again": again,
         "public_from_data": public_from_data,
         "epsilon": epsilon,
         "window": window,

@@ -47,7 +47,7 @@ def plan_reset(ledger: str, stream: str, key_file: str | None) -> Reset:
                     outcome="nothing was changed",
                 )
     path = key_path(place.file, stream, key_file)
-    key, seen = load(path, stream), Marks(place.file).seen(stream)
+    key, seen = load(path, stream), Marks(place.file).all().get(stream)
     return Reset(ledger, stream, path, None if key is None else key_id(key.secret), None if seen is None else seen.t)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,3 +56,9 @@ def fork() -> int:
         # Threads of numerical libraries do not touch what the child uses.
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
+
+
+def copy_of(ledger: Ledger, copy: Path) -> None:
+    """Write a copy of the ledger as it is now, without what belongs to it."""
+    with ledger.one_moment() as write:
+        write(copy)

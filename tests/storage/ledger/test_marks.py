@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import veilstream as vs
+from tests.storage.ledger.support import copy_of
 from veilstream.errors import LedgerError
 from veilstream.storage.ledger import Ledger, marks
 from veilstream.storage.ledger.decisions import RESTORED, last_decision
@@ -151,6 +152,6 @@ def test_another_machine_of_a_server_asks_where_the_stream_is(
 
 def test_a_copy_that_is_opened_as_a_ledger_is_refused(ledger: Path, tmp_path: Path) -> None:
     with Ledger.open(ledger) as opened:
-        opened.back_up(tmp_path / "copy.db")
+        copy_of(opened, tmp_path / "copy.db")
     with pytest.raises(LedgerError, match="no mark"):
         feed(tmp_path / "copy.db")

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from tests.storage.ledger.support import copy_of
 from veilstream import STREAMS, Guarantee, Membership, Population, Publisher
 from veilstream.data import Calendar
 from veilstream.errors import BudgetExceededError, LedgerError
@@ -202,7 +203,7 @@ def rolled_back(tmp_path: Path) -> tuple[Path, Path]:
     with Ledger.open(path) as ledger:
         for name in ("a", "b"):
             hourly(ledger, name).feed(COUNTS)
-        ledger.back_up(copy)
+        copy_of(ledger, copy)
         for _ in range(5):
             hourly(ledger, "a").feed(COUNTS)
     return path, copy
@@ -263,7 +264,7 @@ def test_pools_end_with_a_stream_that_is_gone(tmp_path: Path) -> None:
     path, copy = tmp_path / "ledger.db", tmp_path / "copy.db"
     with Ledger.open(path) as ledger:
         hourly(ledger, "a").feed(COUNTS)
-        ledger.back_up(copy)
+        copy_of(ledger, copy)
         hourly(ledger, "late").feed(COUNTS)
     shutil.copy(copy, path)
     with Ledger.open(path) as ledger, pytest.raises(LedgerError, match="'late'"):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import veilstream as vs
+from tests.storage.ledger.support import copy_of
 from veilstream.errors import BudgetExceededError, LedgerError, OutOfOrderError
 from veilstream.mechanisms.streams import DSAT, BudgetAbsorption, RetroactiveGrouping, Uniform
 from veilstream.privacy.charge import Charge, Span
@@ -47,7 +48,7 @@ def rolled_back(path: Path, name: str, *, before: int, lost: int) -> Path:
     feed(path, name, before)
     backup = path.with_name("backup.db")
     with Ledger.open(path) as ledger:
-        ledger.back_up(backup)
+        copy_of(ledger, backup)
     feed(path, name, lost)
     return backup
 
@@ -136,7 +137,7 @@ def test_a_stream_with_one_budget_for_ever_has_ended(tmp_path: Path) -> None:
 
     with user() as p:
         p.feed(COUNTS)
-        p.ledger.back_up(backup)
+        copy_of(p.ledger, backup)
         p.feed(COUNTS)
     (loss,) = restore_file(backup, path, {}, apply=True).losses
     assert loss.resume is None

@@ -15,6 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 import veilstream as vs
+from tests.storage.ledger.support import copy_of
 from veilstream.errors import LedgerError
 from veilstream.mechanisms.streams import DSAT
 from veilstream.storage.ledger import Ledger
@@ -172,7 +173,7 @@ def test_a_rolled_back_ledger_is_refused(made: Path, tmp_path: Path) -> None:
     with publisher(path) as p:
         for _ in range(3):
             p.feed(COUNTS)
-        p.ledger.back_up(yesterday)
+        copy_of(p.ledger, yesterday)
         p.feed(COUNTS)
     for beside in ("-wal", "-shm"):
         path.with_name(path.name + beside).unlink(missing_ok=True)
@@ -188,7 +189,7 @@ def test_a_ledger_that_went_another_way_is_refused(tmp_path: Path) -> None:
     path, other = tmp_path / "ledger.db", tmp_path / "other.db"
     with publisher(path) as p:
         p.feed(COUNTS)
-        p.ledger.back_up(other)
+        copy_of(p.ledger, other)
         p.feed(COUNTS)
     with pytest.raises(LedgerError, match="no mark"), publisher(other) as p:
         p.feed(COUNTS)
@@ -220,7 +221,7 @@ def test_a_file_replaced_under_an_open_publisher_is_refused(tmp_path: Path) -> N
     path = tmp_path / "ledger.db"
     with publisher(path) as p:
         p.feed(COUNTS)
-        p.ledger.back_up(tmp_path / "copy.db")
+        copy_of(p.ledger, tmp_path / "copy.db")
         (tmp_path / "copy.db").replace(path)
         with pytest.raises(LedgerError):
             p.feed(COUNTS)

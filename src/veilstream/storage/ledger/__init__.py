@@ -361,10 +361,6 @@ class Ledger:
         with self._backend.read() as connection:
             return all_specs(connection)
 
-    def back_up(self, copy: Path) -> None:
-        """Copy a ledger in a file as of one moment, while others write to it."""
-        self._backend.back_up(copy)
-
     def shrink(self) -> None:
         """Give room that is no longer used back to the disk, if nobody else is at the ledger."""
         self._backend.shrink()

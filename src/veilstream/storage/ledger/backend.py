@@ -159,14 +159,6 @@ class Backend:
 
         return one_moment(self._engine, metadata.sorted_tables, make)
 
-    def back_up(self, copy: Path) -> None:
-        """Copy the database page by page, consistent at one moment."""
-        if self.file is None:
-            raise LedgerError(
-                name="ledger", value=self.label, limit="not a file; a server has its own backups, such as pg_dump"
-            )
-        copy_database(self.file, copy)
-
     def committed(self) -> None:
         """Bring the log into the file every so often: a copy of the file alone then misses little."""
         self._commits += 1
