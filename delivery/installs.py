@@ -182,7 +182,8 @@ def _make(name: str, clone: Path, *, slow: bool, more: str) -> None:
     """Make a target; with uv in place of pip, which takes seconds, except for the slow one."""
     command = ["make", "--no-print-directory", name, f"PYTHON={sys.executable}", f"ARGS={more}", "PYTHONS="]
     if not slow:
-        command.append(f"PIP={sys.executable} -m uv pip --quiet")
+        # Not python -m uv, which installs into the environment of that Python whatever VIRTUAL_ENV says.
+        command.append(f"PIP={Path(sys.executable).with_name('uv')} pip --quiet")
     environ = {**_clean(), "VIRTUAL_ENV": str(clone / ".venv")}
     if name not in SERVES:
         done = subprocess.run(command, cwd=clone, env=environ, capture_output=True, text=True, check=False)
@@ -195,7 +196,8 @@ def _make(name: str, clone: Path, *, slow: bool, more: str) -> None:
     try:
         _answers(port, server)
     finally:
-        os.killpg(server.pid, signal.SIGTERM)
+        if server.poll() is None:
+            os.killpg(server.pid, signal.SIGTERM)
         server.wait(PATIENCE)
 
 
