@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
 from datetime import UTC, datetime
+from pathlib import Path
 
 from delivery import materials
 from delivery.building import ROOT, build_twice, date_of_commit, write_sums
 from delivery.installing import check_consumer, check_extras
+from delivery.installs import check_cures, check_image, check_lines, check_targets, write_lock
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m delivery", description=__doc__)
     parser.add_argument("--offline", action="store_true", help="install nothing: no index is at hand")
+    parser.add_argument("--installs", action="store_true", help="check everything that installs, and keep nothing")
+    parser.add_argument("--lock", action="store_true", help="write deploy/requirements.txt anew, and nothing else")
     given = parser.parse_args()
+    if given.lock:
+        write_lock()
+        return
+    if given.installs:
+        with tempfile.TemporaryDirectory() as folder:
+            (wheel,) = (path for path in build_twice(Path(folder)) if path.suffix == ".whl")
+            check_extras(wheel)
+            check_cures(wheel)
+            check_lines(wheel)
+            check_image()
+            check_targets()
+        return
     out = ROOT / "dist"
     for old in out.glob("*") if out.exists() else ():
         old.unlink()

@@ -10,6 +10,7 @@ from typing import Final
 
 from storm.backends import end_backends
 from storm.children import Notes
+from storm.copies import put_back
 from storm.faults import fail_every_call, limit_process
 from storm.kills import LONGEST, kill_and_resume, uninterrupted
 from storm.live import REGULARS, Live
@@ -127,7 +128,7 @@ def _power(arena: Arena, number: int, most: int) -> Outcome:
 
 
 ATTACKS: Final = (
-    Attack("SIGKILL: streams of every mechanism", SQLITE, KILLS, 0.33, _killed(_stream, SQLITE)),
+    Attack("SIGKILL: streams of every mechanism", SQLITE, KILLS, 0.32, _killed(_stream, SQLITE)),
     Attack("SIGKILL: streams of every mechanism", POSTGRES, KILLS, 0.18, _killed(_stream, POSTGRES)),
     Attack("SIGKILL: threads on one publisher", SQLITE, KILLS, 0.05, _killed(_threads, SQLITE)),
     Attack("SIGKILL: threads on one publisher", POSTGRES, KILLS, 0.04, _killed(_threads, POSTGRES)),
@@ -149,6 +150,13 @@ ATTACKS: Final = (
         KILLS,
         0.03,
         lambda arena, _, most: kill_servers(arena.place(SQLITE), most, arena.chance),
+    ),
+    Attack(
+        "old copies of some files put back",
+        SQLITE,
+        KILLS,
+        0.01,
+        lambda arena, _, most: put_back(arena.folder, most, arena.chance),
     ),
     Attack("backend ended by `pg_terminate_backend`", POSTGRES, KILLS, 0.05, _cut(hard=False)),
     Attack("backend ended by SIGKILL, the server recovers", POSTGRES, KILLS, 0.01, _cut(hard=True), alone=True),

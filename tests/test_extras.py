@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from veilstream.cli.problems import problem_of
+from veilstream.cli.reporting import ExitCode
+from veilstream.extras import EXTRAS, extra_of
+
 from .docs.running import blocks
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -19,14 +23,43 @@ WITHOUT = "import sys; sys.modules.update(dict.fromkeys({absent!r}))\n{program}"
 
 def extras() -> dict[str, list[str]]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    left_out = ("test", "bench", "docs")
+    left_out = ("test", "bench", "docs", "image")
     return {name: needed for name, needed in project["optional-dependencies"].items() if name not in left_out}
 
 
 def packages(extra: str) -> set[str]:
-    names = {"psycopg[binary]": "psycopg", "confluent-kafka": "confluent_kafka", "nats-py": "nats"}
-    bare = (needed.partition(">")[0].partition("<")[0] for needed in extras()[extra])
-    return {names.get(name, name.partition("[")[0]) for name in bare}
+    return set(EXTRAS[extra])
+
+
+def test_every_package_of_an_extra_is_missed_with_the_cure_for_it() -> None:
+    """Commands find the cure by the name of the module that is not there."""
+    imported = {"psycopg[binary]": "psycopg", "confluent-kafka": "confluent_kafka", "nats-py": "nats"}
+    assert set(extras()) == set(EXTRAS)
+    for extra, needed in extras().items():
+        for one in needed:
+            name = one.partition(">")[0]
+            if not name.startswith("veilstream["):
+                top = imported.get(name, name.partition("[")[0])
+                assert extra_of("opentelemetry" if top == "opentelemetry-api" else top) == extra
+    problem = problem_of(ModuleNotFoundError(name="fastapi.routing"))
+    assert (problem.code, problem.next_step) == (ExitCode.USAGE, "pip install 'veilstream[server]'")
+    assert problem_of(ModuleNotFoundError(name="no_such_package")).code == ExitCode.INTERNAL
+
+
+@pytest.mark.parametrize(
+    ("command", "extra"),
+    [
+        (["serve", "--demo"], "server"),
+        (["demo", "--out", "made"], "plot"),
+        (["advise", "--count", "150", "--every", "1d", "--window", "40d", "--epsilon", "1", "--plot", "a.png"], "plot"),
+    ],
+)
+def test_commands_name_the_extra_that_they_need(command: list[str], extra: str, tmp_path: Path) -> None:
+    program = f"import sys; sys.argv[1:] = {command}; from veilstream.__main__ import main; main()"
+    done = run_without(packages(extra), program, tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"needs: pip install 'veilstream[{extra}]'. Next: pip install 'veilstream[{extra}]'\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 def run_without(absent: set[str], program: str, folder: Path) -> subprocess.CompletedProcess[str]:

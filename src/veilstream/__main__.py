@@ -14,7 +14,7 @@ def main() -> None:
     """Run the command line, or say how to install it."""
     try:
         for package in ("typer", "rich"):
-            require(package, "the command line", "cli")
+            require(package, "the command line")
     except MissingExtraError as error:
         sys.exit(f"error: {error}")
     from veilstream.cli import main as run

@@ -15,7 +15,8 @@ import polars as pl
 
 from veilstream.arguments import FOREIGN, checks_arguments
 from veilstream.data.readers import open_batches
-from veilstream.errors import InvalidInputError, MissingExtraError, VeilstreamError
+from veilstream.errors import InvalidInputError, VeilstreamError
+from veilstream.extras import load
 
 ROWS_AT_ONCE: Final = 100_000
 TRIES: Final = 8
@@ -44,10 +45,7 @@ class Client:
 
     @checks_arguments
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 60.0, verify: Any = True) -> None:
-        try:
-            httpx: Any = import_module("httpx")
-        except ImportError:
-            raise MissingExtraError("the client needs: pip install 'veilstream[server]'") from None
+        httpx = load("httpx", "the client")
         self._lost: type[Exception] = httpx.TransportError
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
         try:

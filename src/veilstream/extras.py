@@ -8,23 +8,51 @@ from typing import Any, Final
 
 from veilstream.errors import MissingExtraError
 
-PLOT: Final = "plot"
+EXTRAS: Final = {
+    "cli": ("typer", "rich"),
+    "plot": ("matplotlib",),
+    "duckdb": ("duckdb",),
+    "postgres": ("psycopg",),
+    "server": ("fastapi", "uvicorn", "httpx", "starlette"),
+    "telemetry": ("opentelemetry",),
+    "kafka": ("confluent_kafka",),
+    "nats": ("nats",),
+    "redis": ("redis",),
+    "lake": ("deltalake", "pyiceberg"),
+    "spark": ("pyspark",),
+}
+"""Extra -> the packages that it brings, as they are imported."""
 
 
-def require(module: str, purpose: str, extra: str) -> None:
-    """Refuse what needs an absent package, before anything is spent, and say how to install it.
+def extra_of(module: str) -> str | None:
+    """The extra that brings a module.
 
-    >>> require("no_such_package", "teleporting", "teleport")
-    Traceback (most recent call last):
-    ...
-    veilstream.errors.MissingExtraError: teleporting needs: pip install 'veilstream[teleport]'
+    >>> extra_of("nats.js.api"), extra_of("json")
+    ('nats', None)
     """
-    if find_spec(module.partition(".")[0]) is None:
-        cure = f"pip install 'veilstream[{extra}]'"
-        raise MissingExtraError(f"{purpose} needs: {cure}", name=extra, next_step=cure)
+    package = module.partition(".")[0]
+    return next((extra for extra, packages in EXTRAS.items() if package in packages), None)
+
+
+def missing(extra: str, purpose: str) -> MissingExtraError:
+    """The error that says how to install an extra."""
+    cure = f"pip install 'veilstream[{extra}]'"
+    return MissingExtraError(f"{purpose} needs: {cure}", name=extra, next_step=cure)
+
+
+def require(module: str, purpose: str) -> None:
+    """Refuse what needs an absent package, before anything is spent, and say how to install it."""
+    extra = extra_of(module)
+    if extra is not None and find_spec(module.partition(".")[0]) is None:
+        raise missing(extra, purpose)
+
+
+def load(module: str, purpose: str) -> Any:
+    """A module of an extra."""
+    require(module, purpose)
+    return import_module(module)
 
 
 def drawing(part: str = "") -> Any:
     """A module of Matplotlib, which is slow to load and needed for pictures alone."""
-    require("matplotlib", "drawing pictures", PLOT)
-    return import_module(f"matplotlib.{part}" if part else "matplotlib")
+    return load(f"matplotlib.{part}" if part else "matplotlib", "drawing pictures")

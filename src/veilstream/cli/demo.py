@@ -11,6 +11,7 @@ import typer
 from veilstream.cli.demo_data import DOMAIN, JOB, STREAM, bundled_data, draw, mean_errors, true_counts
 from veilstream.cli.ledger_accounts import account, print_account
 from veilstream.errors import InvalidInputError
+from veilstream.extras import require
 from veilstream.jobs.model import Job
 from veilstream.jobs.prepare import PreparedJob, prepare
 from veilstream.jobs.run import run
@@ -45,6 +46,7 @@ def demo(
     """Publish three seasons of CDC influenza counts privately: a table, pictures and a ledger."""
     from rich.console import Console
 
+    require("matplotlib", "drawing pictures")
     console = Console(highlight=False)
     try:
         out.mkdir(parents=True, exist_ok=True)

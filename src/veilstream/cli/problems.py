@@ -15,6 +15,7 @@ from typing import Any, Final
 import typer
 
 from veilstream.errors import BudgetExceededError, LedgerError, OutputError, VeilstreamError, shown
+from veilstream.extras import extra_of, missing
 from veilstream.interrupts import MESSAGE
 
 DEBUG: Final = "VEILSTREAM_DEBUG"
@@ -98,6 +99,8 @@ def problem_of(error: BaseException, released: int = 0) -> Problem:
     >>> problem_of(OutputError(name="output", value="x.csv", limit="No space left on device"), released=3).code
     <ExitCode.UNREPORTED: 5>
     """
+    if isinstance(error, ModuleNotFoundError) and (extra := extra_of(error.name or "")) is not None:
+        error = missing(extra, "this command")
     kind = type(error).__name__
     match error:
         case VeilstreamError():

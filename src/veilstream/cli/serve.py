@@ -49,14 +49,13 @@ def serve(
     import os
     import tempfile
 
-    from veilstream.errors import InvalidInputError, MissingExtraError
+    from veilstream.errors import InvalidInputError
+    from veilstream.extras import require
+
+    for package in ("fastapi", "uvicorn", "httpx"):
+        require(package, "the server")
     from veilstream.server.run import Listen
 
-    try:
-        import fastapi  # noqa: F401  # pyright: ignore[reportUnusedImport]
-        import uvicorn  # noqa: F401  # pyright: ignore[reportUnusedImport]
-    except ImportError:
-        raise MissingExtraError("the server needs: pip install 'veilstream[server]'") from None
     listen = Listen(host, port, tls_cert, tls_key, behind_proxy)
     hosts = tuple(allow_host or ())
     os.umask(0o077)

@@ -215,6 +215,7 @@ def _check(
 ) -> None:
     """Refuse options that could not be served, before a row is read."""
     from veilstream.errors import InvalidInputError, VeilstreamError
+    from veilstream.extras import require
     from veilstream.privacy.guarantee import Guarantee
     from veilstream.release.sinks import check_writable
 
@@ -244,6 +245,7 @@ def _check(
         )
     check_writable(out, SUFFIXES)
     if report is not None:
+        require("matplotlib", "drawing pictures")
         check_writable(report, (".html",))
 
 

@@ -15,7 +15,6 @@ from veilstream.data.bounding.distinct import movement_of_people
 from veilstream.data.measures import ValueMeasures
 from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError
-from veilstream.extras import PLOT, require
 from veilstream.jobs.automatic import AUTO, PLAIN, chosen_cuts, chosen_mechanism
 from veilstream.jobs.checks import refuse_same_file_twice, refuse_shared_column, require_drawable
 from veilstream.jobs.model import Job, Moment
@@ -136,8 +135,6 @@ def prepare(job: Job, source: Any = None, mechanism: StreamMechanism[Any] | None
     for path, suffixes in ((job.out, tuple(WRITERS)), (job.plot, SUFFIXES)):
         if path is not None:
             check_writable(path, suffixes)
-    if job.plot is not None and not job.plot.lower().endswith(".html"):
-        require("matplotlib", "drawing pictures", PLOT)
     refuse_overwriting(
         {"out": job.out, "plot": job.plot},
         {"file": rows, "domain": job.domain, "ledger": job.ledger, "key_file": job.key_file},

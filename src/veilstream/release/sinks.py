@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from veilstream.data import Calendar, Domain
 from veilstream.data.measures import ValueMeasures
 from veilstream.errors import InvalidInputError, OutputError
+from veilstream.extras import require
 from veilstream.release.estimates import estimates_of_all
 from veilstream.release.smoothing import Smoothing
 from veilstream.release.vintages import with_versions
@@ -205,6 +206,9 @@ def output_path(path: str | Path) -> Path:
     return Path(path)
 
 
+PICTURES: Final = (".png", ".pdf", ".svg")
+
+
 def check_writable(path: str | Path, suffixes: Iterable[str]) -> None:
     """Refuse a file that could not be written at the end, before anything is spent."""
     target = output_path(path)
@@ -216,6 +220,8 @@ def check_writable(path: str | Path, suffixes: Iterable[str]) -> None:
             limit=f"its name must end in one of {', '.join(known)}",
             next_step=f"give it such a name, as {target.stem or 'releases'}{known[0]}",
         )
+    if target.name.lower().endswith(PICTURES):
+        require("matplotlib", "drawing pictures")
     folder = target.parent
     try:
         writable = folder.is_dir() and os.access(folder, os.W_OK) and not target.is_dir()

@@ -7,11 +7,10 @@ import socket
 import ssl
 import threading
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from veilstream.errors import MissingExtraError
+from veilstream.extras import load
 from veilstream.server.connections import (
     ACCEPTED,
     SILENT_SECONDS,
@@ -40,10 +39,7 @@ class Listen:
 
 def uvicorn_server(service: Service, listen: Listen) -> Any:
     """A server that is not running yet."""
-    try:
-        uvicorn: Any = import_module("uvicorn")
-    except ImportError:
-        raise MissingExtraError("the server needs: pip install 'veilstream[server]'") from None
+    uvicorn = load("uvicorn", "the server")
     from veilstream.server.app import make_app
 
     os.umask(0o077)

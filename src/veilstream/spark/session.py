@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from veilstream.errors import EngineError, InvalidInputError, MissingExtraError
+from veilstream.extras import load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,10 +38,7 @@ def local_session(cores: int = 2, settings: Mapping[str, str] | None = None) -> 
     """
     if type(cores) is not int or cores < 1:
         raise InvalidInputError(name="cores", value=cores, limit="a whole number of at least 1 is needed")
-    try:
-        sql: Any = import_module("pyspark.sql")
-    except ImportError:
-        raise MissingExtraError("Spark support needs: pip install 'veilstream[spark]'") from None
+    sql = load("pyspark.sql", "Spark support")
     require_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = sql.SparkSession.builder.master(f"local[{cores}]").appName("veilstream")

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy import Engine, event
 from sqlalchemy.engine import URL
 
-from veilstream.errors import MissingExtraError
+from veilstream.extras import require
 
 ALIVE: Final = {
     "keepalives_idle": 10,
@@ -41,10 +41,8 @@ def postgres_engine(
     ``silence`` is for how many seconds a server may send nothing while it is asked; None waits, as a command does
     that reads a large ledger. ``configure`` is called with each new connection of the driver.
     """
-    try:
-        bounded = _bounded_connection()
-    except ImportError:
-        raise MissingExtraError("PostgreSQL needs: pip install 'veilstream[postgres]'") from None
+    require("psycopg", "PostgreSQL")
+    bounded = _bounded_connection()
     engine = sa.create_engine(
         url.set(drivername="postgresql+psycopg"),
         hide_parameters=True,

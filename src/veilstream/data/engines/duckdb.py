@@ -19,7 +19,8 @@ from veilstream.data.domain import Domain
 from veilstream.data.encoding import Dropped, Policy
 from veilstream.data.events import read_events
 from veilstream.data.measures import ValueMeasures
-from veilstream.errors import EngineError, InvalidInputError, MissingExtraError
+from veilstream.errors import EngineError, InvalidInputError
+from veilstream.extras import load
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.trusted.counts import Sealed
 
@@ -132,10 +133,7 @@ def _batches(reader: Any) -> Iterator[Any]:
 @contextmanager
 def _in_duckdb() -> Generator[None]:
     """Replace what DuckDB says, which may quote rows."""
-    try:
-        duckdb: Any = import_module("duckdb")
-    except ImportError:
-        raise MissingExtraError("DuckDB support needs: pip install 'veilstream[duckdb]'") from None
+    duckdb = load("duckdb", "DuckDB support")
     arrow_error: type[Exception] = import_module("pyarrow").ArrowException
     try:
         yield

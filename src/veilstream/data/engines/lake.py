@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
-from veilstream.errors import InvalidInputError, MissingExtraError, UnreadableFileError
+from veilstream.errors import InvalidInputError, UnreadableFileError
+from veilstream.extras import load
 
 APPENDS: Final = ("WRITE", "CREATE TABLE", "ADD", "STREAMING UPDATE")
 NO_ROWS: Final = ("OPTIMIZE", "VACUUM START", "VACUUM END", "FSCK", "RESTORE", "ADD CONSTRAINT", "SET TBLPROPERTIES")
-EXTRA: Final = "tables of a lake need: pip install 'veilstream[lake]'"
+LAKE: Final = "a table of a lake"
 MILLISECOND: Final = 1000
 
 
@@ -29,10 +30,7 @@ class Commit:
 
 def delta_table(path: str, options: Mapping[str, str]) -> Any:
     """A Delta table as it is now."""
-    try:
-        delta: Any = import_module("deltalake")
-    except ImportError:
-        raise MissingExtraError(EXTRA) from None
+    delta = load("deltalake", LAKE)
     try:
         return delta.DeltaTable(path, storage_options=dict(options) or None)
     except Exception as error:
@@ -75,10 +73,7 @@ def _added(path: str, options: Mapping[str, str], version: int, entry: Mapping[s
 
 def iceberg_table(catalog: str, table: str, properties: Mapping[str, str]) -> Any:
     """An Iceberg table of a catalogue that pyiceberg knows."""
-    try:
-        catalogues: Any = import_module("pyiceberg.catalog")
-    except ImportError:
-        raise MissingExtraError(EXTRA) from None
+    catalogues = load("pyiceberg.catalog", LAKE)
     try:
         return catalogues.load_catalog(catalog, **dict(properties)).load_table(table)
     except Exception as error:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, Final
 
-from veilstream.errors import MissingExtraError, UnreadableFileError
+from veilstream.errors import UnreadableFileError
+from veilstream.extras import load
 from veilstream.live.sources.base import MILLISECOND, Batch, batch_of_messages
 
 MOST_MESSAGES: Final = 10_000
@@ -38,10 +38,7 @@ class KafkaSource:
         return f"kafka:{self.topic}"
 
     def poll(self, known: Mapping[str, str], columns: Sequence[str]) -> Iterator[Batch]:
-        try:
-            kafka: Any = import_module("confluent_kafka")
-        except ImportError:
-            raise MissingExtraError("Kafka needs: pip install 'veilstream[kafka]'") from None
+        kafka = load("confluent_kafka", "Kafka")
         try:
             yield from self._poll(kafka, known, columns)
         except kafka.KafkaException:

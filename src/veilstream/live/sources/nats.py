@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from veilstream.errors import MissingExtraError, UnreadableFileError
+from veilstream.errors import UnreadableFileError
+from veilstream.extras import load
 from veilstream.live.clock import EPOCH
 from veilstream.live.sources.base import Batch, batch_of_messages
 
@@ -56,11 +56,7 @@ class NatsSource:
                 )
 
     async def _fetch(self, positions: Mapping[str, str]) -> _Fetched:
-        try:
-            nats, api = import_module("nats"), import_module("nats.js.api")
-            errors: Any = import_module("nats.errors")
-        except ImportError:
-            raise MissingExtraError("NATS needs: pip install 'veilstream[nats]'") from None
+        nats, api, errors = (load(f"nats{part}", "NATS") for part in ("", ".js.api", ".errors"))
         connection: Any = None
         try:
             connection = await nats.connect(self.url, connect_timeout=5, allow_reconnect=False)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
 
-from veilstream.errors import MissingExtraError, UnreadableFileError
+from veilstream.errors import UnreadableFileError
+from veilstream.extras import load
 from veilstream.live.sources.base import MILLISECOND, Batch
 
 MOST_ENTRIES: Final = 10_000
@@ -36,10 +36,7 @@ class RedisSource:
         return f"redis:{self.key}"
 
     def poll(self, known: Mapping[str, str], columns: Sequence[str]) -> Iterator[Batch]:
-        try:
-            redis: Any = import_module("redis")
-        except ImportError:
-            raise MissingExtraError("Redis needs: pip install 'veilstream[redis]'") from None
+        redis = load("redis", "Redis")
         if self._client is None:
             self._client = redis.Redis.from_url(self.url, socket_timeout=30, socket_connect_timeout=5)
         last = known.get(ENTRY, "0-0")
