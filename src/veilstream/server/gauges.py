@@ -38,7 +38,6 @@ def gauges(service: Service, shows: Callable[[str], bool]) -> Iterator[Sample]:
             yield "worker_failures_total", {"worker": worker.name}, worker.failures
     for name in filter(shows, tuple(service.spooled)):
         yield "stream_up", {"stream": name}, service.leading and name not in service.problems
-        yield "stream_mark_up", {"stream": name}, name not in service.ledger.marks.failed
         yield "stream_behind_seconds", {"stream": name}, int(service.behind(name))
         yield "stream_mark_failed", {"stream": name}, name in service.ledger.marks.failed
     for source in service.sources:

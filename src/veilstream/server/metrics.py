@@ -24,7 +24,6 @@ HELP: Final = {
     "worker_up": "Whether a thread of the server goes on without an error.",
     "worker_failures_total": "Errors after which a thread of the server began again.",
     "stream_up": "Whether the last attempt to close a step of the stream succeeded.",
-    "stream_mark_up": "Whether the mark of the stream could be written, without which no further step is made.",
     "stream_behind_seconds": "For how long a step waits that should have been closed.",
     "stream_mark_failed": "Whether the mark by which an old copy of the ledger is noticed could not be written.",
     "source_up": "Whether a source is being read without an error.",
