@@ -104,9 +104,10 @@ def test_a_token_sends_no_more_bytes_a_day_than_its_quota(start_server: StartSer
     server = start_server(definition(), limits=Limits(seconds=2.0))
     content = body(frame(*range(50)), CSV)
     with server.client("admin") as client:
-        made = client.post("/v1/tokens", json={"label": "x", "scopes": ["ingest"], "quota": 2 * len(content) - 100}).json()
+        wanted = {"label": "x", "scopes": ["ingest"], "quota": 2 * len(content) - 100}
+        made = client.post("/v1/tokens", json=wanted).json()
         quotas = {one["id"]: one["quota"] for one in client.get("/v1/tokens").json()["tokens"]}
-    assert quotas[made["id"]] == 2 * len(content) - 100
+    assert quotas[made["id"]] == wanted["quota"]
     with with_token(server, made["token"]) as client, server.client("ingest") as other:
         assert [send(client, content).status_code for _ in range(3)] == [202, 202, 429]
         answer = send(client, content)
