@@ -72,8 +72,8 @@ class UnknownTokenError(InvalidInputError):
 class Grant:
     """A token's rights, without its secret.
 
-    ``quota`` is how many bytes of batches it may send a day, as they come. ``digest`` is that of the secret: sessions end
-    when it is another.
+    ``quota`` is how many bytes of batches it may send a day, as they come. ``digest`` is that of the secret: sessions
+    end when it is another.
     """
 
     id: str
