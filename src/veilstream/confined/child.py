@@ -67,7 +67,9 @@ def _serve(line: socket.socket) -> None:
         facts, content = asked
         if not limited:
             _limit_memory(facts["memory"])
-            os.nice(facts["nice"])
+            with suppress(OSError):
+                # A filter of system calls may refuse it.
+                os.nice(facts["nice"])
             limited = True
         if _work(line, facts, content):
             return

@@ -13,10 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final, cast
-
-if TYPE_CHECKING:
-    from uvicorn.protocols.http.h11_impl import RequestResponseCycle
+from typing import Any, Final, cast
 
 MOST: Final = 8192
 KEPT_FILES: Final = 256
@@ -124,8 +121,8 @@ def limited_protocol(connections: Connections) -> type[asyncio.Protocol]:
                 self._speak()
 
         def _idle(self) -> bool:
-            cycle = cast("RequestResponseCycle | None", self.cycle)
-            return cycle is None or cycle.response_complete
+            cycle = cast("Any", self.cycle)
+            return cycle is None or bool(cycle.response_complete)
 
         def give_way(self) -> None:
             """Close at once."""
