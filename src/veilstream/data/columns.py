@@ -165,6 +165,7 @@ def _typed(value: Any) -> _Found | None:
     """A value as one of a plain type, None if it has none."""
     if is_missing(value):
         return pl.Null, None
+    given: Any = value
     match value:
         case bool() | np.bool_():
             return pl.Boolean, bool(value)
@@ -173,16 +174,16 @@ def _typed(value: Any) -> _Found | None:
         case bytes() | bytearray():
             return pl.Binary, bytes(value)
         case int() | np.integer():
-            return _typed_integer(int(value))
+            return _typed_integer(int(given))
         case float() | np.floating():
-            return pl.Float64, float(value)
+            return pl.Float64, float(given)
         case Decimal():
             known = value.is_finite() and abs(value.adjusted()) <= 400
             return (pl.String, format(value, "f")) if known else None
         case Fraction():
             return _typed_fraction(value)
         case np.datetime64():
-            return _typed_datetime64(value)
+            return _typed_datetime64(given)
         case datetime():
             return _typed_datetime(value)
         case date():

@@ -32,7 +32,7 @@ import unicodedata
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -104,8 +104,9 @@ def canonical(value: object) -> Identity:
 def is_missing(value: object) -> bool:
     """Whether a value says that there is none; NaN is told by its type."""
     kind = type(value)
+    given: Any = value
     missing = kind.__module__.startswith("pandas.") and kind.__name__ in ("NAType", "NaTType")
-    return value is None or missing or (isinstance(value, np.datetime64) and bool(np.isnat(value)))
+    return value is None or missing or (kind is np.datetime64 and bool(np.isnat(given)))
 
 
 def canonical_text(text: str, *, exact: bool = False) -> Identity:

@@ -214,7 +214,8 @@ def as_series(name: str, values: Any) -> pl.Series:
     """Any column as a series. Values of Python's own types decide by themselves what they are, not by each other."""
     kind = str(getattr(values, "dtype", "object"))
     if isinstance(values, list | tuple) or kind in ("object", "category"):
-        return _of_objects(name, list(values))
+        listed: list[Any] = list(cast("Any", values))
+        return _of_objects(name, listed)
     arrow_error: type[Exception] = import_module("pyarrow").ArrowException
     try:
         return pl.Series(name, values)
