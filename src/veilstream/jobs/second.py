@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from veilstream.arguments import is_a
 from veilstream.errors import InvalidInputError
 from veilstream.jobs.prepare import PreparedJob
 from veilstream.jobs.wording import number
@@ -71,8 +72,9 @@ def _recorded(ledger: Ledger, stream: str) -> dict[str, Any] | None:
 
 def _facts(prepared: PreparedJob, ledger: Ledger) -> dict[str, Any] | None:
     source, calendar = prepared.source, prepared.calendar
-    paths = [source] if isinstance(source, str | Path) else source
-    if not isinstance(paths, list | tuple) or not all(isinstance(path, str | Path) for path in paths) or "-" in paths:
+    given: Sequence[Any] = [source] if isinstance(source, str | Path) else source if is_a(source, list, tuple) else []
+    paths = [str(path) for path in given if isinstance(path, str | Path)]
+    if not paths or len(paths) < len(given) or "-" in paths:
         return None
     text = "\0".join(sorted(str(Path(path).resolve()) for path in paths))
     with ledger.reading() as connection:
@@ -90,12 +92,9 @@ def _facts(prepared: PreparedJob, ledger: Ledger) -> dict[str, Any] | None:
 
 
 def _overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    try:
-        return _moment(one["first"]) < _moment(other["last"]) and _moment(other["first"]) < _moment(one["last"])
-    except TypeError:
+    numbers = [facts["first"].lstrip("-").isdecimal() for facts in (one, other)]
+    if numbers[0] != numbers[1]:
         # A calendar of numbers and one of dates: nobody knows, so the price is said.
         return True
-
-
-def _moment(text: str) -> int | datetime:
-    return int(text) if text.lstrip("-").isdecimal() else datetime.fromisoformat(text)
+    moment: Callable[[str], Any] = int if numbers[0] else datetime.fromisoformat
+    return bool(moment(one["first"]) < moment(other["last"]) and moment(other["first"]) < moment(one["last"]))

@@ -24,7 +24,7 @@ from veilstream.errors import InvalidInputError, LedgerBusyError, LedgerError
 from veilstream.live.closing import refuse_old_copies
 from veilstream.live.spool import Spool
 from veilstream.live.stream import spool_beside
-from veilstream.storage.copies import put_rows
+from veilstream.storage.copies import Write, put_rows
 from veilstream.storage.keys import key_path
 from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.exporting import shown_mark
@@ -112,15 +112,14 @@ def _copied(place: Place, folder: Path, beside: Sequence[Table]) -> bool:
         before = _signature(files)
         with ExitStack() as held:
             # The moment of each while the spool takes no step: between the two nothing was frozen, nothing is done.
-            spool = place.opened_spool()
+            spool, writes = place.opened_spool(), dict[str, Write]()
             if spool is not None:
                 stack.callback(spool.close)
                 held.enter_context(spool.standing_still())
-                write_spool = stack.enter_context(spool.one_moment(beside))
-            write_ledger = stack.enter_context(ledger.one_moment())
-        write_ledger(folder / LEDGER)
-        if spool is not None:
-            write_spool(folder / SPOOL)
+                writes[SPOOL] = stack.enter_context(spool.one_moment(beside))
+            writes[LEDGER] = stack.enter_context(ledger.one_moment())
+        for name, write in writes.items():
+            write(folder / name)
         (folder / KEYS).mkdir(mode=0o700)
         for name, path in files.items():
             create_private(folder / KEYS / name)
@@ -370,8 +369,7 @@ def _key_targets(
     found: dict[Path, Path] = {}
     for name in names:
         stream, _, end = name.partition(".key")
-        beside = None if database is None else key_path(database, unquote(stream), None)
-        path = keys / f"{stream}.key" if keys is not None or beside is None else beside
+        path = key_path(database, unquote(stream), None) if keys is None else keys / f"{stream}.key"
         found[path.with_name(f"{path.name}{end}")] = folder / KEYS / name
     return found
 

@@ -13,7 +13,7 @@ import pytest
 import veilstream as vs
 from tests.storage.ledger.support import copy_of
 from veilstream.errors import LedgerError
-from veilstream.storage.ledger import Ledger, marks
+from veilstream.storage.ledger import Ledger
 from veilstream.storage.ledger.decisions import RESTORED, last_decision
 from veilstream.storage.ledger.restoring import restore_in_place
 from veilstream.storage.ledger.verifying import verify
@@ -113,7 +113,7 @@ def test_a_mark_that_cannot_be_written_stops_the_stream_before_the_next_step(
 
     with publisher(ledger) as p:
         with monkeypatch.context() as patched:
-            patched.setattr(marks.os, "pwrite", full)
+            patched.setattr(os, "pwrite", full)
             # The commit is made when the mark is written: the release exists.
             assert p.feed(COUNTS).t == 3
             assert p.ledger.marks.failed == {"v": "No space left on device"}
@@ -121,7 +121,9 @@ def test_a_mark_that_cannot_be_written_stops_the_stream_before_the_next_step(
                 p.feed(COUNTS)
         assert p.feed(COUNTS).t == 4
         assert p.ledger.marks.failed == {}
-        assert p.ledger.all_marks()["v"].number == p.ledger.mark("v").number
+        seen = p.ledger.all_marks()["v"]
+        assert seen is not None
+        assert seen.number == p.ledger.mark("v").number
 
 
 @pytest.mark.xdist_group("postgres")
