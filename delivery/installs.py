@@ -210,7 +210,7 @@ def _answers(port: int, server: subprocess.Popen[bytes]) -> None:
                 return
         except OSError:
             time.sleep(0.2)
-    raise SystemExit(f"{server.args}: does not serve, exit code {server.poll()}")
+    raise SystemExit(f"{server.args!r}: does not serve, exit code {server.poll()}")
 
 
 def _install(python: Path, wanted: list[str], folder: Path, wheel: Path | None) -> None:

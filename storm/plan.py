@@ -128,7 +128,7 @@ def _power(arena: Arena, number: int, most: int) -> Outcome:
 
 
 ATTACKS: Final = (
-    Attack("SIGKILL: streams of every mechanism", SQLITE, KILLS, 0.32, _killed(_stream, SQLITE)),
+    Attack("SIGKILL: streams of every mechanism", SQLITE, KILLS, 0.327, _killed(_stream, SQLITE)),
     Attack("SIGKILL: streams of every mechanism", POSTGRES, KILLS, 0.18, _killed(_stream, POSTGRES)),
     Attack("SIGKILL: threads on one publisher", SQLITE, KILLS, 0.05, _killed(_threads, SQLITE)),
     Attack("SIGKILL: threads on one publisher", POSTGRES, KILLS, 0.04, _killed(_threads, POSTGRES)),
@@ -155,7 +155,7 @@ ATTACKS: Final = (
         "old copies of some files put back",
         SQLITE,
         KILLS,
-        0.01,
+        0.003,
         lambda arena, _, most: put_back(arena.folder, most, arena.chance),
     ),
     Attack("backend ended by `pg_terminate_backend`", POSTGRES, KILLS, 0.05, _cut(hard=False)),

@@ -210,6 +210,8 @@ def open_stream(
         if not isinstance(ledger, Ledger):
             ledger = Ledger.open(ledger)
             owned.append(ledger)
+        # An old copy is refused before it takes rows that would be lost when the newest one is put back.
+        ledger.watch()
         chosen = clock if clock is not None else WallClock()
         stream = _defined(spool, name, definition, chosen)
         return LiveStream(spool, ledger, stream, chosen, owned=tuple(owned))
