@@ -142,8 +142,7 @@ def _reading(ledger: Path, least: int) -> float:
 def _later(folder: Path, ledger: Path) -> tuple[float, float, float]:
     """Seconds of a feed, of the processor in it, and of a bare commit of its rows to a copy of the ledger."""
     copy = folder / "bare.db"
-    with Ledger.open(ledger) as opened:
-        opened.back_up(copy)
+    _copied(ledger, copy)
     feeds, busy, commits = 0.0, 0.0, 0.0
     with publisher(ledger, "s0") as later, closing(_bare(copy)) as bare, closing(sqlite3.connect(ledger)) as source:
         later.feed(np.array([LEVEL]))
@@ -160,6 +159,11 @@ def _later(folder: Path, ledger: Path) -> tuple[float, float, float]:
             commits += time.perf_counter() - start
     copy.unlink()
     return feeds / LATER, busy / LATER, commits / LATER
+
+
+def _copied(ledger: Path, copy: Path) -> None:
+    with closing(sqlite3.connect(ledger)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
 
 
 def _bare(path: Path) -> sqlite3.Connection:
@@ -211,7 +215,7 @@ def hourly(folder: Path, steps: int) -> Table:
     ledger, copy = folder / "hours.db", folder / "hours-bare.db"
     with publisher(ledger, "s0") as stream:
         stream.feed(np.array([LEVEL]))
-        stream.ledger.back_up(copy)
+        _copied(ledger, copy)
         feeds, commits = 0.0, 0.0
         with closing(_bare(copy)) as bare, closing(sqlite3.connect(ledger)) as source:
             for begin in range(1, steps, steps // ROUNDS):

@@ -37,11 +37,11 @@ def put_back(folder: Path, most: int, chance: random.Random) -> Outcome:
 
 
 def _once(place: Place, chance: random.Random) -> list[str]:
-    for subject in (EARLY, LATE):
-        if said := _work(subject, place):
-            return [f"it did not work untouched: {said}"]
-        if subject is EARLY:
-            old = _copies(place.folder, place.folder.with_suffix(".old"))
+    if said := _work(EARLY, place):
+        return [f"it did not work untouched: {said}"]
+    old = _copies(place.folder, place.folder.with_suffix(".old"))
+    if said := _work(LATE, place):
+        return [f"it did not work untouched: {said}"]
     new = _copies(place.folder, place.folder.with_suffix(".new"))
     chosen = chance.sample(sorted(old), chance.randint(1, len(old) - 1))
     for name in chosen:

@@ -52,7 +52,7 @@ def read_rows(
     schema, secret = table_domain(domain), key or Key(os.urandom(16))
     columns: list[Columns] = []
     people: list[tuple[NDArray[np.int64], Words]] = []
-    names = list(dict.fromkeys([*schema.names, *([user] if user else [])]))
+    names: list[str] = list(dict.fromkeys((*schema.names, *(() if user is None else (user,)))))
     for frame in open_batches(source, names, dropped=left_out(unknown)):
         codes, usable = _encoded(frame, schema, unknown)
         if user is not None:

@@ -183,7 +183,9 @@ def test_marks_of_a_server_are_kept_with_the_user(new_postgres: NewLedger) -> No
     url = new_postgres()
     feed(url, "uniform", 5)
     with Ledger.open(url) as ledger:
-        assert ledger.all_marks()["uniform"].t == 4
+        mark = ledger.all_marks()["uniform"]
+        assert mark is not None
+        assert mark.t == 4
         with ledger.writing() as connection:
             for statement in (
                 "DELETE FROM chain WHERE number = 5",

@@ -81,7 +81,7 @@ class Transaction:
         self._before_commit = before_commit
         self._commit_rows = commit
         self._after_commit = after_commit
-        self._recorded = recorded if recorded is not None else lambda _: moment()
+        self._recorded = recorded if recorded is not None else _now
         self._remembered = remembered
         self._opened = opened
         self._stream_id = opened.stream_id
@@ -348,6 +348,10 @@ class Transaction:
     def _check_time(self, t: int) -> None:
         if not -LARGEST_TIME <= t <= LARGEST_TIME:
             raise InvalidInputError(f"step t={t} of stream {self._stream!r}: limit ±{LARGEST_TIME}")
+
+
+def _now(_: int) -> str:
+    return moment()
 
 
 def head_of(connection: Connection, stream_id: int) -> int | None:
