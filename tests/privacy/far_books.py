@@ -56,7 +56,7 @@ class Book:
             for number, (t, charge) in enumerate(self.asked):
                 if known.now != t:
                     known.advance(t)
-                for tried in (charge, _quarter(charge)):
+                for tried in (charge, quarter(charge)):
                     try:
                         known.admit([tried])
                     except BudgetExceededError:
@@ -90,7 +90,7 @@ class Book:
         return "\n".join(lines)
 
 
-def _quarter(charge: Charge) -> Charge:
+def quarter(charge: Charge) -> Charge:
     return Charge(
         charge.epsilon / 4, charge.span, charge.purpose, charge.mu_squared / 4, charge.block, charge.bins, charge.starts
     )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from tests.privacy.far_books import Attack
 from tests.privacy.far_people import population_losses, unit_losses
+from tests.privacy.far_populations import PopulationAttack
 
 QUICK, SHARES = 20_000, 8
 DEEP, DEEP_SHARES = 1_000_000, 200
 PEOPLE, DEEP_PEOPLE = 60, 500
+POPULATIONS, DEEP_POPULATIONS = range(20, 60), 200
 
 
 @pytest.mark.parametrize("share", range(SHARES))
@@ -52,3 +55,20 @@ def test_no_person_of_many_loses_more_than_is_charged(share: int) -> None:
     """Of fresh seeds: those that fail are in the message."""
     first = int.from_bytes(os.urandom(7)) + share
     attack_people(range(first, first + DEEP_PEOPLE))
+
+
+def test_no_population_loses_more_than_its_promise_or_refuses_what_has_room(tmp_path: Path) -> None:
+    found = PopulationAttack().on(POPULATIONS, tmp_path)
+    assert found.broken == [], "python -m tests.privacy.far_populations SEED shows one again"
+    assert found.charges > 10 * len(POPULATIONS)
+    assert found.refused > 10 * len(POPULATIONS)
+    assert found.full > len(POPULATIONS) // 4
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("share", range(20))
+def test_no_population_of_many_loses_more_than_its_promise(share: int, tmp_path: Path) -> None:
+    """Of fresh seeds: those that fail are in the message."""
+    first = int.from_bytes(os.urandom(7)) + share
+    found = PopulationAttack().on(range(first, first + DEEP_POPULATIONS), tmp_path)
+    assert found.broken == [], "python -m tests.privacy.far_populations SEED shows one again"
