@@ -19,10 +19,13 @@ from numpy.typing import NDArray
 
 from veilstream.audit.exact.dice import Dice
 from veilstream.errors import BudgetExceededError
-from veilstream.privacy import presence_lifelong
+from veilstream.privacy import presence_lifelong, profile_timeline
 from veilstream.privacy.accountant import Accountant
+from veilstream.privacy.buffers import Buffers
 from veilstream.privacy.charge import Charge, Span
 from veilstream.privacy.guarantee import Guarantee
+from veilstream.privacy.kernels import Kernel
+from veilstream.privacy.profile import SQUARED_ONE, Profile
 
 STEPS, WIDEST, BINS = 80, 25, 3
 Cost: TypeAlias = tuple[Fraction, Fraction]
@@ -47,12 +50,17 @@ class Book:
     """After how many charges the accountant is made anew from its snapshot."""
     stretches: int = presence_lifelong.MAX_STRETCHES
     """How many charges a book for ever remembers one by one."""
+    tracks: int = profile_timeline.MOST_TRACKS
+    """How many running sums a book remembers one by one."""
 
     def admitted(self) -> list[Charge]:
         """The charges that the accountant takes; of one that it refuses a quarter is tried."""
         known = Accountant(self.guarantee, BINS, per_timestamp=self.per_timestamp)
         taken: list[Charge] = []
-        with mock.patch.object(presence_lifelong, "MAX_STRETCHES", self.stretches):
+        with (
+            mock.patch.object(presence_lifelong, "MAX_STRETCHES", self.stretches),
+            mock.patch.object(profile_timeline, "MOST_TRACKS", self.tracks),
+        ):
             for number, (t, charge) in enumerate(self.asked):
                 if known.now != t:
                     known.advance(t)
@@ -76,15 +84,16 @@ class Book:
             return Fraction(0), Fraction(0)
         if any(charge.bins is not None for charge in made) or self.per_timestamp:
             return _by_bins(made, self.guarantee), Fraction(0)
-        return _dearest(_items(made, gaussian=False), self.guarantee), _dearest(
-            _items(made, gaussian=True), self.guarantee
-        )
+        rows, others = [c for c in made if c.profile is not None], [c for c in made if c.profile is None]
+        pure, squared = [_dearest(_items(others, gaussian=gaussian), self.guarantee) for gaussian in (False, True)]
+        return pure, squared + _of_rows(rows)
 
     def __str__(self) -> str:
         lines = [f"{self.guarantee}{', per timestamp' if self.per_timestamp else ''}; restored after {self.restored}"]
         for t, charge in self.asked:
             block = "" if charge.block is None else f" block {charge.block}"
             bins = "" if charge.bins is None else f" bins {charge.bins} since {charge.starts}"
+            bins = bins if charge.profile is None else f" {charge.profile}"
             amount = f"{charge.epsilon} and {float(charge.mu_squared):.4g}"
             lines.append(f"  at {t}: {amount} of {charge.span.first}..{charge.span.last}{block}{bins}")
         return "\n".join(lines)
@@ -100,13 +109,15 @@ def book_of(seed: int) -> Book:
     """A random book."""
     dice = Dice(seed)
     kind = dice.choice(
-        ["window", "window", "ever", "sliding", "sliding", "sliding", "seldom", "seldom", "block", "bins"]
+        ["window", "window", "ever", "sliding", "sliding", "sliding", "seldom", "seldom", "block", "bins", "rows"]
     )
     delta = dice.choice(["0", "1/1000"])
     w, few, per = dice.choice([dice.between(1, 6), dice.between(1, WIDEST)]), dice.between(1, 3), None
     match kind:
         case "bins":
             return _book_by_bins(dice, w)
+        case "rows":
+            return _book_of_rows(dice, w, few)
         case "window":
             guarantee = guaranteed(w, None, None, delta)
         case "ever":
@@ -160,6 +171,36 @@ def _book_by_bins(dice: Dice, w: int) -> Book:
         if dice.chance(10):
             made.restored.add(len(made.asked) - 1)
     return made
+
+
+def _book_of_rows(dice: Dice, w: int, few: int) -> Book:
+    """Rows of running sums that begin, pause and begin anew, beside other Gaussian answers."""
+    limited = guaranteed(max(w, 2 * few + 1), few, None, "1/1000"), guaranteed(None, few, None, "1/1000")
+    made = Book(dice.choice([guaranteed(w, None, None, "1/1000")] * 2 + list(limited)), [])
+    made.tracks = dice.choice([2, 3, made.tracks])
+    sums: dict[int, tuple[Kernel | Buffers, int, Fraction]] = {}
+    for t in _times(dice, dice.choice([w, 2]), 24):
+        name, share = dice.below(3), made.guarantee.mu_squared * dice.choice(PARTS) / dice.choice([1, 2, 4])
+        if dice.chance(5):
+            made.asked.append((t, Charge(Fraction(0), Span(_begin(dice, t, w), t), "any", share)))
+            continue
+        if name not in sums or dice.chance(6):
+            sums[name] = _weights(dice), t, share
+        weights, start, unit = sums[name]
+        row = Profile(weights, start, t - start).encoded()
+        made.asked.append((t, Charge(Fraction(0), Span(start, t), "row", unit, starts=row)))
+        if dice.chance(10):
+            made.restored.add(len(made.asked) - 1)
+    return made
+
+
+def _weights(dice: Dice) -> Kernel | Buffers:
+    if dice.chance(2):
+        decay = dice.choice([Fraction(1), Fraction(3, 4)])
+        return Kernel(decay, endless=dice.chance(3), detail=dice.choice([1, 1, 2]))
+    size, horizon = dice.between(1, 3), dice.choice([None, 2 * STEPS])
+    rates, factors = [tuple(dice.choice(some) for _ in range(size)) for some in ([0, 1, 6], [1, 3, 5])]
+    return Buffers(rates, factors, (4,) * size, horizon)
 
 
 def _times(dice: Dice, w: int, most: int = 12) -> Iterator[int]:
@@ -239,6 +280,16 @@ def _dearest(items: Items, guarantee: Guarantee) -> Fraction:
                 reached = _maximal({mask | more for mask in reached for more in zone} | reached)
         best = max(best, *(_price(mask, amounts) for mask in reached))
     return Fraction(best, unit)
+
+
+def _of_rows(rows: Iterable[Charge]) -> Fraction:
+    """What the dearest timestamp pays for rows: a unit loses at most the mean over its timestamps."""
+    paid: dict[int, Fraction] = {}
+    for charge in rows:
+        assert charge.profile is not None
+        for t, square in enumerate(charge.profile.squares().tolist(), charge.profile.start):
+            paid[t] = paid.get(t, Fraction(0)) + charge.mu_squared * Fraction(square, SQUARED_ONE)
+    return max(paid.values(), default=Fraction(0))
 
 
 def _maximal(masks: set[int]) -> set[int]:
