@@ -25,6 +25,7 @@ from veilstream.privacy.guarantee import Guarantee
 from .enumeration import laplace_pmf, laplace_tail
 from .known_bad.charge_rules import (
     BuffersOfOneStep,
+    HalfOfStepTwenty,
     OldDataForFree,
     PositivesForgotten,
     RowsOfOneStep,
@@ -33,6 +34,7 @@ from .known_bad.charge_rules import (
 )
 
 QUICK, TWINS, DEEP = 1_000, 400, 100_000
+FAR, DEEP_FAR, DEEP_SHARES = 60, 10_000, 20
 SHARE = 25
 """Programs of a wrong rule that are tried before the next ones."""
 SEED = 22
@@ -66,6 +68,24 @@ def test_no_admitted_program_of_a_hundred_thousand_loses_more_than_its_guarantee
     assert found.passed, str(found)
 
 
+def test_no_program_of_many_steps_loses_more_than_its_guarantee() -> None:
+    found = attack_programs(FAR, SEED, far=True)
+    assert found.programs == FAR
+    assert found.passed, str(found)
+    assert found.largest == pytest.approx(1, abs=1e-6)
+    for what in ("Laplace answers", "Gaussian answers", "restarts", "failed steps", "refused questions", "choices"):
+        assert found.attacked[what] > FAR
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("share", range(DEEP_SHARES))
+def test_no_program_of_many_steps_of_ten_thousand_loses_more_than_its_guarantee(share: int) -> None:
+    each = DEEP_FAR // DEEP_SHARES
+    found = attack_programs(each, SEED + 2, first=share * each, far=True)
+    assert found.programs == each
+    assert found.passed, str(found)
+
+
 @pytest.mark.parametrize(
     ("rule", "loss"),
     [
@@ -76,6 +96,7 @@ def test_no_admitted_program_of_a_hundred_thousand_loses_more_than_its_guarantee
         ({"make_meter": RowsOfOneStep, "kinds": [Kind.TOTALS]}, 1.3),
         ({"make_meter": RowsOfThePresent, "kinds": [Kind.BUFFERS]}, 1.1),
         ({"make_meter": BuffersOfOneStep, "kinds": [Kind.BUFFERS]}, 1.3),
+        ({"make_meter": HalfOfStepTwenty, "far": True}, 1.1),
     ],
     ids=[
         "positives forgotten",
@@ -85,6 +106,7 @@ def test_no_admitted_program_of_a_hundred_thousand_loses_more_than_its_guarantee
         "rows of one step",
         "buffers of the present",
         "buffers of one step",
+        "half of step twenty",
     ],
 )
 def test_a_wrong_rule_of_charging_is_found_out(rule: dict[str, Any], loss: float) -> None:

@@ -92,6 +92,19 @@ class BuffersOfOneStep(Meter):
         return min(1, super()._reach(purpose))
 
 
+class HalfOfStepTwenty(Meter):
+    """One step far from the beginning, and from the end, is charged half of what it loses."""
+
+    def _admit(self, charges: Sequence[Charge], tentative: Sequence[Charge] = ()) -> None:
+        if self.t == 20:
+            charges, tentative = [_half(charge) for charge in charges], [_half(charge) for charge in tentative]
+        super()._admit(charges, tentative)
+
+
+def _half(charge: Charge) -> Charge:
+    return replace(charge, epsilon=charge.epsilon / 2, mu_squared=charge.mu_squared / 4)
+
+
 def parts_by_position(rows: SealedRows, axes: Sequence[int]) -> list[SealedRows]:
     """The parts of any partition are named 0, 1, 2, ... as if all partitions were one: 2 for 1."""
     parts = rows.parts(axes)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations, product
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,8 +12,12 @@ from veilstream.audit.exact.dice import Dice
 from veilstream.audit.exact.reads import Integers
 from veilstream.privacy.guarantee import Guarantee
 
-MOST = 400
-"""Beyond so many patterns in one set of timestamps, as many are drawn."""
+MOST, MOST_FAR = 400, 6
+"""Beyond so many patterns in one set of timestamps, as many are drawn; of long programs fewer."""
+MOST_SETS = 12
+"""So many sets of timestamps of a long program are tried, those that promise most."""
+Zone: TypeAlias = tuple[int, int, int]
+"""So many (the third) of the timestamps from the first to the second."""
 
 
 def moves(bins: int, max_contribution: int) -> Integers:
@@ -45,22 +50,50 @@ def reachable(guarantee: Guarantee, steps: int) -> list[tuple[int, ...]]:
     >>> reachable(Guarantee(1, w=2), 3), reachable(Guarantee(1, w=None, presence=2), 3)
     ([(0, 1), (1, 2)], [(0, 1), (0, 2), (1, 2)])
     """
-    rule = guarantee.rule
-    if rule is None:
-        width = steps if guarantee.w is None else min(guarantee.w, steps)
-        return [tuple(range(first, first + width)) for first in range(steps - width + 1)]
     found: set[tuple[int, ...]] = set()
-    for zones in rule.placements(0, steps - 1):
-        parts: list[list[tuple[int, ...]]] = []
-        for first, last, count in zones:
-            inside = range(max(first, 0), min(last, steps - 1) + 1)
-            parts.append(list(combinations(inside, min(count, len(inside)))))
+    for zones in _placements(guarantee, steps):
+        parts = [list(combinations(range(first, last + 1), count)) for first, last, count in zones]
         found |= {tuple(t for part in chosen for t in part) for chosen in product(*parts)}
     return sorted(found - {()})
 
 
+def dearest(guarantee: Guarantee, steps: int, prices: Sequence[float]) -> list[tuple[int, ...]]:
+    """Of the sets of timestamps in which neighbours may differ some for which a unit pays most, a price for each.
+
+    >>> dearest(Guarantee(1, w=None, presence=2), 4, [1, 5, 2, 4])
+    [(1, 3)]
+    """
+    found: set[tuple[int, ...]] = set()
+    for zones in _placements(guarantee, steps):
+        chosen: set[int] = set()
+        for first, last, count in zones:
+            inside = sorted(range(first, last + 1), key=lambda t: prices[t], reverse=True)
+            chosen.update(inside[:count])
+        found.add(tuple(sorted(chosen)))
+    return sorted(found - {()}, key=lambda times: sum(prices[t] for t in times), reverse=True)[:MOST_SETS]
+
+
+def _placements(guarantee: Guarantee, steps: int) -> Iterator[list[Zone]]:
+    """Every way in which one unit may lie in a stream of so many steps: a window, or what the rule of presence says."""
+    rule = guarantee.rule
+    if rule is None:
+        width = steps if guarantee.w is None else min(guarantee.w, steps)
+        yield from ([(first, first + width - 1, width)] for first in range(steps - width + 1))
+        return
+    for zones in rule.placements(0, steps - 1):
+        inside = [(max(first, 0), min(last, steps - 1), count) for first, last, count in zones]
+        yield [(first, last, min(count, max(0, last - first + 1))) for first, last, count in inside]
+
+
 def neighbours(
-    sets: Sequence[tuple[int, ...]], steps: int, bins: int, max_contribution: int, dice: Dice, grid: int = 0
+    sets: Sequence[tuple[int, ...]],
+    steps: int,
+    bins: int,
+    max_contribution: int,
+    dice: Dice,
+    grid: int = 0,
+    *,
+    far: bool = False,
 ) -> Integers:
     """Changes (patterns, timestamps, bins) within any of ``sets``: all of them, or of each set a sample and extremes.
 
@@ -68,22 +101,23 @@ def neighbours(
     """
     each = fractional_moves(bins, max_contribution, grid) if grid else moves(bins, max_contribution)
     found: list[Integers] = []
+    most = MOST_FAR if far else MOST
     for times in sets:
-        if len(each) ** len(times) <= MOST:
+        if len(each) ** len(times) <= most:
             chosen = np.array(list(product(range(len(each)), repeat=len(times))))
         else:
-            chosen = np.array([[dice.below(len(each)) for _ in times] for _ in range(MOST)])
+            chosen = np.array([[dice.below(len(each)) for _ in times] for _ in range(most)])
         patterns = np.zeros((len(chosen), steps, bins), dtype=np.int64)
         patterns[:, list(times)] = each[chosen]
-        found += [patterns, _extremes(times, steps, bins, max_contribution << grid)]
+        found += [patterns, _extremes(times, steps, bins, max_contribution << grid, 1 if far else 3)]
     return np.unique(np.concatenate(found), axis=0)
 
 
-def _extremes(times: Sequence[int], steps: int, bins: int, max_contribution: int) -> Integers:
+def _extremes(times: Sequence[int], steps: int, bins: int, max_contribution: int, period: int) -> Integers:
     """All of the contribution in one bin, the same or the other way round at every timestamp or at some of them."""
     patterns: list[Integers] = []
     for b in range(bins):
-        for ways in product((1, 0, -1), repeat=min(len(times), 3)):
+        for ways in product((1, 0, -1), repeat=min(len(times), period)):
             pattern = np.zeros((steps, bins), dtype=np.int64)
             for index, t in enumerate(times):
                 pattern[t, b] = max_contribution * ways[index % len(ways)]

@@ -15,7 +15,10 @@ from veilstream.privacy.buffers import Buffers
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.kernels import Kernel
 
-MOST_COMPARISONS = 5
+MOST_COMPARISONS, MOST_FAR = 5, 3
+"""Of a program of a few steps, and of a long one."""
+LONGEST, WIDEST = 80, 25
+"""Steps of a long program, and of its windows."""
 MEASURED_GRID = 9
 """Measured values are multiples of 2⁻⁹ here: finer than comparisons, so that rounding for them is attacked too."""
 PARTITIONS = ((0,), (1,), (0, 1))
@@ -155,6 +158,7 @@ class _Draft:
     bins: int
     length: int
     parts_of: PartsOf
+    far: bool = False
     names: list[int] = field(default_factory=list[int])
     opened: int = 0
     compared: int = 0
@@ -164,6 +168,10 @@ class _Draft:
         default_factory=list[tuple[int, "Kernel | Buffers", Fraction]]
     )
 
+    @property
+    def most_comparisons(self) -> int:
+        return MOST_FAR if self.far else MOST_COMPARISONS
+
     def part(self) -> Fraction:
         return self.dice.choice([Fraction(1, 4), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4), Fraction(1)])
 
@@ -172,7 +180,9 @@ class _Draft:
             return self._rows(t)
         if self.kind is Kind.PENDING:
             return self._pending(t)
-        return [self._guarded(self._action(t)) for _ in range(self.dice.between(1, 4))]
+        asked = [self._guarded(self._action(t)) for _ in range(self.dice.between(1, 4))]
+        # Of many windows some are full, and not the last alone.
+        return [*asked, Guarded(Fill(self.rest(t)))] if self.far and self.dice.chance(3) else asked
 
     def late_block(self, t: int) -> list[Guarded]:
         """Early steps spend most of what they have; one late block compares old data with most of what is left."""
@@ -182,7 +192,7 @@ class _Draft:
         unit, self.opened = self.dice.choice([Fraction(1, 8), Fraction(1, 16)]), 1
         actions: list[Action] = [Open(1, unit * self.dice.choice([2, 4]), unit, self._sensitivity())]
         oldest = self.dice.below(t + 1)
-        for _ in range(self.dice.between(3, MOST_COMPARISONS)):
+        for _ in range(self.dice.between(3, self.most_comparisons)):
             read = counts_of(oldest, self.dice.between(oldest, t), self.length, self.bins)
             actions.append(Compare(1, read.total(), float(self.dice.between(0, 6))))
         return [Guarded(action) for action in actions]
@@ -192,13 +202,13 @@ class _Draft:
         return Guarded(action, None if free else self.dice.chance(2))
 
     def _action(self, t: int) -> Action:
-        comparing = self.names and self.compared < MOST_COMPARISONS and not self.dice.chance(4)
+        comparing = self.names and self.compared < self.most_comparisons and not self.dice.chance(4)
         if comparing:
             self.compared += 1
             return Compare(self.dice.choice(self.names), self._number(t), float(self.dice.between(0, 4)))
         if self.names and self.dice.chance(5):
             return Close(self.dice.choice(self.names))
-        if self.kind is not Kind.ROWS and self.compared < MOST_COMPARISONS and self.dice.chance(2):
+        if self.kind is not Kind.ROWS and self.compared < self.most_comparisons and self.dice.chance(2):
             self.opened += 1
             self.names.append(self.opened)
             part_rho, part_nu = (self.dice.choice([Fraction(1, n) for n in (2, 4, 8, 16)]) for _ in range(2))
@@ -246,9 +256,9 @@ class _Draft:
             return read.select(some) if self.dice.chance(2) else read.without(some)
         return read
 
-    def rest(self) -> Read:
-        """What the last questions read: one timestamp, most often the last."""
-        t = self.length - 1 if self.dice.chance(2) else self.dice.below(self.length)
+    def rest(self, now: int) -> Read:
+        """What spends the rest reads: one timestamp, most often the present."""
+        t = now if self.dice.chance(2) else self.dice.below(now + 1)
         if self.kind is Kind.ROWS:
             return self._of_rows(t)
         if self.kind is Kind.PENDING:
@@ -282,7 +292,7 @@ class _Draft:
             part = self.dice.choice([Fraction(1, 2), Fraction(1, 3), Fraction(1, 4)])
             self.kernels = [(name, kernel, part / name) for name in range(1, self.dice.between(1, 2) + 1)]
         actions: list[Action] = [
-            Row(name, kernel, part, fill=t == self.length - 1)
+            Row(name, kernel, part, fill=t == self.length - 1 or (self.far and self.dice.chance(6)))
             for name, kernel, part in self.kernels
             if not self.dice.chance(6)
         ]
@@ -306,8 +316,8 @@ class _Draft:
         return actions
 
 
-def random_program(dice: Dice, parts_of: PartsOf) -> Program:
-    """A program that the dice decide on.
+def random_program(dice: Dice, parts_of: PartsOf, *, far: bool = False) -> Program:
+    """A program that the dice decide on: of a few steps, or of many (``far``) with wide windows and long pauses.
 
     >>> from veilstream.trusted.rows import SealedRows
     >>> len(random_program(Dice(7), SealedRows.parts).steps) >= 2
@@ -316,6 +326,7 @@ def random_program(dice: Dice, parts_of: PartsOf) -> Program:
     kind = dice.choice(
         [Kind.WINDOWS] * 3 + [Kind.PRESENCE, Kind.BINS, Kind.PENDING, Kind.ROWS, Kind.MEASURED, *RUNNING]
     )
+    wide = dice.between(7, WIDEST) if far else 0
     w = {
         Kind.WINDOWS: dice.choice([1, 2, 2, 3, None]),
         Kind.PRESENCE: dice.choice([3, 4, None]),
@@ -326,26 +337,33 @@ def random_program(dice: Dice, parts_of: PartsOf) -> Program:
         Kind.TOTALS: dice.choice([1, 1, 2, 3]),
         Kind.BUFFERS: dice.choice([1, 1, 2, 3]),
     }[kind]
+    if far and w is not None and kind is not Kind.BINS:
+        w = dice.choice([w + 3, wide])
     mixed = kind in RUNNING or (kind in (Kind.WINDOWS, Kind.BINS) and dice.chance(4))
     epsilon = dice.choice(["1/2", "1", "2"])
     # Rows of running sums make no pure charges: all of the budget is for them, so that a loss beyond it shows.
     share = Fraction(1, 1 << 20) if kind in RUNNING else Fraction(1, 2)
     guarantee = Guarantee(epsilon, w, "1/100", share) if mixed else Guarantee(epsilon, w)
     if kind is Kind.PRESENCE:
-        guarantee = dice.choice([Guarantee(epsilon, w, presence=1), Guarantee(epsilon, per=2, presence=1)])
+        few = dice.between(1, 3) if wide else 1
+        guarantee = dice.choice(
+            [Guarantee(epsilon, wide or w, presence=few), Guarantee(epsilon, per=wide or 2, presence=few)]
+        )
     bins = 4 if kind is Kind.ROWS else dice.between(2, 3) if kind in (Kind.BINS, Kind.PENDING) else dice.between(1, 3)
-    length = dice.between(2, 3 if guarantee.reach is None else 5)
-    draft = _Draft(dice, kind, guarantee, dice.choice([1, 1, 2]), bins, length, parts_of)
+    length = dice.between(30, LONGEST) if far else dice.between(2, 3 if guarantee.reach is None else 5)
+    draft = _Draft(dice, kind, guarantee, dice.choice([1, 1, 2]), bins, length, parts_of, far)
     draft.starts = np.zeros(bins, dtype=np.int64)
     most = 4 << MEASURED_GRID if kind is Kind.MEASURED else 4
     counts = np.array([[dice.below(most) for _ in range(bins)] for _ in range(length)], dtype=np.int64)
     late = kind in (Kind.WINDOWS, Kind.BINS, Kind.PRESENCE) and dice.chance(5)
     actions = draft.late_block if late else draft.actions
     steps = [
-        Step() if dice.chance(10) else Step(tuple(actions(t)), fails=dice.chance(8), restarts=dice.chance(5))
+        Step()
+        if dice.chance(10) or (far and t < length - 1 and not dice.chance(3))
+        else Step(tuple(actions(t)), fails=dice.chance(8), restarts=dice.chance(5))
         for t in range(length)
     ]
     # What is left is spent, of old timestamps too, so that a charge that was forgotten shows.
-    rest = () if kind in RUNNING else tuple(Guarded(Fill(draft.rest())) for _ in range(dice.between(1, 3)))
+    rest = () if kind in RUNNING else tuple(Guarded(Fill(draft.rest(length - 1))) for _ in range(dice.between(1, 3)))
     steps[-1] = Step((*steps[-1].actions, *rest), steps[-1].fails, steps[-1].restarts)
     return Program(kind, guarantee, draft.max_contribution, counts, tuple(steps), dice.choice(PARTITIONS))

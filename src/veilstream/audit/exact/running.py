@@ -141,9 +141,7 @@ class _Run:
         session = self._session()
         for t, step in enumerate(self.program.steps):
             if step.restarts:
-                session = self._session()
-                for at, charge in self.recorded:
-                    session.replay(at, charge)
+                session = self._restarted(session, t)
             self.history.append(_snapshot(self.program, t))
             before, block, sums = dict(self.thresholds), self.noise_block, dict(self.sums)
             correlated = dict(self.correlated)
@@ -152,6 +150,16 @@ class _Run:
             if step.fails:
                 self.thresholds, self.noise_block, self.sums = before, block, sums
                 self.correlated = correlated
+
+    def _restarted(self, before: Session, t: int) -> Session:
+        """Another process, which begins with a snapshot or with the charges on record."""
+        session = self._session()
+        if t % 2:
+            session.restore(before.snapshot())
+        else:
+            for at, charge in self.recorded:
+                session.replay(at, charge)
+        return session
 
     def _session(self) -> Session:
         program = self.program

@@ -12,13 +12,14 @@ import numpy as np
 
 from veilstream.audit.exact.dice import Dice
 from veilstream.audit.exact.losses import Floats, divergence, pure_losses
-from veilstream.audit.exact.neighbours import neighbours, reachable
+from veilstream.audit.exact.neighbours import dearest, neighbours, reachable
 from veilstream.audit.exact.programs import Kind, Program, random_program
 from veilstream.audit.exact.reads import Integers, PartsOf
 from veilstream.audit.exact.running import Added, Chosen, Compared, Looked, Path, paths
 from veilstream.mechanisms.session import MakeMeter
 from veilstream.trusted.meter import Meter
 from veilstream.trusted.rows import SealedRows
+from veilstream.trusted.threshold import THRESHOLD_GRID
 
 TOLERANCE: Final = 1e-9
 """The floating-point error of a loss or of a divergence is far below it."""
@@ -77,18 +78,20 @@ def attack_programs(
     make_meter: MakeMeter = Meter,
     parts_of: PartsOf = SealedRows.parts,
     kinds: Collection[Kind] = tuple(Kind),
+    far: bool = False,
 ) -> ProgramAudit:
     """The exact losses of ``count`` programs from number ``first`` on.
 
     ``make_meter`` and ``parts_of`` are replaced by rules that are known to be wrong, to see that they are found out.
-    Only programs of ``kinds`` are run.
+    Only programs of ``kinds`` are run; those that are ``far`` have many steps and wide windows, and of their neighbours
+    those are tried that promise most.
     """
     found = ProgramAudit()
     for number in range(first, first + count):
         dice = Dice(seed, number)
-        program = random_program(dice, parts_of)
+        program = random_program(dice, parts_of, far=far)
         if program.kind in kinds:
-            _attack(program, number, dice, make_meter, found)
+            _attack(program, number, dice, make_meter, found, far=far)
     return found
 
 
@@ -105,11 +108,14 @@ def attack_in_parallel(count: int, seed: int = 0, workers: int | None = None) ->
     return found
 
 
-def _attack(program: Program, number: int, dice: Dice, make_meter: MakeMeter, found: ProgramAudit) -> None:
+def _attack(
+    program: Program, number: int, dice: Dice, make_meter: MakeMeter, found: ProgramAudit, *, far: bool
+) -> None:
     guarantee, counts = program.guarantee, program.counts
     length, bins = counts.shape
-    changes = neighbours(reachable(guarantee, length), length, bins, program.max_contribution, dice, program.grid)
     taken = list(paths(program, make_meter))
+    sets = dearest(guarantee, length, _prices(program, taken)) if far else reachable(guarantee, length)
+    changes = neighbours(sets, length, bins, program.max_contribution, dice, program.grid, far=far)
     found.programs += 1
     found.attacked[program.kind] += 1
     _count(program, taken, found)
@@ -121,6 +127,23 @@ def _attack(program: Program, number: int, dice: Dice, make_meter: MakeMeter, fo
             delta = divergence(taken, counts, changes[index], float(guarantee.epsilon))
             _judge(found, number, program, delta, float(guarantee.delta))
     _judge(found, number, program, loss, claimed)
+
+
+def _prices(program: Program, taken: Iterable[Path]) -> list[float]:
+    """About what it costs a unit to be in a timestamp: how far it alone moves what is answered, against the noise."""
+    steps, bins = program.counts.shape
+    ones = np.eye(steps * bins, dtype=np.int64).reshape(-1, steps, bins) << program.grid
+    total = np.zeros(steps * bins)
+    for path in taken:
+        for event in path.events:
+            scale = 1 / event.rate if isinstance(event, Chosen | Looked) else _scale(event)
+            moved = event.read.values(program.counts + ones) - event.read.values(program.counts[None])
+            total += np.abs(moved).sum(axis=1) / scale
+    return [float(price) for price in total.reshape(steps, bins).max(axis=1)]
+
+
+def _scale(event: Added | Compared) -> float:
+    return event.scale if isinstance(event, Added) else event.scale_nu / (1 << THRESHOLD_GRID)
 
 
 def _judge(found: ProgramAudit, number: int, program: Program, loss: float, claimed: float) -> None:
