@@ -1,8 +1,13 @@
-"""People over long times through the real bounding: what neighbouring data move, and what that loses."""
+"""People over long times through the real bounding: what neighbouring data move, and what that loses.
+
+``python -m tests.privacy.far_people SEED`` shows again what failed.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +16,7 @@ from numpy.typing import NDArray
 from tests.privacy.far_books import STEPS, book_of
 from veilstream.audit.exact.dice import Dice
 from veilstream.data.bounding.presence import PresenceHistory
+from veilstream.privacy.charge import Charge
 from veilstream.privacy.guarantee import Guarantee
 from veilstream.privacy.population import Cost, Population
 from veilstream.privacy.population_time import TimeGrid
@@ -48,20 +54,52 @@ def visits(dice: Dice, rhythm: int, few: int, begins: Sequence[int]) -> Steps:
     return present
 
 
-def moved(guarantee: Guarantee, present: Steps, gone: Steps) -> Steps:
-    """The steps in which each person's neighbour, without the rows that are ``gone``, counts otherwise."""
-    both = counted(np.concatenate([present, present & ~gone]), guarantee)
-    different: Steps = both[:PEOPLE] ^ both[PEOPLE:]
-    return different
+@dataclass
+class Batch:
+    """People under a guarantee, whose neighbours lack the rows that are ``gone``, and what was charged."""
+
+    guarantee: Guarantee
+    present: Steps
+    gone: Steps
+    charges: Sequence[Charge] = ()
+    moved: Steps = field(init=False)
+    """The steps in which each person's neighbour counts otherwise."""
+
+    def __post_init__(self) -> None:
+        both = counted(np.concatenate([self.present, self.present & ~self.gone]), self.guarantee)
+        self.moved = both[:PEOPLE] ^ both[PEOPLE:]
+
+    @property
+    def most(self) -> int:
+        """How many steps the neighbour of one person moves."""
+        return int(self.moved.sum(axis=1).max())
+
+    @property
+    def lost(self) -> list[Fraction]:
+        """The pure epsilon that each person loses."""
+        totals = [Fraction(0)] * PEOPLE
+        for charge in self.charges:
+            hit = self.moved[:, max(0, charge.span.first) : max(0, charge.span.last + 1)].any(axis=1)
+            for person in np.flatnonzero(hit):
+                totals[person] += charge.epsilon
+        return totals
+
+    def __str__(self) -> str:
+        lost, steps = self.lost, self.moved.sum(axis=1)
+        lines = [str(self.guarantee), *[f"  {charge.epsilon} of {charge.span}" for charge in self.charges]]
+        for person in {int(steps.argmax()), lost.index(max(lost))}:
+            lines.append(f"person {person} loses {lost[person]} and moves {steps[person]} steps")
+            for name, row in (("present", self.present), ("gone", self.gone), ("moved", self.moved)):
+                lines.append(f"  {name} in {np.flatnonzero(row[person]).tolist()}")
+        return "\n".join(lines)
 
 
-def unit_losses(seed: int) -> tuple[Fraction, int]:
-    """What one unit loses: of a book of charges, as a share of its epsilon, and in steps beyond those it may reach."""
+def units(seed: int) -> Batch:
+    """Each person lacks all rows of one unit: a window, a block, or all of them."""
     dice = Dice(seed)
     while (book := book_of(dice.below(1 << 32))).guarantee.rule is None or book.per_timestamp:
         pass
     guarantee, steps = book.guarantee, np.arange(STEPS)
-    assert guarantee.reach is not None
     begins = [dice.below(STEPS) for _ in range(PEOPLE)]
     begin = np.array(begins)[:, None]
     if guarantee.per is not None:
@@ -69,21 +107,20 @@ def unit_losses(seed: int) -> tuple[Fraction, int]:
         gone = numbers == numbers[begin]
     else:
         gone = (steps >= begin) & (steps < begin + guarantee.w) if guarantee.w else np.ones((PEOPLE, STEPS), np.bool_)
-    different = moved(guarantee, visits(dice, guarantee.w or 3, guarantee.presence or 1, begins), gone)
-    totals = [Fraction(0)] * PEOPLE
-    for charge in book.admitted():
-        if charge.block is None and charge.epsilon:
-            hit = different[:, max(0, charge.span.first) : max(0, charge.span.last + 1)].any(axis=1)
-            for person in np.flatnonzero(hit):
-                totals[person] += charge.epsilon
-    return max(totals) / guarantee.pure, int(different.sum(axis=1).max()) - guarantee.reach
+    present = visits(dice, guarantee.w or 3, guarantee.presence or 1, begins)
+    charges = [charge for charge in book.admitted() if charge.block is None and charge.epsilon]
+    return Batch(guarantee, present, gone, charges)
 
 
-def population_losses(seed: int) -> tuple[Fraction, Fraction]:
-    """What a window of a population loses of its reserved share, where nothing is left: pure, and the root of μ².
+def unit_losses(seed: int) -> tuple[Fraction, int]:
+    """What one unit loses: of a book of charges, as a share of its epsilon, and in steps beyond those it may reach."""
+    batch = units(seed)
+    assert batch.guarantee.reach is not None
+    return max(batch.lost) / batch.guarantee.pure, batch.most - batch.guarantee.reach
 
-    The stream publishes every step with 1/reach of its epsilon, or adds Gaussian noise to one sum over all steps.
-    """
+
+def in_windows(seed: int) -> tuple[Batch, Cost]:
+    """Each person lacks all rows of one window of a population; what is reserved for such a window."""
     dice = Dice(seed)
     few, w = dice.between(1, 3), dice.between(7, 25)
     guarantee = dice.choice(
@@ -93,7 +130,6 @@ def population_losses(seed: int) -> tuple[Fraction, Fraction]:
             Guarantee(1, w=w, presence=few, delta="1/100"),
         ]
     )
-    assert guarantee.reach is not None
     cell, step, offset = dice.between(1, 5), dice.between(1, 5), dice.between(-3, 3)
     population = Population("p", 1000, window=dice.between(1, 20), every=cell, delta="1/100")
     grid, calendar, cells = population.grid, TimeGrid(str(offset), str(step)), population.guarantee.w
@@ -106,7 +142,22 @@ def population_losses(seed: int) -> tuple[Fraction, Fraction]:
         first, last = calendar.cell_of(grid.border(begin)), calendar.cell_of(grid.border(begin + cells) - 1)
         row[max(0, first) : max(0, last + 1)] = True
         begins.append(first)
-    most = int(moved(guarantee, visits(dice, w, few, begins), gone).sum(axis=1).max())
-    reserved = population.reserved_cost(guarantee, calendar)
-    lost = Cost(guarantee.pure * most / guarantee.reach, guarantee.mu_squared * Fraction(most, guarantee.reach) ** 2)
-    return lost.pure / reserved.pure, lost.mu_squared / reserved.mu_squared
+    batch = Batch(guarantee, visits(dice, w, few, begins), gone)
+    return batch, population.reserved_cost(guarantee, calendar)
+
+
+def population_losses(seed: int) -> tuple[Fraction, Fraction]:
+    """What a window of a population loses of its reserved share, where nothing is left: pure, and μ².
+
+    The stream publishes every step with 1/reach of its epsilon, or adds Gaussian noise to one sum over all steps.
+    """
+    batch, reserved = in_windows(seed)
+    assert batch.guarantee.reach is not None
+    share = Fraction(batch.most, batch.guarantee.reach)
+    return batch.guarantee.pure * share / reserved.pure, batch.guarantee.mu_squared * share**2 / reserved.mu_squared
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        shown, reserved_share = in_windows(int(argument))
+        print("units:", units(int(argument)), "windows:", shown, f"reserved: {reserved_share}", sep="\n")

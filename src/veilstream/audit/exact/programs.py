@@ -1,4 +1,4 @@
-"""Random small programs: questions to a Meter about tiny streams, with skipped, failed and restarted steps."""
+"""Random programs, small or long: questions to a Meter about tiny counts, with skipped, failed and restarted steps."""
 
 from __future__ import annotations
 
