@@ -7,6 +7,8 @@ from typing import Final
 PARAMETERS: Final = {
     "accounts": "Everybody's accounts on a ledger: `LedgerAccounts`.",
     "after": "Only releases after this `seq`, the place among all commits.",
+    "file": "The file of a ledger.",
+    "moments": "The public moment of a step, as text.",
     "anchor": "Where the calendar begins and how long its steps are, as it is recorded.",
     "at": "The shares of rows below the quantiles that are published.",
     "axes": "Attribute -> its public bins: `Categories`, `Edges` or `Grid`.",
@@ -34,7 +36,6 @@ PARAMETERS: Final = {
     "constant": "The constant of the rule that sizes the grid.",
     "controller": "The rule that moves the public threshold after each decision.",
     "coordinates": "Whole coordinates in units of the space.",
-    "copy": "Where the copy is written.",
     "cores": "How many cores of this machine it uses.",
     "count_every": "Which levels of the tree are counted.",
     "counts_per_user": "The most rows with which one person counts within a step.",

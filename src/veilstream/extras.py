@@ -50,7 +50,13 @@ def require(module: str, purpose: str) -> None:
 def load(module: str, purpose: str) -> Any:
     """A module of an extra."""
     require(module, purpose)
-    return import_module(module)
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        extra = extra_of(error.name or "")
+        if extra is None:
+            raise
+        raise missing(extra, purpose) from None
 
 
 def drawing(part: str = "") -> Any:

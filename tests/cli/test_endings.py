@@ -105,7 +105,9 @@ def test_a_closed_stdout_or_a_reader_that_has_gone(city: City) -> None:
     assert done.returncode == ExitCode.UNREPORTED
     assert "released, but not reported" in ended(done)
     closed = subprocess.run(
-        ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *words(city, stream="other")], check=False, capture_output=True
+        ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *words(city, "--again", stream="other")],
+        check=False,
+        capture_output=True,
     )
     assert closed.returncode == ExitCode.UNREPORTED
     assert len(city.released("other")) == 6

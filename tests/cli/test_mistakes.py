@@ -87,7 +87,6 @@ MISTAKES = [
     Mistake("rows after the end", {"end": "2024-01-01T03:00"}, "ts", UNKNOWN, next_step="--unknown drop"),
     Mistake("a word for a time", {}, "ts", rows=[f"soon,{SECRET_USER},market,30"]),
     Mistake("a row without a time", {}, "ts", rows=[f",{SECRET_USER},market,30"], next_step="--missing-time drop"),
-    Mistake("offsets on some rows", {}, "ts", rows=[f"2024-01-01T03:00:00Z,{SECRET_USER},market,30"]),
     Mistake("a row that is too long", {}, "file", "UnreadableFileError",
             rows=[f"2024-01-01T03:00:00,{SECRET_USER},market,30,{SECRET_PLACE}"]),
     Mistake("an end beyond the data", {"end": "2024-01-02"}, "file", next_step="--allow-empty"),

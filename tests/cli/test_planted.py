@@ -77,7 +77,7 @@ WITHOUT_ROWS = {
     "plan": "public weights", "advise": "public facts", "compare": "data declared public", "mechanisms": "a list",
     "ledger": "what is released; its tables are searched below", "serve": "rows over HTTP, in a test of its own",
     "token": "who may use the service", "audit": "its own data", "demo": "public data", "version": "nothing",
-    "population": "a promise", "budget": "what is recorded of charges",
+    "backup": "copies", "restore": "copies", "population": "a promise", "budget": "what is recorded of charges",
 }  # fmt: skip
 
 Spoil = Callable[[Path], list[str]]

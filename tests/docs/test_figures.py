@@ -28,6 +28,10 @@ GENERATED = re.compile(r"<!-- begin (\S+) -->.*?<!-- end \1 -->", re.DOTALL)
 NOT_PROSE = re.compile(r"^ *```.*?^ *```|`[^`\n]*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
 
 ALLOWED = {
+    **{("docs/guides/operate.md", f"{number} s"): "a setting" for number in (5, 10, 15, 45)},
+    **{("docs/guides/operate.md", size): "a setting" for size in ("16 GiB", "256 MiB", "64 MiB")},
+    **{("docs/live.md", f"{number} s"): "a limit" for number in (8, 10, 30, 60)},
+    **{("docs/live.md", size): "a limit" for size in ("16 GiB", "1 GiB", "256 MiB", "512 MiB")},
     ("docs/ingest.md", "512 MB"): "a setting",
     ("docs/ledger.md", "16 MB"): "a setting of SQLite",
     ("docs/model.md", "5 minutes"): "the name of a stream",

@@ -7,6 +7,8 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
+from veilstream.documents import read_json
+
 LENGTHS: Final = struct.Struct("<IQ")
 SHORT: Final = 1 << 16
 
@@ -35,4 +37,4 @@ def read_message(source: Readable, most: int) -> tuple[dict[str, Any], bytes] | 
     text, content = source.read(length), source.read(size)
     if len(text) < length or len(content) < size:
         return None
-    return json.loads(text), content
+    return read_json(text), content

@@ -16,6 +16,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from veilstream.documents import read_json
+
 Numbers: TypeAlias = Mapping[str, Literal["id", "integer", "number"]]
 """Columns that may be read as numbers: ids and integer categories by whole numbers, numeric bins by any."""
 NEWLINE, OPEN, BRACKET = b"\n{["
@@ -64,7 +66,7 @@ def _read_each(body: bytes, columns: Sequence[str], user: str) -> tuple[pl.DataF
 def _row(line: bytes, columns: Sequence[str], user: str) -> list[str | None] | None:
     """The values of a line as text, None where there is none; None for a line that is no row."""
     try:
-        # Not json.loads of bytes, which takes UTF-16 as well; a mark of UTF-8 says nothing and is left out.
+        # Not the reader of documents, which takes UTF-16 as well; a mark of UTF-8 says nothing and is left out.
         value: object = _DECODER.decode(line.decode("utf-8-sig"))
         if not isinstance(value, dict):
             return None
@@ -126,8 +128,8 @@ def _types(
 ) -> list[tuple[str, Any]] | None:
     """The types to try, told by the first line: it only saves a try that must fail."""
     try:
-        found: object = json.loads(body.partition(b"\n")[0])
-    except (ValueError, RecursionError):
+        found: object = read_json(body.partition(b"\n")[0])
+    except ValueError:
         return None
     if not isinstance(found, dict):
         return None

@@ -5,6 +5,7 @@ Errors of the underlying readers may quote rows, which are private: they are rep
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -22,6 +23,7 @@ from veilstream.data.read_options import ReadOptions
 from veilstream.errors import InvalidInputError, UnreadableFileError, VeilstreamError
 
 BATCH_ROWS: Final = 1 << 20
+SPARE_FILES: Final = 8
 CSV_SUFFIXES: Final = tuple(name + packed for name in (".csv", ".tsv", ".txt") for packed in ("", ".gz"))
 PARQUET_SUFFIXES: Final = (".parquet", ".pq")
 FOLDER_SUFFIXES: Final = tuple(name for name in CSV_SUFFIXES + PARQUET_SUFFIXES if ".txt" not in name)
@@ -61,6 +63,7 @@ def open_batches(
     [[1], [3]]
     """
     numbers = tuple(name for name in columns if name not in (time, user))
+    _require_spare_files()
     try:
         for frame in _batches(source, columns, options, dropped):
             yield options.normal(frame, time=time, numbers=numbers)
@@ -70,6 +73,17 @@ def open_batches(
         if not is_about_values(error):
             raise
         raise UnreadableFileError("the rows: they hold values that no reader takes", name="file") from None
+
+
+def _require_spare_files() -> None:
+    """Raise an ``OSError`` where so few files can be opened that Polars would panic when it starts its threads."""
+    opened: list[int] = []
+    try:
+        while len(opened) < SPARE_FILES:
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+    finally:
+        for file in opened:
+            os.close(file)
 
 
 def _batches(

@@ -38,7 +38,7 @@ class Note:
 def described(error: VeilstreamError) -> dict[str, Any]:
     """An error as a note carries it; none of its fields is private.
 
-    >>> str(rebuilt(described(InvalidInputError(name="user column 'id'", limit="an id is infinite"))))
+    >>> str(rebuilt(described(errors.InvalidInputError(name="user column 'id'", limit="an id is infinite"))))
     "user column 'id': an id is infinite; nothing was released"
     """
     message = str(error).removesuffix(f"; {error.outcome}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -279,33 +278,6 @@ def test_a_window_that_passes_the_promise_is_found(new_ledger: NewLedger) -> Non
         charged.draws["hours"].count([Drawn(47, 47, Cost(Fraction(1, 100)))])
         assert not charged.within
     assert fullest_window(url) == 1
-
-
-def test_a_ledger_of_before_has_no_populations(new_sqlite: NewLedger) -> None:
-    """The way from schema 0004: streams keep their own promise, and their digests."""
-    url = new_sqlite()
-    with Ledger.open(url) as ledger:
-        Publisher(3, Guarantee(1, w=4), Uniform(), ledger, stream="old").feed(COUNTS)
-    engine = sa.create_engine(url, poolclass=sa.NullPool)
-    with engine.begin() as connection:
-        for statement in (
-            "DROP INDEX charges_in_time",
-            "DROP INDEX charges_of_blocks",
-            "ALTER TABLE streams DROP COLUMN membership",
-            "DROP TABLE populations",
-            "ALTER TABLE compactions DROP COLUMN pool",
-            "DROP TABLE revisions",
-            "UPDATE ledger_version SET version_num = '0004'",
-        ):
-            connection.execute(sa.text(statement))
-    with Ledger.open(url) as ledger:
-        assert verify(ledger) == []
-        assert ledger.spec("old").membership is None
-        assert ledger.populations.list() == []
-        Publisher(3, Guarantee(1, w=4), Uniform(), ledger, stream="old").feed(COUNTS)
-        member(ledger, "new", Guarantee("1/2", w=4)).feed(COUNTS)
-        assert verify(ledger) == []
-    assert Path(url.removeprefix("sqlite:///")).exists()
 
 
 def test_the_time_of_what_counts_for_ever_is_recorded() -> None:

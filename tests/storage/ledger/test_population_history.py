@@ -310,7 +310,8 @@ def test_a_stream_taken_out_of_the_tables_is_named_and_ends_nothing_by_itself(tm
             assert "veilstream restore" in str(caught.value.next_step)
         assert hourly(ledger, "sure", draw="reserved").feed(COUNTS).t == 1
     shutil.copy(copy, path)
-    (tmp_path / "ledger.db.sure.mark").unlink()
+    for name in ("sure", "new"):
+        (tmp_path / f"ledger.db.{name}.mark").unlink()
     with Ledger.open(path) as ledger:
         (finding,) = verify(ledger)
         assert finding.stream == "sure"

@@ -104,7 +104,8 @@ class Ledger:
     def record_at(self, stream: str, moments: Callable[[int], str]) -> None:
         """Let tables say of each step of a stream that it was recorded at its public moment.
 
-        When it was committed depends on how long its rows took, and readers may see these tables.
+        When it was committed depends on how long its rows took, and readers may see these tables. ``moments`` gives the
+        moment of a step.
         """
         self._moments[stream] = moments
 
@@ -195,7 +196,7 @@ class Ledger:
         return self.marks.all()
 
     def marks_at(self, file: Path | None) -> Marks:
-        """The marks of this ledger if it lay in another file, or (None) on a server."""
+        """The marks of this ledger if it lay in another ``file``, or (None) on a server."""
         if file is not None:
             return Marks(file)
         with self._backend.read() as connection:
