@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from veilstream.client import Client, ServerRefusedError
-from veilstream.live.clock import Clock, ScaledClock, SettableClock, tick_of
+from veilstream.live.clock import Clock, ScaledClock, SettableClock, moment, tick_of
 from veilstream.live.definition import StreamDefinition
 from veilstream.live.stream import open_stream
 
@@ -136,7 +136,7 @@ def fill(ledger: Path, replay: Replay, weeks: int = WEEKS_BEFORE) -> Clock:
                 stream.add(rows)
             clock.tick = min(clock.tick + WEEK, tick_of(START) + (weeks + 1) * WEEK)
         for stream in streams:
-            stream.close_due()
+            stream.close_until(moment(clock.tick))
     finally:
         for stream in streams:
             stream.close()
