@@ -43,10 +43,10 @@ bench: $(VENV)/.installed-bench
 # Finished attacks are kept in .audit: after an interruption the same command goes on, after a change it begins anew.
 audit: $(VENV)/.installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/veilstream audit --deep --out .audit --page docs/privacy.md $(ARGS)
-	$(BIN)/python -m pytest -n auto tests/audit tests/privacy tests/storage tests/spark --run-audit $(ARGS)
+	$(BIN)/python -m pytest -n auto tests --run-audit $(ARGS)
 	$(BIN)/python -m fuzz --inputs 1000000 --seed 1 --out .fuzz $(ARGS)
-	$(BIN)/python -m fuzz.bodies --bodies 1000000
-	$(BIN)/python -m fuzz.requests --requests 100000
+	$(BIN)/python -m fuzz.bodies --bodies 1000000 $(ARGS)
+	$(BIN)/python -m fuzz.requests --requests 100000 $(ARGS)
 
 # Finished rounds are kept in .storm: after an interruption the same command goes on, after a change it begins anew.
 storm: $(VENV)/.installed-test
