@@ -76,11 +76,16 @@ def open_batches(
 
 
 def _require_spare_files() -> None:
-    """Raise an ``OSError`` where so few files can be opened that Polars would panic when it starts its threads."""
+    """Refuse to begin where so few files can be opened that Polars would panic when it starts its threads."""
     opened: list[int] = []
     try:
         while len(opened) < SPARE_FILES:
             opened.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        raise UnreadableFileError(
+            f"the rows: too few files may be opened ({error.strerror})",
+            next_step="close what this process holds open, or raise its limit (ulimit -n)",
+        ) from None
     finally:
         for file in opened:
             os.close(file)
